@@ -8,7 +8,7 @@ endif
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_DIR ?= demo-run
-WRITTEN := src tests benchmarks checks docs/conf.py docs/gallery_images.py docs/reference_from_code
+WRITTEN := src tests benchmarks checks docs/conf.py docs/gallery_images.py docs/run_notebooks.py docs/reference_from_code
 APT_TEST := chromium strace
 
 # Tests start hundreds of processes; where bytecode is not kept, each of them compiles plantain anew.

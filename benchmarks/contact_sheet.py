@@ -59,8 +59,8 @@ def accepted(edit: CleanEdit) -> bool | None:
     return False if False in passed else (None if None in passed else True)
 
 
-def tile(edit: CleanEdit) -> Pixels:
-    """Return the surroundings of the change before and after, side by side, with the finding's name."""
+def pair(edit: CleanEdit) -> Pixels:
+    """Return the surroundings of the change before and after, side by side."""
     ys, xs = np.nonzero(edit.mask)
     half = max(160, round(0.7 * max(np.ptp(ys), np.ptp(xs))))
     top, left = (
@@ -68,10 +68,15 @@ def tile(edit: CleanEdit) -> Pixels:
         for middle, side in zip((ys.mean(), xs.mean()), edit.mask.shape, strict=True)
     )
     box = (slice(top, top + 2 * half), slice(left, left + 2 * half))
-    shown = np.hstack([cv2.resize(one[box], (SIDE, SIDE)) for one in (edit.original, edit.edited)])
+    return np.hstack([cv2.resize(one[box], (SIDE, SIDE)) for one in (edit.original, edit.edited)])
+
+
+def tile(edit: CleanEdit) -> Pixels:
+    """Return `pair` with the finding's name."""
     name = f"{edit.finding.name}, {edit.image.id}"
     return np.asarray(
-        cv2.putText(shown, name, (6, 18), cv2.FONT_HERSHEY_SIMPLEX, 0.5, COLOURS[accepted(edit)], 1), np.uint8
+        cv2.putText(pair(edit), name, (6, 18), cv2.FONT_HERSHEY_SIMPLEX, 0.5, COLOURS[accepted(edit)], 1),
+        np.uint8,
     )
 
 

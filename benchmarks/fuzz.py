@@ -245,7 +245,7 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
         ),
         "findings": (file("own.toml", lambda path: load_taxonomy((path,))), findings),
         "benchmark": (
-            file("editing_metadata.json", lambda path: read_benchmark(path, keep_sources=False)),
+            file("editing_metadata.json", read_benchmark),
             [json.dumps([{"id": number, **pair} for number in (1, 2)]).encode()],
         ),
         "judge answer": (

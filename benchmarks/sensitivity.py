@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 
 from plantain.findings import load_taxonomy
-from plantain.metrics.distributions import SetDistance
-from plantain.metrics.radiomics import RadiomicsEncoder, frechet_radiomics
+from plantain.metrics.distributions import SetDistance, frechet_of_features
+from plantain.metrics.radiomics import RadiomicsEncoder
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
@@ -104,7 +104,9 @@ def main() -> int:
     for name, change in SETS.items():
         if options.only in name:
             changed = np.concatenate([encoder.images([change(i, *one)]) for i, one in enumerate(true)])
-            found[name] = one = frechet_radiomics(reference, changed, pairs=range(len(true)))
+            found[name] = one = frechet_of_features(
+                "frechet_radiomics", reference, changed, pairs=range(len(true)), in_spreads=True
+            )
             print(f"| {name} | {one.score.value:.3g} | {one.floor_high:.3g} | {one.p:.3f} |", flush=True)
     print(f"\nHalves of the true images: {next(iter(found.values())).halves:.3g}.")
     return 0 if met(found) else 1

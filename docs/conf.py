@@ -8,6 +8,8 @@ import re
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.ext.autodoc.mock import mock
 
 HERE = Path(__file__).resolve().parent
@@ -22,7 +24,10 @@ project = "plantain"
 author = copyright = "The plantain authors"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+nb_execution_mode = (
+    "off"  # notebooks keep the outputs of their last run; tests/docs/test_notebooks.py checks them
+)
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 exclude_patterns = ["reference_from_code/**", "**/.ipynb_checkpoints"]
@@ -35,6 +40,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 copybutton_prompt_text = "$ "
 copybutton_only_copy_prompt_lines = True
 
@@ -114,9 +120,42 @@ def _write_colours() -> None:
         path.write_text(rules, encoding="utf-8")
 
 
+def _summary(env, name: str) -> str:  # type: ignore[no-untyped-def]
+    """Return the first sentence of a page, at most 200 characters."""
+    paragraphs = env.get_doctree(name).findall(nodes.paragraph)
+    text = " ".join(next(map(nodes.paragraph.astext, paragraphs), "").split()).removeprefix("Decision. ")
+    sentence = re.split(r"(?<=[.:])\s(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(":")
+    return sentence if len(sentence) <= 200 else sentence[:197].rsplit(" ", 1)[0] + " ..."
+
+
+def _write_llms(app, error) -> None:  # type: ignore[no-untyped-def]
+    """Write `llms.txt`: every page in the order of the tables of contents, with address and first sentence."""
+    if error or app.builder.format != "html":
+        return
+    env, listed = app.env, set()
+
+    def entries(name: str, depth: int) -> list[str]:
+        if name in listed:
+            return []
+        listed.add(name)
+        title, address = env.titles[name].astext(), app.builder.get_target_uri(name)
+        lines = [f"{'  ' * depth}- [{title}]({address}): {_summary(env, name)}".rstrip(": ")]
+        return lines + [
+            line for one in env.toctree_includes.get(name, ()) for line in entries(one, depth + 1)
+        ]
+
+    root = env.config.root_doc
+    lines = [f"# {project}", "", f"> {_summary(env, root)}"]
+    for tree in env.get_doctree(root).findall(addnodes.toctree):
+        found = [line for _, name in tree["entries"] for line in entries(name, 0)]
+        lines += ["", f"## {tree['caption']}", "", *found]
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def setup(app) -> None:  # type: ignore[no-untyped-def]
     """Sphinx's own entrance."""
     app.connect("builder-inited", lambda _: _write_generated())
+    app.connect("build-finished", _write_llms)
 
     def read(_, name: str, source: list[str]) -> None:  # type: ignore[no-untyped-def]
         page = HERE / f"{name}.md"

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -19,12 +20,25 @@ import numpy as np
 import uvicorn
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
+from reference_from_code.files import EXAMPLES, example_name
 
 from plantain import Run
+from plantain.audit.images import AuditImage, package_images
+from plantain.audit.planted_defects import CleanEdit
+from plantain.findings import load_taxonomy
+from plantain.offline.anatomy.maps import CannotShow
+from plantain.offline.editor import render_instruction
+from plantain.offline.language import compose, read_instruction
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_source
+from plantain.records import Direction
 from plantain.review.ratings import Ratings
 from plantain.review.serving import listen
 from plantain.review.study import Study, open_study
 from plantain.review.web.server import create_app
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from contact_sheet import accepted, drawings, pair
 
 IMAGES = Path(__file__).parent / "images"
 SITE = IMAGES.parent.parent / "build/site"
@@ -44,7 +58,8 @@ NARROW = (
     (str(SITE / "tutorial/2-catalogue.html"), "", False),
 )
 """Pages of `narrow.png`; a reader study in dark mode follows."""
-SHEETS = ("chest_xray", "brain_mri", "fundus")
+DRAWN = 6
+"""Drawings of a finding from which the first accepted edit is shown."""
 
 
 def plantain(*words: str, folder: Path) -> None:
@@ -165,22 +180,53 @@ def strip(run: Run, side: int = 220, gap: int = 6) -> Image.Image:
     return sheet
 
 
+def removed(drawn: CleanEdit) -> CleanEdit | None:
+    """Return the editor's removal of a drawn finding; None if it finds nothing to remove."""
+    instruction = compose(replace(drawn.intent, direction=Direction.REMOVE), drawn.finding)
+    image, original = replace(drawn.image, synthetic=True), decode(encode_source(drawn.edited))
+    try:
+        rendering = render_instruction(original, instruction, image, 7)
+    except CannotShow:
+        return None
+    return replace(
+        drawn,
+        image=image,
+        direction=Direction.REMOVE,
+        intent=read_instruction(instruction, [drawn.finding]),
+        instruction=instruction,
+        original=original,
+        edited=decode(encode_jpeg(rendering.pixels)),
+        mask=rendering.mask,
+        support=rendering.support,
+    )
+
+
+def first_accepted(edits: list[CleanEdit]) -> CleanEdit | None:
+    """Return the first edit that the offline judge accepts, else the first; None without edits."""
+    return next((edit for edit in edits if accepted(edit)), edits[0] if edits else None)
+
+
+def draw_findings(images: list[AuditImage]) -> None:
+    """Save one addition of each finding and, where the editor can do it, one removal."""
+    shutil.rmtree(EXAMPLES, ignore_errors=True)
+    EXAMPLES.mkdir()
+    for finding in load_taxonomy().findings:
+        if finding.draw:
+            added = list(drawings(finding, images, DRAWN))
+            taken = [edit for one in added if (edit := removed(one)) is not None and edit.mask.any()]
+            for direction, edits in (("add", added), ("remove", taken)):
+                if (edit := first_accepted(edits)) is not None:
+                    path = EXAMPLES / example_name(finding, direction)
+                    Image.fromarray(pair(edit)).save(path, quality=82, optimize=True)
+
+
 def main(folder: Path) -> None:
     """Make all images."""
+    draw_findings(package_images("held-out"))
     folder.mkdir(parents=True, exist_ok=True)
     plantain("demo", "demo", folder=folder)
     plantain("bench", "demo", "bench-demo", folder=folder)
     plantain("review", "demo", "review-demo", "--no-serve", folder=folder)
-    sheet = IMAGES.parent.parent / "benchmarks/contact_sheet.py"
-    subprocess.run(
-        [sys.executable, sheet, "--each", "1", "--to", folder / "sheet"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    for name in SHEETS:
-        with Image.open(folder / "sheet" / f"{name}.png") as drawn:
-            photographs = drawn.convert("RGB")
-        photographs.save(IMAGES / f"sheet-{name}-add.png", optimize=True)
     strip(Run(folder / "demo/run")).save(IMAGES / "strip.png", optimize=True)
     study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
     with sync_playwright() as running:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reference_from_code.commands import command_pages
-from reference_from_code.files import finding_page, rubric_page
+from reference_from_code.files import examples_page, finding_page, rubric_page
 from reference_from_code.installed import installed_pages
 from reference_from_code.json_shapes import json_page
 from reference_from_code.keys import recipe_page, settings_page
@@ -24,6 +24,7 @@ def pages() -> dict[str, str]:
         "settings-file.md": settings_page(),
         "rubric-file.md": rubric_page(),
         "finding-file.md": finding_page(),
+        "every-finding.md": examples_page(),
         "json-shapes.md": json_page(),
         **installed_pages(),
     }

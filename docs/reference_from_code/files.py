@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
+from pathlib import Path
 
 from plantain.findings import load_taxonomy
 from plantain.findings.taxonomy import BUILT_IN
@@ -84,3 +86,37 @@ def finding_page() -> str:
             f"toml\n:end-before: 'name = \"Cataract\"'\n```\n",
         ]
     )
+
+
+EXAMPLES = Path(__file__).parents[1] / "images/findings"
+"""Examples of edits, made by `make gallery`."""
+
+
+def example_name(finding: Finding, direction: str) -> str:
+    """The file name of a finding's example, e.g. "chest_xray-pleural-effusion-add.jpg"."""
+    return f"{finding.modality}-{re.sub(r'[^a-z]+', '-', finding.name.lower())}-{direction}.jpg"
+
+
+def examples_page() -> str:
+    """The page that shows every finding added and, where the offline editor can do it, removed."""
+    taxonomy = load_taxonomy()
+    parts = [
+        "# Every finding\n",
+        "Each pair shows an image before and after an edit by `offline/procedural`, around the change. All findings "
+        "are synthetic, drawn by rules without a learned model. For a removal, the finding was drawn first. Of six "
+        "drawings, the first that the offline judge accepts is shown, if any. A finding without a removal has none: "
+        "[limits](../../concepts/offline-models.md). No clinician has reviewed them yet.\n",
+    ]
+    for modality in taxonomy.modalities:
+        parts.append(f"## {taxonomy.titles[modality]}\n")
+        for finding in taxonomy.targets(modality, optional=True):
+            shown = [
+                f":::{{figure}} ../../images/findings/{path.name}\n:alt: {finding.title}, {word}: before and after\n"
+                f":figclass: pair\n\n{word.capitalize()}\n:::\n"
+                for direction, word in (("add", "added"), ("remove", "removed"))
+                if (path := EXAMPLES / example_name(finding, direction)).exists()
+            ]
+            name, signs = f"{finding.title[:1].upper()}{finding.title[1:]}", "; ".join(finding.signs)
+            parts += [f"### {name}\n", f"`{finding.name}`: {cell(signs)}.\n"]
+            parts += shown
+    return "\n".join(parts)

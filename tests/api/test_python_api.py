@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,10 @@ def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
     by_task, by_attempt = run.table(), run.table("attempt")
     assert isinstance(by_task, pandas.DataFrame)
     assert list(by_task.task) == [task.id for task in tasks]
+    page = (Path(__file__).parents[2] / "docs/reference/run-table.md").read_text(encoding="utf-8")
+    columns = re.findall(r"^\| `(\w+)`", page, flags=re.M)
+    criteria = {name for one in run.attempts() if one.verdict for name in one.verdict.observations.criteria}
+    assert columns[: by_task.shape[1]] == list(by_task) and set(columns) == set(by_attempt) - criteria
     assert len(by_attempt) == len(run.attempts()) == run.status()["attempts"]
     assert (by_attempt.score.dropna().between(0, 1)).all() and by_attempt.score.isna().any()
     assert f"{len(tasks)} tasks" in repr(run)

@@ -12,12 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import (
-    ROOT,
-    blocks,
-    inside,
-    walk,
-)
+from docs.blocks import ROOT, blocks, inside, walk
 from docs.shapes import COMMANDS, KEPT, differences, shapes
 from plantain.offline.workers import close_workers
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plantain.cli import COMMANDS, main
+from plantain.findings import load_taxonomy
 from plantain.models.registry import provider_names, settings_class
 from plantain.pipeline.recipe import Recipe
 from plantain.runs.settings.terms import Settings
@@ -90,3 +91,15 @@ def test_the_keys_of_rubric_and_finding_files_have_a_meaning(pages: dict[str, st
         rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", pages[name].partition("that come along")[0], flags=re.M)
         assert len(rows) > 10
         assert [key for key, row in rows if row.endswith("|")] == []
+
+
+def test_every_finding_that_is_drawn_is_shown_added_and_removed_where_it_can_be(
+    pages: dict[str, str],
+) -> None:
+    shown = re.findall(r"findings/([\w-]+)-(add|remove)\.jpg\n:alt: \S", pages["every-finding.md"])
+    names = {
+        f"{one.modality}-{one.name.lower().replace(' ', '-')}" for one in load_taxonomy().findings if one.draw
+    }
+    assert {name for name, direction in shown if direction == "add"} == names
+    # docs/concepts/offline-models.md: 2 tumours, 3 opacities, a lesion, 3 retinopathies, 2 borders and cataract
+    assert len([direction for _, direction in shown if direction == "remove"]) == 12

@@ -9,15 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from pipeline.quick import (
-    CallLog,
-    QuickEditor,
-    QuickJudge,
-    QuickWriter,
-    drawn,
-    quick_method,
-    quick_recipe,
-)
+from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, drawn, quick_method, quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify

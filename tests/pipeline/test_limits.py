@@ -8,13 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from pipeline.quick import (
-    CallLog,
-    QuickEditor,
-    QuickJudge,
-    quick_method,
-    quick_recipe,
-)
+from pipeline.quick import CallLog, QuickEditor, QuickJudge, quick_method, quick_recipe
 from plantain.journal import JournalReader
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe

@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import (
-    CallLog,
-    QuickEditor,
-    QuickJudge,
-    QuickWriter,
-    drawn,
-    quick_method,
-    quick_recipe,
-)
+from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, drawn, quick_method, quick_recipe
 from plantain.journal import JournalReader
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
@@ -24,7 +25,6 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.findings import load_taxonomy
-from plantain.metrics.statistics.resampling import DRAWS, drawn_sums, resampled_weights
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering
 from plantain.offline.editor import render_instruction
@@ -39,6 +39,9 @@ from plantain.sources.samples import sample_images
 
 SEED = 11
 SIDE = 384
+DRAWS = 2000
+"""Drawings of edits behind a recovery."""
+
 NAME = "Demo: rendered findings on real images"
 
 PLAN = (
@@ -265,3 +268,33 @@ def recovered(
     np.add.at(sums, code, table[:, common].T)
     totals = drawn_sums(resampled_weights(groups, seed, DRAWS), sums)
     return float((np.diff(totals, axis=1) < 0).all(axis=1).mean())
+
+
+def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
+    """Return the weight of each cluster in each draw: float64 (draws, clusters), strata drawn separately.
+
+    Within each stratum, n - 1 of its n clusters are drawn with replacement and weighted by n / (n - 1), which keeps the
+    variance of small strata unbiased (Rao and Wu 1988).
+
+    Args:
+        stratum: (clusters,), the label of each cluster's stratum.
+    """
+    labels = np.asarray(stratum)
+    rng = np.random.default_rng(seed)
+    weights = np.ones((draws, labels.size))
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        n = members.size
+        if n > 1:
+            drawn = rng.multinomial(n - 1, np.full(n, 1.0 / n), size=draws)
+            weights[:, members] = drawn * (n / (n - 1))
+    return weights
+
+
+def drawn_sums(weights: Floats, table: Floats) -> Floats:
+    """Return weighted sums of a table's rows in each draw: (draws, clusters) times (clusters, columns).
+
+    A matrix product would add up in another order on another number of cores; here the result is the same everywhere.
+    """
+    drawn: Floats = np.einsum("dc,kc->dk", weights, np.ascontiguousarray(table.T))
+    return drawn

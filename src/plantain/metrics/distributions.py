@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_numbers
-from plantain.metrics.networks.encoders import label
+from plantain.metrics.statistics.means import numbered
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
@@ -57,22 +56,10 @@ class SetDistance:
     halves: float | None = None
 
 
-def fid_of_features(
-    reference: npt.ArrayLike,
-    outputs: npt.ArrayLike,
-    encoder: str,
-    seed: int = 0,
-    *,
-    pairs: Sequence[Hashable],
-) -> SetDistance:
-    """Return the Fréchet distance of two sets of features of the network `encoder`; see `frechet_of_features`."""
-    return frechet_of_features(label("fid", FID_WEIGHTS, encoder), reference, outputs, seed, pairs=pairs)
-
-
 def frechet_of_features(
     name: str,
-    reference: npt.ArrayLike,
-    outputs: npt.ArrayLike,
+    reference: Floats,
+    outputs: Floats,
     seed: int = 0,
     *,
     pairs: Sequence[Hashable],
@@ -86,43 +73,40 @@ def frechet_of_features(
         seed: of the exchanges and halves.
         pairs: (n,) the source (patient, image) of each row.
         in_spreads: use `frechet_in_spreads` instead of `frechet`.
-
-    Raises:
-        ValueError: arrays of another shape, or not one source per row.
     """
-    a, b = _sets(reference, outputs)
-    pooled, n, far = np.concatenate([a, b]), a.shape[0], frechet_in_spreads if in_spreads else frechet
+    pooled, n = np.concatenate([reference, outputs]), len(reference)
+    far = frechet_in_spreads if in_spreads else frechet
 
     def exchanged(order: npt.NDArray[np.intp]) -> float:
         return far(pooled[order[:n]], pooled[order[n:]]).value or 0.0
 
-    scale = float(pooled.var(axis=0).sum()) if n else 0.0
-    found = _with_floor(name, far(a, b), exchanged, scale, pairs, n, seed)
+    scale = float(pooled.var(axis=0).sum())
+    found = _with_floor(name, far(reference, outputs), exchanged, scale, pairs, seed)
     if found.score.value is None:
         return found
-    halves = [far(a[one], a[other]).value for one, other in _halves(pairs, np.random.default_rng(seed))]
+    draws = _halves(pairs, np.random.default_rng(seed))
+    halves = [far(reference[one], reference[other]).value for one, other in draws]
     known = [value for value in halves if value is not None]
     return replace(found, halves=float(np.mean(known)) if known else None)
 
 
 def kid_of_features(
-    reference: npt.ArrayLike,
-    outputs: npt.ArrayLike,
-    encoder: str,
-    seed: int = 0,
-    *,
-    pairs: Sequence[Hashable],
+    name: str, reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
 ) -> SetDistance:
-    """Return the kernel distance of two sets of features, with its floor; arguments as for `fid_of_features`."""
-    a, b = _sets(reference, outputs)
-    kernel, n = _kernel(np.concatenate([a, b])), a.shape[0]
+    """Return the unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3, with its floor.
+
+    It is about 0 for sets of one distribution, whatever n, and can be slightly negative (Binkowski et al. 2018). The
+    two rows of a sample are not compared with each other, because they share their source (U-statistic of Gretton et
+    al. 2012). Arguments as for `frechet_of_features`.
+    """
+    kernel, n = _kernel(np.concatenate([reference, outputs])), len(reference)
 
     def distance(order: npt.NDArray[np.intp]) -> float:
         return _discrepancy(kernel, order, n)
 
-    scale = float(np.abs(kernel).mean()) if n else 0.0
-    name = label("kid", FID_WEIGHTS, encoder)
-    return _with_floor(name, kernel_distance(a, b), distance, scale, pairs, n, seed)
+    reason = _why_not(reference, outputs)
+    score = unscored(reason) if reason else Score(distance(np.arange(2 * n)))
+    return _with_floor(name, score, distance, float(np.abs(kernel).mean()), pairs, seed)
 
 
 def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covariance2: Floats) -> float:
@@ -144,15 +128,14 @@ def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covarianc
     return max(0.0, float(shift @ shift + np.trace(covariance) + np.trace(covariance2) - 2.0 * cross))
 
 
-def frechet(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
+def frechet(a: Floats, b: Floats) -> Score:
     """Return the squared Fréchet distance of the Gaussians fitted to two sets of features (Heusel et al. 2017).
 
     Args:
-        reference, outputs: (n, d), n at least 2. Sample covariances.
+        a, b: (n, d), n at least 2. Sample covariances.
 
     With n <= d the trace of the root is the sum of the singular values of the (n, n) product of the centred sets.
     """
-    a, b = _sets(reference, outputs)
     if reason := _why_not(a, b):
         return unscored(reason)
     x, y = ((rows - rows.mean(axis=0)) / np.sqrt(rows.shape[0] - 1) for rows in (a, b))
@@ -163,32 +146,15 @@ def frechet(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
     return Score(max(0.0, float(shift @ shift + (x * x).sum() + (y * y).sum() - 2.0 * cross)))
 
 
-def frechet_in_spreads(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
+def frechet_in_spreads(reference: Floats, outputs: Floats) -> Score:
     """Return `frechet` of features in units of their standard deviation in the reference.
 
     A feature that is the same in all of the reference is in units of its standard deviation in both sets together.
     """
-    a, b = _sets(reference, outputs)
-    spread, pooled = a.std(axis=0), np.concatenate([a, b]).std(axis=0)
-    size = 1e-9 * np.abs(a).max(axis=0, initial=0.0)  # smaller differences are rounding
+    spread, pooled = reference.std(axis=0), np.concatenate([reference, outputs]).std(axis=0)
+    size = 1e-9 * np.abs(reference).max(axis=0)  # smaller differences are rounding
     unit = np.where(spread > size, spread, np.where(pooled > size, pooled, 1.0))
-    return frechet(a / unit, b / unit)
-
-
-def kernel_distance(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> Score:
-    """Return the unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3 (Binkowski et al. 2018).
-
-    Args:
-        reference, outputs: (n, d), n at least 2; row i of both belongs to one sample, and the two are not compared
-            with each other, because they share their source (U-statistic of Gretton et al. 2012).
-
-    Returns:
-        About 0 for sets of one distribution, whatever n; it may be slightly negative.
-    """
-    a, b = _sets(reference, outputs)
-    if reason := _why_not(a, b):
-        return unscored(reason)
-    return Score(_discrepancy(_kernel(np.concatenate([a, b])), np.arange(2 * a.shape[0]), a.shape[0]))
+    return frechet(reference / unit, outputs / unit)
 
 
 def _with_floor(
@@ -197,15 +163,12 @@ def _with_floor(
     distance: Callable[[npt.NDArray[np.intp]], float],
     scale: float,
     pairs: Sequence[Hashable],
-    n: int,
     seed: int,
 ) -> SetDistance:
     """Compare the score with the `distance` of exchanged orders of the pooled rows.
 
     Distances that differ by less than a billionth of `scale` count as equal.
     """
-    if n != len(pairs):
-        raise ValueError(f"{n} images, {len(pairs)} sources: one per image")
     sources = len(set(pairs))
     if score.value is None or sources < 2:
         return SetDistance(name, score, None, None, None, sources)
@@ -223,7 +186,7 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
 
     The first source never changes: changing all of them changes no distance.
     """
-    source = _numbered(pairs)
+    source = numbered(pairs)
     n, free = len(source), int(source.max())
     if free < ENUMERATED:
         total = 2**free - 1
@@ -236,17 +199,11 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
         yield np.concatenate([first, (first + n) % (2 * n)])
 
 
-def _numbered(pairs: Sequence[Hashable]) -> npt.NDArray[np.intp]:
-    """Return the source of each row as a number, in order of appearance."""
-    places: dict[Hashable, int] = {}
-    return np.array([places.setdefault(name, len(places)) for name in pairs], np.intp)
-
-
 def _halves(
     pairs: Sequence[Hashable], rng: np.random.Generator
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
     """Yield rows of two halves of equal size, all images of a source in one of them; nothing for one source."""
-    source = _numbered(pairs)
+    source = numbered(pairs)
     count = int(source.max()) + 1
     for _ in range(HALVES if count > 1 else 0):
         place = rng.permutation(count)[source]
@@ -268,14 +225,6 @@ def _discrepancy(kernel: Floats, order: npt.NDArray[np.intp], n: int) -> float:
     xx, yy, xy = (kernel[np.ix_(*sides)] for sides in ((first, first), (second, second), (first, second)))
     without_self = [block.sum() - np.trace(block) for block in (xx, yy, xy)]
     return float(without_self[0] + without_self[1] - 2.0 * without_self[2]) / (n * (n - 1))
-
-
-def _sets(reference: npt.ArrayLike, outputs: npt.ArrayLike) -> tuple[Floats, Floats]:
-    a = check_numbers(reference, "reference", "images", "features")
-    b = check_numbers(outputs, "outputs", "images", "features")
-    if a.shape != b.shape:
-        raise ValueError(f"features must both be (n, d), not {a.shape} and {b.shape}")
-    return a, b
 
 
 def _why_not(a: Floats, b: Floats) -> str:

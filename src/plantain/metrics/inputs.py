@@ -80,35 +80,6 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
     return numbers
 
 
-def check_numbers(values: npt.ArrayLike, name: str, *axes: str) -> Floats:
-    """Return numbers as float64, NaN where there is none, with one axis for each of these names.
-
-    Raises:
-        ValueError: text or complex numbers, an infinite one, or another number of axes.
-    """
-    try:
-        given = np.asarray(values)
-    except ValueError as error:  # rows of different length
-        raise ValueError(f"{name}: no regular array of numbers ({error})") from None
-    if given.dtype.kind not in "biuf" and given.size:
-        raise ValueError(f"{name}: numbers are needed, not {given.dtype}")
-    numbers = given.astype(np.float64)
-    if numbers.ndim != len(axes):
-        raise ValueError(f"{name}: must be ({', '.join(axes)}), not of shape {given.shape}")
-    if np.isinf(numbers).any():
-        raise ValueError(
-            f"{name}: {np.count_nonzero(np.isinf(numbers))} values are infinite; use NaN for missing ones"
-        )
-    return numbers
-
-
-def check_range(low: float | None, high: float | None) -> None:
-    """Check the ends of a range, each a number or None. Raise ValueError where low is not below high."""
-    ends = [end for end in (low, high) if end is not None]
-    if any(np.isnan(end) for end in ends) or (len(ends) == 2 and not ends[0] < ends[1]):
-        raise ValueError(f"a range from {low!r} to {high!r}: low must be below high")
-
-
 def within(value: float, low: float, high: float) -> float:
     """Return a score cut to its range. Raise ValueError farther outside than rounding explains."""
     if not low - ROUNDING <= value <= high + ROUNDING:

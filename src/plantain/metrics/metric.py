@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
-
-from plantain.metrics.networks.encoders import label
-from plantain.pixels.arrays import Image, Mask, Pixels
-from plantain.records import Score
-
-if TYPE_CHECKING:
-    from plantain.metrics.networks.encoders import Networks
-
 from functools import cache
 from importlib.metadata import EntryPoint
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from plantain.files.installed import installed, load_entry
-from plantain.records import InputError
+from plantain.metrics.networks.encoders import Networks, label
+from plantain.pixels.arrays import Image, Mask, Pixels
+from plantain.records import InputError, Score
 
 
 class MetricSample(Protocol):

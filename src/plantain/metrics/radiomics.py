@@ -1,4 +1,4 @@
-"""Fréchet distance of two sets of images over classical radiomic features, which need no network.
+"""Classical radiomic features of images, which need no network, for the Fréchet distance of two sets.
 
 Features follow the definitions of the Image Biomarker Standardisation Initiative (IBSI; Zwanenburg et al. 2020,
 reference manual arXiv:1612.07003), in two dimensions, texture matrices merged over the four directions.
@@ -6,17 +6,15 @@ reference manual arXiv:1612.07003), in two dimensions, texture matrices merged o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.distributions import SetDistance, frechet_of_features
 from plantain.metrics.inputs import check_rgb
 from plantain.pixels.arrays import Floats, Image, Mask
 from plantain.pixels.frame import field_of_view
-from plantain.records import unscored
 
 Levels = npt.NDArray[np.intp]
 """Discretised grey levels from 1, and 0 outside the field, (H, W)."""
@@ -47,24 +45,6 @@ class RadiomicsEncoder:
     def images(self, images: Sequence[Image]) -> Floats:
         """Return features (n, 26) of uint8 RGB images (H, W, 3), in the order of `FEATURES`."""
         return np.stack([_features(image) for image in images])
-
-
-def frechet_radiomics(
-    reference: npt.ArrayLike, outputs: npt.ArrayLike, seed: int = 0, *, pairs: Sequence[Hashable]
-) -> SetDistance:
-    """Return the Fréchet distance of two sets of radiomic features in units of their spread in the reference.
-
-    Args:
-        reference, outputs: (n, 26) from `RadiomicsEncoder`; row i of both belongs to one sample.
-        seed: of the exchanges and halves behind the floors.
-        pairs: (n,) the source (patient, image) of each row.
-
-    Returns:
-        The distance; unscored below `FEWEST_IMAGES` samples.
-    """
-    if reason := why_too_few(np.shape(reference)[0]):
-        return SetDistance("frechet_radiomics", unscored(reason), None, None, None, len(set(pairs)))
-    return frechet_of_features("frechet_radiomics", reference, outputs, seed, pairs=pairs, in_spreads=True)
 
 
 def why_too_few(images: int) -> str:

@@ -82,9 +82,8 @@ def test_shared_addresses_become_clusters_and_stay_hashed(published: Path, tree:
     assert clusters["3"].startswith("source-")
     assert clusters["6"] == "6", "no address: a cluster of its own"
     assert "example.org" not in repr(bench), "addresses can name patients"
-    kept = Benchmark.load(published, keep_sources=True)
-    assert kept.sample("5").source == "https://example.org/patient/jane-doe.jpg"
-    assert [sample.cluster for sample in kept.samples] == [sample.cluster for sample in bench.samples]
+    read = read_benchmark(published).samples
+    assert [one.source for one in read if one.id == "5"] == ["https://example.org/patient/jane-doe.jpg"]
     shutil.copy(tree / "previous" / "1.png", tree / "previous" / "6.png")
     copied = Benchmark.load(tree)
     assert copied.sample("6").cluster == copied.sample("1").cluster, "one image under two addresses"

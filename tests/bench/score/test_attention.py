@@ -160,7 +160,7 @@ def test_table_four_types_and_page(
     by_task = {row.task: row.estimates for row in rows if row.task}
     assert by_task["Task 0"]["iou"].value is not None
     assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
-    assert failure_rows(scores, None, CutOffs()) == []  # no judge has scored anything
+    assert failure_rows(scores, None) == []  # no judge has scored anything
     assert main(["bench", "table", str(run), "--paper"]) == 0
     printed = capsys.readouterr().out
     assert "\nTable 4: attention and region\n" in printed

@@ -14,5 +14,7 @@ def test_wilson_matches_scipy(successes: int, n: int) -> None:
     assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_no_trials_know_nothing() -> None:
+def test_no_trials_know_nothing_and_more_successes_are_refused() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="3 successes of 2"):
+        wilson(3, 2)

@@ -46,28 +46,27 @@ class Benchmark:
     hashes: dict[str, tuple[str, str, str]]
 
     @classmethod
-    def load(cls, path: Path | str, *, keep_sources: bool = False) -> Benchmark:
+    def load(cls, path: Path | str) -> Benchmark:
         """Read a benchmark: MedEBench as published, or our own format.
 
         Metadata and the files' headers are checked and every file is hashed; no pixel is decoded. `plantain bench
-        check` finds more.
+        check` finds more. Addresses of the pairs are dropped, as they can name patients; their hashes name clusters.
 
         Args:
             path: the folder, or the metadata file in it.
-            keep_sources: keep the addresses of the pairs. They can name patients; by default only their hashes are
-                kept, as names of clusters.
 
         Raises:
             InputError: the path has no benchmark, or one with problems; the first is named.
         """
-        reading = read_benchmark(Path(path), keep_sources=keep_sources)
+        reading = read_benchmark(Path(path))
         if errors := reading.errors:
             more = (
                 f" (and {len(errors) - 1} more: {command_line('bench', 'check', path)})" if errors[1:] else ""
             )
             detail = str(errors[0]).partition(": ")[2]
             raise InputError(f"{reading.root / errors[0].file}: {detail}{more}")
-        return cls(reading.name, reading.root, reading.samples, reading.hashes)
+        samples = tuple(replace(sample, source="") for sample in reading.samples)
+        return cls(reading.name, reading.root, samples, reading.hashes)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -129,15 +128,14 @@ class Benchmark:
         return {sample.id: sample for sample in self.samples}
 
 
-def read_benchmark(path: Path, *, keep_sources: bool = False) -> Reading:
-    """Read metadata and headers of either format, with every problem.
+def read_benchmark(path: Path) -> Reading:
+    """Read metadata and headers of either format, with every problem and the addresses of the pairs.
 
     Raises:
         InputError: the path has no benchmark.
     """
     metadata = metadata_of(path)
-    read = read_own if metadata.name == OWN else read_medebench
-    return read(metadata, keep_sources=keep_sources)
+    return read_own(metadata) if metadata.name == OWN else read_medebench(metadata)
 
 
 def resized_bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:

@@ -60,7 +60,7 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     Raises:
         plantain.records.InputError: the path has no benchmark, or its metadata has no known shape.
     """
-    reading = read_benchmark(path, keep_sources=True)
+    reading = read_benchmark(path)
     found = list(reading.problems)
     thumbnails: Thumbnails = {}
     for index, sample in enumerate(reading.samples):

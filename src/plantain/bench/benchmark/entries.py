@@ -69,11 +69,10 @@ class EntryReader:
     Args:
         root: the benchmark's folder; every file must be in it.
         metadata: name of the metadata file, for messages.
-        keep_sources: keep the addresses of the pairs; else only their hashes remain.
     """
 
-    def __init__(self, root: Path, metadata: str, keep_sources: bool) -> None:
-        self.root, self.metadata, self.keep_sources = root, metadata, keep_sources
+    def __init__(self, root: Path, metadata: str) -> None:
+        self.root, self.metadata = root, metadata
         self.problems: list[BenchmarkProblem] = []
         self._samples: dict[str, Sample] = {}
         self._hashes: dict[str, tuple[str, str, str]] = {}
@@ -140,7 +139,7 @@ class EntryReader:
         """Return everything read, with clusters settled over all samples."""
         clusters = _clusters(self._samples.values(), self._hashes)
         samples = [
-            replace(sample, cluster=clusters[sample.id], source=sample.source if self.keep_sources else "")
+            replace(sample, cluster=clusters[sample.id])
             for sample in sorted(self._samples.values(), key=lambda sample: id_order(sample.id))
         ]
         if not samples and all(problem.warning for problem in self.problems):

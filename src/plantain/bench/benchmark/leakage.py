@@ -46,7 +46,6 @@ _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"
 _BORDER_LEVELS, _SMALLEST = 6, 64
 _HEAD = 1 << 16
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{2000}")
-_PROGRESS_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,7 @@ def find_leakage(
     cuts: list[bool] = []
     unread: list[str] = []
     for seen, (name, pixels) in enumerate(_images_of(place, unread)):
-        if seen % _PROGRESS_EVERY == 0:
-            progress(seen, None)
+        progress(seen, None)
         for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
             names += [name] * len(of_image)
             codes += of_image
@@ -155,8 +153,7 @@ def find_leakage(
     there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
     pairs = []
     for done, sample in enumerate(bench.samples):
-        if done % _PROGRESS_EVERY == 0:
-            progress(done, len(bench.samples))
+        progress(done, len(bench.samples))
         shown = {"previous": bench.previous(sample)}
         if sample.changed is not None:
             shown["changed"] = bench.changed(sample)

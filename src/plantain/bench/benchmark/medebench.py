@@ -125,20 +125,16 @@ def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
     return tuple(found)
 
 
-def read_medebench(metadata: Path, *, keep_sources: bool = False) -> Reading:
+def read_medebench(metadata: Path) -> Reading:
     """Read `editing_metadata.json` next to `previous/`, `changed/` and `previous_mask/`.
 
     The file may be a list of samples, `{"samples": [...]}` as published, or an object by id. Paths are relative to
     the metadata's folder or to the one above (as published: "editing/previous/1.png").
 
-    Args:
-        metadata: the file.
-        keep_sources: keep the samples' addresses, which can name patients; else only hashes remain.
-
     Raises:
         InputError: the file has another shape; everything else becomes a problem.
     """
-    reader = EntryReader(metadata.parent, metadata.name, keep_sources)
+    reader = EntryReader(metadata.parent, metadata.name)
     for index, (given_id, row) in enumerate(_rows(metadata)):
         where = f"samples[{index}]"
         if isinstance(row, dict):

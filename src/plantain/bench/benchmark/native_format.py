@@ -58,7 +58,7 @@ _FILES = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
 """Field of a row -> folder of its file."""
 
 
-def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
+def read_own(metadata: Path) -> Reading:
     """Read `benchmark.json`.
 
     Raises:
@@ -79,7 +79,7 @@ def read_own(metadata: Path, *, keep_sources: bool = False) -> Reading:
         raise InputError(f"{metadata}: name: expected text")
     if not isinstance(rows, list):
         raise InputError(f"{metadata}: samples: expected a list")
-    reader = EntryReader(metadata.parent, metadata.name, keep_sources)
+    reader = EntryReader(metadata.parent, metadata.name)
     for index, row in enumerate(rows):
         where = f"samples[{index}]"
         try:

@@ -32,7 +32,7 @@ class Sample:
         size: (width, height) of the previous image in pixels.
         aligned: True if the image after is aligned with the one before pixel by pixel; None when unknown.
         notes: remarks on this sample, a line each.
-        source: address of the pair; "" unless its owner asked to keep it, as addresses can name patients.
+        source: address of the pair; "" in a loaded `Benchmark`, as addresses can name patients.
     """
 
     id: str

@@ -9,13 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
 
 from plantain.bench.benchmark.samples import Sample
 from plantain.records import InputError, derive_seed
-
-RULES = ("first", "mean")
-"""Which of several outputs is scored: the first of the grid, or the mean over the grid. Never the best."""
 
 INSTRUCTION = "{instruction}"
 
@@ -67,13 +63,13 @@ class Arm:
         prompt: which text of the sample is used.
         words: the words around it; "{instruction}" is replaced by the text.
         grid: output k is grid[k]: seeds outermost, then the parameters in the order they were given. It only grows.
+            Tables score output 0, as the published evaluator does.
         shots: demonstrations shown; None outside a few-shot study.
         samples: ids of the samples that it covers; None for all.
         demonstrations: task -> ids of the study's demonstration samples, in the order they are shown; an arm shows
             the first `shots` of them.
         region: the editor receives the region.
         fingerprint: of the model; changes whenever its answers could.
-        rule: which output is scored, see `RULES`.
     """
 
     label: str
@@ -87,16 +83,10 @@ class Arm:
     demonstrations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     region: bool = False
     fingerprint: str = ""
-    rule: Literal["first", "mean"] = "first"
 
     @property
     def folder(self) -> str:
         return self.label.replace("/", "__")
-
-    @property
-    def scored(self) -> tuple[int, ...]:
-        """Return the outputs that the rule names."""
-        return tuple(range(len(self.grid))) if self.rule == "mean" else (0,)
 
     def covers(self, sample_id: str) -> bool:
         return self.samples is None or sample_id in self.samples
@@ -143,7 +133,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
     Raises:
         InputError: the recorded arm is another one; the line names the difference.
     """
-    for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region", "rule"):
+    for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region"):
         now, then = getattr(wanted, name), getattr(recorded, name)
         if now != then:
             shown = [repr(value) if value not in ("", None) else "not given" for value in (now, then)]

@@ -16,7 +16,7 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
-from plantain.bench.generate.requests import ArmRequest, EditorSource, PlannedArm
+from plantain.bench.generate.requests import ArmRequest, PlannedArm
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
 from plantain.bench.generate.shots import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
@@ -98,8 +98,7 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
             rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
         opened.observer.asks(list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows)))
         await opened.walk(rows, generation.run_task)
-        sources = [one.source for one in wave if one.alone]
-        await close_models(*(source.editor for source in sources if isinstance(source, EditorSource)))
+        await close_models(*(one.source for one in wave if one.alone))
 
 
 @dataclass(slots=True)
@@ -195,7 +194,7 @@ class _Task:
         attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
 
         async def send() -> Reply[EditedImage]:
-            return await self.planned.source.output(request, k)
+            return await self.planned.output(request, k)
 
         async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
             if reply.value is None:
@@ -299,27 +298,16 @@ POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does
 """Treatment of an output of another size, as published; recorded with each."""
 
 
-@dataclass(frozen=True, slots=True)
-class SizedOutput:
-    """An output at its sample's own size.
-
-    Attributes:
-        png: lossless, without metadata.
-        pixels: the same, decoded: uint8 RGB (H, W, 3).
-        note: one line on how it was resized; "" if it was not.
-    """
-
-    png: bytes
-    pixels: Pixels
-    note: str
-
-
-def at_own_size(data: bytes, size: tuple[int, int]) -> SizedOutput:
+def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]:
     """Return an editor's file as the benchmark keeps it.
 
     Args:
         data: any image that we read.
         size: (width, height) of the sample's previous image.
+
+    Returns:
+        The PNG, lossless and without metadata; the same, decoded: uint8 RGB (H, W, 3); one line on how it was resized,
+        "" if it was not.
 
     Raises:
         BadImage: it cannot be decoded, or has another aspect ratio.
@@ -332,9 +320,9 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> SizedOutput:
             f"the output is {width}x{height} pixels and the image {size[0]}x{size[1]}: another ratio of sides"
         )
     if (width, height) == size:
-        return SizedOutput(data if holds_pixels_only(data) else encode_png(pixels), pixels, "")
+        return data if holds_pixels_only(data) else encode_png(pixels), pixels, ""
     pixels = resized_bicubic(pixels, size)
-    return SizedOutput(encode_png(pixels), pixels, f"resized from {width}x{height}: {POLICY}")
+    return encode_png(pixels), pixels, f"resized from {width}x{height}: {POLICY}"
 
 
 def keep_output(
@@ -343,13 +331,13 @@ def keep_output(
     """Store an output as it came and at the sample's size, and complete the call's result. Run it in a thread."""
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
-        sized = at_own_size(edited.image.data, size)
+        png, pixels, resized = at_own_size(edited.image.data, size)
     except BadImage as error:
         outcome = Outcome(OutcomeKind.MALFORMED, str(error))
         lost = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
         return replace(draft, outcome=outcome, attempt=lost, blobs=(raw,))
-    stored = raw if sized.png == edited.image.data else journal.put_blob(sized.png, PNG)
-    image = replace(stored, pixel_sha256=sha256_of_pixels(sized.pixels))
+    stored = raw if png == edited.image.data else journal.put_blob(png, PNG)
+    image = replace(stored, pixel_sha256=sha256_of_pixels(pixels))
     mask = None if edited.mask is None else journal.put_blob(edited.mask.data, edited.mask.media_type)
     kept = replace(
         attempt,
@@ -360,7 +348,7 @@ def keep_output(
         support=edited.support,
     )
     fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
-    notes = "; ".join(filter(None, (edited.note, sized.note)))
+    notes = "; ".join(filter(None, (edited.note, resized)))
     return replace(
         draft,
         answer=orjson.dumps({**fields, "note": notes}).decode(),

@@ -67,25 +67,17 @@ def _is_real(bench: BenchRun, arm: Arm, sample_id: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OutputFile:
-    """One file to import, and its hash."""
-
-    path: Path
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
 class ImportedOutputs:
     """One model's outputs in a folder.
 
     Attributes:
         label: of its arm, "outputs/NAME".
-        files: by sample id and k.
+        files: path and SHA-256 of each file, by sample id and k.
         strangers: names of files of no sample of this benchmark.
     """
 
     label: str
-    files: Mapping[tuple[str, int], OutputFile]
+    files: Mapping[tuple[str, int], tuple[Path, str]]
     strangers: tuple[str, ...]
 
     @property
@@ -96,12 +88,11 @@ class ImportedOutputs:
 
     async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
         """Return the file as it is; `no_image` if it does not exist."""
-        file = self.files.get((request.image.id, k))
-        if file is None:
+        if (request.image.id, k) not in self.files:
             return failed(Outcome(OutcomeKind.NO_IMAGE, MISSING))
-        data = await asyncio.to_thread(file.path.read_bytes)
-        image = EncodedImage(data, SUFFIXES[file.path.suffix.lower()])
-        return Reply(EditedImage(image, note=f"imported from {file.path.name}"), usage=Usage(images=1))
+        path, _ = self.files[request.image.id, k]
+        image = EncodedImage(await asyncio.to_thread(path.read_bytes), SUFFIXES[path.suffix.lower()])
+        return Reply(EditedImage(image, note=f"imported from {path.name}"), usage=Usage(images=1))
 
 
 def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[ImportedOutputs, ...]:
@@ -165,7 +156,7 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Imp
 
 
 def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> ImportedOutputs:
-    files: dict[tuple[str, int], OutputFile] = {}
+    files: dict[tuple[str, int], tuple[Path, str]] = {}
     strangers: list[str] = []
     for path in files_like(folder, "*"):
         if path.suffix.lower() not in SUFFIXES:
@@ -179,10 +170,8 @@ def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> Imported
             strangers.append(one_line(path.name))
             continue
         if key in files:
-            raise InputError(
-                f"--outputs: {path}: the same output as {files[key].path.name}; keep one of them"
-            )
-        files[key] = OutputFile(path, _checked(path))
+            raise InputError(f"--outputs: {path}: the same output as {files[key][0].name}; keep one of them")
+        files[key] = path, _checked(path)
     return ImportedOutputs(label, files, tuple(strangers))
 
 

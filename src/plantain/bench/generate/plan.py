@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import RULES, Arm, ArmKind, bench_task_id, grown
+from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id, grown
 from plantain.bench.generate.output_files import ImportedOutputs
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, planned_arms
 from plantain.bench.generate.runfile import (
@@ -37,11 +37,6 @@ def check_wanted(
     Raises:
         InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
     """
-    if wanted.rule not in RULES:
-        raise InputError(
-            f"--score-output: {wanted.rule!r}; choose one of {', '.join(RULES)}: the scored output is fixed "
-            "beforehand, never chosen by its score"
-        )
     _study(benchmark, (), wanted, seed)
     planned_arms(benchmark, wanted, resolve, None)
 
@@ -167,12 +162,12 @@ def _arrived_files(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
             continue
         for task, attempts in _tasks_of(journal, one):
             for attempt in attempts:
-                file = one.source.files.get((task.sample, attempt.round - 1))
-                if file is None or attempt.raw == file.sha256:
+                path, sha256 = one.source.files.get((task.sample, attempt.round - 1), (None, ""))
+                if path is None or attempt.raw == sha256:
                     continue
                 if attempt.raw is not None:
                     raise InputError(
-                        f"--outputs: {file.path}: not the file that {journal.run} imported before as {one.arm.label}; "
+                        f"--outputs: {path}: not the file that {journal.run} imported before as {one.arm.label}; "
                         "give the new outputs another name with =NAME"
                     )
                 if attempt.edit_outcome is not None and attempt.edit_outcome.kind is OutcomeKind.NO_IMAGE:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
@@ -67,7 +66,6 @@ class ArmRequest:
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
-        rule: which output is scored, see `RULES`.
         retry: outputs of these editors with these outcomes are requested again.
         restore: True adds an arm for each editor with the original restored outside the change.
     """
@@ -82,7 +80,6 @@ class ArmRequest:
     outputs: tuple[ImportedOutputs, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    rule: Literal["first", "mean"] = "first"
     retry: frozenset[OutcomeKind] = frozenset()
     restore: bool = False
 
@@ -103,29 +100,18 @@ class ArmRequest:
         return tuple(dict.fromkeys((*named, *(own.name for own in self.own.values()))))
 
 
-class OutputSource(Protocol):
-    """The producer of an arm's outputs."""
-
-    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class EditorSource:
-    """An editor as a source."""
-
-    editor: Editor
-
-    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        return await self.editor.edit(request)
-
-
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm and its source; `by_example` identifies the prompt that shows demonstrations."""
+    """An arm and the producer of its outputs; `by_example` identifies the prompt that shows demonstrations."""
 
     arm: Arm
-    source: OutputSource
+    source: Editor | ImportedOutputs | RestoredSource
     by_example: str = ""
+
+    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
+        if isinstance(self.source, ImportedOutputs | RestoredSource):
+            return await self.source.output(request, k)
+        return await self.source.edit(request)
 
     @property
     def alone(self) -> bool:
@@ -166,7 +152,7 @@ def planned_arms(
         InputError: an editor cannot do this, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
-    arms += [PlannedArm(replace(one.arm, rule=wanted.rule), one) for one in wanted.outputs]
+    arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
     editors = _editor_arms(wanted, resolve, study)
     arms += editors
     if wanted.restore and reader is not None:
@@ -188,7 +174,7 @@ def _baseline(benchmark: Benchmark, label: str) -> PlannedArm:
 
     editor: Editor = Truth(truth) if label == GROUND_TRUTH else Trick(label)
     arm = Arm(label, f"{PROVIDER}/{label}", ArmKind.BASELINE, fingerprint=editor.fingerprint)
-    return PlannedArm(arm, EditorSource(editor))
+    return PlannedArm(arm, editor)
 
 
 def _editor_arms(
@@ -213,16 +199,15 @@ def _editor_arms(
             grid=grid_of(wanted.seeds, sweep),
             region=isinstance(editor, TakesRegion) and editor.takes_region,
             fingerprint=editor.fingerprint,
-            rule=wanted.rule,
         )
         if study is None:
-            planned.append(PlannedArm(arm, EditorSource(editor)))
+            planned.append(PlannedArm(arm, editor))
             continue
         arm = replace(arm, samples=study.samples, demonstrations=study.demonstrations)
         for shots in wanted.shots:
             few = replace(arm, label=arm_label(called, wanted.prompt, shots), shots=shots)
             by_example = str(getattr(editor, "by_example", "")) if shots else ""
-            planned.append(PlannedArm(few, EditorSource(editor), by_example))
+            planned.append(PlannedArm(few, editor, by_example))
     return planned
 
 
@@ -294,7 +279,6 @@ def restored_arm(base: Arm) -> Arm:
         grid=base.grid,
         samples=base.samples,
         fingerprint=VERSION,
-        rule=base.rule,
     )
 
 

@@ -202,8 +202,8 @@ class BenchRun:
                 yield Output(facts.id, arm, k, task_id, generation, attempt, point.parameters, reason)
 
     def scored(self, arm: str) -> Iterator[Output]:
-        """Yield the outputs that the arm's rule names."""
-        return (output for output in self.outputs(arm) if output.k in self.arms[arm].scored)
+        """Yield the outputs that tables score: the first of each sample."""
+        return (output for output in self.outputs(arm) if output.k == 0)
 
     def by_sample(self) -> Iterator[tuple[str, list[Output]]]:
         """Yield the outputs of all arms that were tried, sample by sample."""

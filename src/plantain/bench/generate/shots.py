@@ -30,9 +30,6 @@ TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 METRIC = "demo_similarity"
 VERSION = 1
 
-BATCH = 50
-"""Scores that are stored at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShotStudy:
@@ -163,14 +160,11 @@ class DemonstrationSimilarity:
 async def score_demo_similarity(benchmark: Benchmark, journal: Journal, arms: Sequence[Arm]) -> int:
     """Score every output of the few-shot arms that has no such score; return how many were scored."""
     measure = DemonstrationSimilarity(benchmark)
-    batch: list[StoredScore] = []
     scored = 0
     for arm, sample, attempt in _unscored(benchmark, journal, arms):
-        batch.append(await asyncio.to_thread(_score, measure, journal, arm, sample, attempt))
-        if len(batch) == BATCH:
-            scored += await journal.add_scores(batch)
-            batch = []
-    return scored + await journal.add_scores(batch)
+        row = await asyncio.to_thread(_score, measure, journal, arm, sample, attempt)
+        scored += await journal.add_scores([row])
+    return scored
 
 
 def _unscored(

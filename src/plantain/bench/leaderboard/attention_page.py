@@ -23,7 +23,7 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.gallery import BYTES, SIDE
+from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
 from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
@@ -36,6 +36,9 @@ from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
 from plantain.records.commands import command_line
 from plantain.version import __version__
+
+OVERLAYS = 8
+"""Maps that the page shows on their images."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
@@ -148,7 +151,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
     return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()), around)
 
 
-def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[FailureRow]:
+def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
     """Return the failure types of every recorded arm; empty where no judge has scored EA."""
     table = make_table(scores, judge)
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
@@ -160,7 +163,7 @@ def failure_rows(scores: Scores, judge: str | None, cuts: CutOffs) -> list[Failu
         accuracy, preservation, overlap = (
             scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, "attention_iou")
         )
-        rows.append(failure_row(arm.label, accuracy, preservation, overlap, cuts))
+        rows.append(failure_row(arm.label, accuracy, preservation, overlap, CutOffs()))
     return rows
 
 
@@ -210,8 +213,6 @@ def write_attention_page(
     to: Path | None = None,
     *,
     judge: str | None = None,
-    cuts: CutOffs = CutOffs(),
-    gallery: int = 8,
 ) -> Path:
     """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
 
@@ -225,15 +226,15 @@ def write_attention_page(
             raise InputError(
                 f"{run}: no attention has been measured; {command_line('bench', 'attention', run)}"
             )
-        rows, failures = grounding_rows(scores), failure_rows(scores, judge, cuts)
-        overlays = list(_overlays(opened, scores, benchmark, gallery))
+        rows, failures = grounding_rows(scores), failure_rows(scores, judge)
+        overlays = list(_overlays(opened, scores, benchmark, OVERLAYS))
         recorded = recorded_layers(opened, scores)
     records = [record for row in rows for record in _records(row)]
     document = {
         "rows": records,
         "recorded": recorded,
         "failures": [_failure_record(one) for one in failures],
-        "cut_offs": asdict(cuts),
+        "cut_offs": asdict(CutOffs()),
     }
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
@@ -243,7 +244,7 @@ def write_attention_page(
         rows=rows,
         failures=failures,
         kinds=list(FailureType),
-        cuts=cuts,
+        cuts=CutOffs(),
         measures=[(name, *ATTENTION[name]) for name in MEASURES],
         missing=missing_maps(scores),
         recorded=recorded,
@@ -337,7 +338,7 @@ def _overlays(
 def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
     at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
     values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
-    return ", ".join(f"{ATTENTION[name][0]} {_number(value, 2)}" for name, value in values.items())
+    return ", ".join(f"{ATTENTION[name][0]} {score_text(value)}" for name, value in values.items())
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
@@ -352,7 +353,3 @@ def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
     grey = pixels.astype(np.float32).mean(axis=2, keepdims=True).repeat(3, axis=2)
     shown = grey * (1 - 0.75 * weight) + np.array([255.0, 140.0, 20.0]) * 0.75 * weight
     return np.asarray(np.clip(shown, 0, 255), np.uint8)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{value:z.{digits}f}"

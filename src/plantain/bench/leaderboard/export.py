@@ -272,7 +272,7 @@ def _row(cell: TableCell) -> dict[str, object]:
         "n": cell.estimate.n,
         "coverage": cell.coverage,
         "samples": cell.samples,
-        "outputs": cell.outputs,
+        "outputs": cell.samples,  # one scored output a sample
         "clusters": cell.estimate.clusters,
         "interval": cell.estimate.method,
         "no_interval": cell.estimate.reason,
@@ -283,7 +283,7 @@ def _row(cell: TableCell) -> dict[str, object]:
         "rank_low": cell.rank and cell.rank[0],
         "rank_high": cell.rank and cell.rank[1],
         "draws_sd": cell.draws_sd,
-        "outputs_sd": cell.outputs_sd,
+        "outputs_sd": None,
     }
     return row | ({"task": cell.task} if cell.task else {})
 

@@ -40,9 +40,9 @@ def all_figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]
     return {name: figure for name, figure in drawn.items() if figure}
 
 
-def _short(label: str, width: int = 30) -> str:
+def _short(label: str) -> str:
     label = plain(label)
-    return label if len(label) <= width else label[: width - 1] + "…"
+    return label if len(label) <= 30 else label[:29] + "…"
 
 
 def slug(name: str) -> str:

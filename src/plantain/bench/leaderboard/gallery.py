@@ -19,6 +19,7 @@ from plantain.bench.leaderboard.tables import Table
 from plantain.bench.score.text_kept import TextKept
 from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri, outline
+from plantain.pages.wording import DASH
 from plantain.pixels.decode import decode
 
 SIDE = 384
@@ -177,7 +178,7 @@ class Gallery:
         for measure in self._table.main:
             found = outputs.get((arm.label, measure.stored))
             value = found[place, k] if found is not None else np.nan
-            values.append((measure.name, f"{value:z.2f}" if np.isfinite(value) else "–"))
+            values.append((measure.name, score_text(value)))
         texts = outputs.get((arm.label, TextKept.name))
         if texts is not None and texts[place, k] == 0.0:
             values.append(("text", "drawn or changed"))
@@ -185,6 +186,11 @@ class Gallery:
 
     def _outline(self, sample: Sample) -> str:
         return "" if sample.roi is None else outline(self._benchmark.roi(sample))
+
+
+def score_text(value: float) -> str:
+    """Return a score of one output as printed; a dash for NaN."""
+    return f"{value:z.2f}" if np.isfinite(value) else DASH
 
 
 def _limit(images: int) -> int:

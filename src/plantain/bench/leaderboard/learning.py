@@ -14,9 +14,10 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.scores import Scores, mean_of_known, read_scores
+from plantain.bench.leaderboard.scores import Scores, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
+from plantain.metrics.statistics.means import mean_of_known
 from plantain.models.registry import close_models
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
@@ -105,14 +106,11 @@ def learning_of(scores: Scores, judge: str | None = None) -> Learning:
 
 
 def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Floats:
-    return mean_of_known(
-        np.stack([scores.values(scores.arm(label), measure.stored) for label in labels], axis=1)
-    )
+    values = [scores.values(scores.arm(label), measure.stored) for label in labels]
+    return mean_of_known(np.stack(values, axis=1), 1)
 
 
-def write_learning(
-    run: Path, to: Path, title: str, few_shot: Path | None = None, *, judge: str | None = None
-) -> Path:
+def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None) -> Path:
     """Write Table 7 and the figure of (a) as one HTML page, and as JSON, CSV and SVG; return the page's path.
 
     Args:
@@ -120,18 +118,17 @@ def write_learning(
         to: a folder.
         title: of the page.
         few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None leaves that open.
-        judge: whose EA and VQ.
 
     Raises:
         InputError: as `learning_of`; or the folder cannot be written to.
     """
     target = html_target(to / PAGE)
     with BenchRun.open(run) as opened:
-        learning = learning_of(read_scores(opened), judge)
+        learning = learning_of(read_scores(opened))
     studies: dict[str, list[ShotRow]] = {}
     if few_shot is not None:
         with BenchRun.open(few_shot) as opened:
-            studies = shot_studies(make_table(read_scores(opened), judge))
+            studies = shot_studies(make_table(read_scores(opened)))
         if not studies:
             raise InputError(
                 f"--few-shot {few_shot}: no study with several numbers of demonstrations (--shots)"

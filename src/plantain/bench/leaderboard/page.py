@@ -235,14 +235,14 @@ def _page(board: Leaderboard) -> str:
         variants=_variants(table.general),
         clusters=len(set(table.scores.clusters)),
         ranked=table.ranked,
-        repeated=any(c.draws_sd is not None or c.outputs_sd is not None for c in overall),
+        repeated=any(c.draws_sd is not None for c in overall),
         unsure=table.why_no_interval(),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
         distance_names=table.scores.distance_names,
         distance_features=sorted(
             {f"{d.metric}: {d.features}" for d in table.scores.distances if d.value is not None}
         ),
-        partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.outputs],
+        partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.samples],
         measured=[measure for measure in table.measures if measure.name in scored],
         tasks=list(dict.fromkeys((organ, task) for _, organ, task, _ in table.tasks)),
         version=__version__,
@@ -297,8 +297,7 @@ def arm_note(arm: Arm, scores: Scores) -> str:
     if is_given_region(arm):
         parts.append("receives the region: it does not have to find the place")
     if len(arm.grid) > 1:
-        rule = "mean of all" if arm.rule == "mean" else "first scored"
-        parts.append(f"{len(arm.grid)} outputs a sample, {rule}")
+        parts.append(f"{len(arm.grid)} outputs a sample, first scored")
     if arm.model.startswith("offline/"):
         parts.append("offline: rules and image processing, no learned model")
     return "; ".join(parts)

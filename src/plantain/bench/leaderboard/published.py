@@ -10,7 +10,6 @@ published: plain SSIM above the published number would contradict that reading o
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ import orjson
 
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.runfile import SampleFacts
-from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory
+from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory, score_text
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.files.opening import read_inside, read_regular
@@ -156,13 +155,12 @@ def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
         if before is None:
             continue
-        shown = []
+        outputs = []
         for arm in table.general:
             output = _image(folder, facts.id, arm.label)
-            scores = [(m.name, float(table.scores.values(arm, m.stored)[i])) for m in table.main]
-            values = tuple((name, f"{value:z.2f}" if math.isfinite(value) else "–") for name, value in scores)
+            values = tuple((m.name, score_text(table.scores.values(arm, m.stored)[i])) for m in table.main)
             uri = None if output is None else data_uri(output, SIDE, BYTES, synthetic=True)
-            shown.append(GalleryOutput(arm.label, False, uri, "" if uri else "no image", values))
+            outputs.append(GalleryOutput(arm.label, False, uri, "" if uri else "no image", values))
         stories.append(
             SampleStory(
                 facts=facts,
@@ -172,7 +170,7 @@ def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
                 truth_values=(),
                 synthetic=(False, False),
                 outline="",
-                outputs=tuple(shown),
+                outputs=tuple(outputs),
             )
         )
     return stories

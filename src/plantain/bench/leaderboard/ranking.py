@@ -14,7 +14,7 @@ from plantain.bench.leaderboard.measures import Measure, paper_name
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from plantain.metrics.statistics.means import Estimate
+from plantain.metrics.statistics.means import Estimate, mean_of_known
 from plantain.metrics.statistics.ranks import (
     average_ranks,
     formula_one,
@@ -147,10 +147,7 @@ def ranks_within(ratings: Floats) -> Floats:
 
 def consensus(ratings: Floats) -> Floats:
     """Return the mean over raters of their `ranks_within` an image: (raters, images, models) to (images, models)."""
-    ranks = ranks_within(ratings)
-    known = np.isfinite(ranks)
-    count = known.sum(axis=0)
-    return np.where(count > 0, np.where(known, ranks, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
+    return mean_of_known(ranks_within(ratings), 0)
 
 
 def _row(

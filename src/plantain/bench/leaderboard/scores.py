@@ -36,9 +36,9 @@ class Scores:
         samples: all of the benchmark, by id; arrays follow this order.
         arms: models first, as recorded; then the baselines.
         outputs: arrays (samples, outputs of the arm), NaN where unscored.
-        missing: how many outputs of the arm's rule have no score, by reason.
+        missing: how many scored outputs have no score, by reason.
         distances: of sets.
-        made: outputs that the arms' rules name and that were made or failed, by arm.
+        made: first outputs that were made or failed, by arm.
         scored_counts: of those, how many have a score or a reason.
         draw_variances: variance between a judge's draws of each output, as `outputs`.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
@@ -106,15 +106,9 @@ class Scores:
         return np.array([arm.covers(sample.id) for sample in self.samples], bool)
 
     def values(self, arm: Arm, metric: str) -> Floats:
-        """Return one value per sample by the arm's rule, (samples,); NaN where unscored."""
-        return mean_of_known(self.each(arm, metric))
-
-    def each(self, arm: Arm, metric: str) -> Floats:
-        """Return the outputs that the arm's rule names, (samples, outputs); NaN where unscored."""
+        """Return the value of each sample's first output, (samples,); NaN where unscored."""
         found = self.outputs.get((arm.label, metric))
-        if found is None:
-            return np.full((len(self.samples), len(arm.scored)), np.nan)
-        return found[:, list(arm.scored)]
+        return np.full(len(self.samples), np.nan) if found is None else found[:, 0]
 
     def standing(self, measure: Measure) -> Standing | None:
         """Return the card of the judge behind a measure; None for metrics."""
@@ -137,14 +131,6 @@ def is_baseline(arm: Arm) -> bool:
 def is_given_region(arm: Arm) -> bool:
     """Return True if the arm's editor receives the region: it is not ranked with those that find the place."""
     return arm.region and not is_baseline(arm)
-
-
-def mean_of_known(outputs: Floats) -> Floats:
-    """Return the mean of the known values of each row, (samples, outputs) to (samples,); NaN where none is known."""
-    known = np.isfinite(outputs)
-    count = known.sum(axis=1)
-    total = np.where(known, outputs, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def read_scores(*runs: BenchRun) -> Scores:
@@ -214,17 +200,17 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
         return arrays.setdefault((arm.label, metric), np.full((len(place), len(arm.grid)), np.nan))
 
     for label, sample, k in outputs_made(run.reader):
-        if label in arms and k in arms[label].scored:
+        if label in arms and k == 0:
             scores.made[arms[label].label] += sample in place
     for one in output_scores(run.reader):
         arm = arms.get(one.arm)
         if arm is None or one.sample not in place:
             continue
         key = arm.label, one.metric
-        scores.scored_counts[key] += one.output in arm.scored
+        scores.scored_counts[key] += one.output == 0
         if one.value is not None:
             array_of(scores.outputs, arm, one.metric)[place[one.sample], one.output] = one.value
-        elif one.output in arm.scored:
+        elif one.output == 0:
             scores.missing.setdefault(key, Counter())[one.reason] += 1
     for label, sample, k, metric, draws in draw_scores(run.reader):
         if label in arms and sample in place and len(draws) > 1:

@@ -14,9 +14,9 @@ import numpy as np
 
 from plantain.bench.generate.arms import Arm
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.scores import Scores, mean_of_known
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
 from plantain.metrics.statistics.paired import holm, paired_differences
 from plantain.pixels.arrays import Floats
 
@@ -185,7 +185,7 @@ def _sweep(table: Table, arm: Arm) -> Sweep | None:
         found = scores.outputs.get((arm.label, measure.stored))
         if found is None:
             continue
-        common = _on_common_samples({at: mean_of_known(found[:, ks]) for at, ks in places.items()})
+        common = _on_common_samples({at: mean_of_known(found[:, ks], 1) for at, ks in places.items()})
         for at, point in points.items():
             array = common.get(at, np.full(len(scores.samples), np.nan))
             point.estimates[measure.name] = plan.mean(array, low=measure.low, high=measure.high)

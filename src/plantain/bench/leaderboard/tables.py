@@ -36,13 +36,12 @@ class TableCell:
         metric: name in the table.
         estimate: mean with its 95 % interval.
         samples: that the arm covers in this group.
-        outputs: that its rule names on them; scored: those with a score.
+        scored: those whose first output has a score.
         worst, best: the mean if every unscored output counted as the worst, or the best, that the metric allows; None
             where the metric has no such end. Samples on which no arm was scored are left out of both.
         mark: "best" or "second" where the paired differences are significant, else "".
         rank: lowest and highest rank among the models, 1 the best; None where models are not ranked.
         draws_sd: standard deviation between a judge's draws of one output, pooled; None without repeated draws.
-        outputs_sd: standard deviation between an arm's outputs of one sample, pooled; None for one output a sample.
     """
 
     model: str
@@ -52,19 +51,17 @@ class TableCell:
     metric: str
     estimate: Estimate
     samples: int
-    outputs: int
     scored: int
     worst: float | None
     best: float | None
     mark: str = ""
     rank: tuple[int, int] | None = None
     draws_sd: float | None = None
-    outputs_sd: float | None = None
 
     @property
     def coverage(self) -> float:
-        """Return the share of the outputs that has a score, in [0, 1]."""
-        return self.scored / self.outputs if self.outputs else 0.0
+        """Return the share of the samples that has a score, in [0, 1]."""
+        return self.scored / self.samples if self.samples else 0.0
 
     @property
     def rank_text(self) -> str:
@@ -177,9 +174,9 @@ class Table:
                 return measure
         return None
 
-    def why_no_interval(self, organ: str = OVERALL) -> list[str]:
-        """Return why main metrics of an organ have no interval, the commonest reason first."""
-        cells = [self.cell(arm.label, organ, measure.name) for arm in self.general for measure in self.main]
+    def why_no_interval(self) -> list[str]:
+        """Return why main metrics have no interval over all samples, the commonest reason first."""
+        cells = [self.cell(arm.label, OVERALL, measure.name) for arm in self.general for measure in self.main]
         reasons = Counter(cell.estimate.reason for cell in cells if cell is not None and cell.estimate.reason)
         return [reason for reason, _ in reasons.most_common()]
 
@@ -321,8 +318,7 @@ class _Group:
         self, measure: Measure, arm: Arm, values: Floats, measurable: npt.NDArray[np.bool_], macro: bool
     ) -> TableCell:
         covered = self.covered[arm.label]
-        outputs = self.scores.each(arm, measure.stored)[self.chosen]
-        worst, best = (None, None) if macro else _bounds(measure, outputs[covered & measurable])
+        worst, best = (None, None) if macro else _bounds(measure, values[covered & measurable])
         variances = self.scores.draw_variances.get((arm.label, measure.stored))
         return TableCell(
             model=arm.label,
@@ -332,19 +328,11 @@ class _Group:
             metric=measure.name,
             estimate=self.plan.mean(values, low=measure.low, high=measure.high, macro=macro),
             samples=int(covered.sum()),
-            outputs=outputs[covered].size,
-            scored=int(np.isfinite(outputs[covered]).sum()),
+            scored=int(np.isfinite(values[covered]).sum()),
             worst=worst,
             best=best,
-            draws_sd=None if variances is None else _pooled(variances[self.chosen][:, list(arm.scored)]),
-            outputs_sd=_pooled(_variances(outputs)),
+            draws_sd=None if variances is None else _pooled(variances[self.chosen, 0]),
         )
-
-
-def _variances(outputs: Floats) -> Floats:
-    """Return the variance of each sample with at least two scores, from (samples, outputs)."""
-    repeated = outputs[np.isfinite(outputs).sum(axis=1) > 1]
-    return np.asarray(np.nanvar(repeated, axis=1, ddof=1)) if repeated.size else np.empty(0)
 
 
 def _pooled(variances: Floats) -> float | None:
@@ -353,7 +341,7 @@ def _pooled(variances: Floats) -> float | None:
 
 
 def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | None]:
-    """Return the mean of (samples, outputs) with everything unscored at the worst, and at the best, end."""
+    """Return the mean with everything unscored at the worst, and at the best, end."""
     if not values.size:
         return None, None
     if not np.isnan(values).any():

@@ -27,6 +27,7 @@ from plantain.files.writing import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
+from plantain.models.diffusers.attention.watched import WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
@@ -60,17 +61,6 @@ class RecordedEdit(Protocol):
     @property
     def reason(self) -> str: ...
     def on_image(self) -> npt.NDArray[np.float32]: ...
-
-
-class AttentionRecorder(Protocol):
-    """An editor whose attention is recorded; see `plantain.models.diffusers.attention.watched.WatchedEditor`."""
-
-    @property
-    def names_sides(self) -> bool: ...
-
-    async def look(
-        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> RecordedEdit: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +113,7 @@ async def measure_attention(
     run: Path,
     benchmark: Benchmark,
     arm_label: str,
-    recorder: AttentionRecorder,
+    recorder: WatchedEditor,
     options: MapOptions,
     *,
     terms: Terms | None = None,
@@ -173,7 +163,7 @@ class _RepeatedEdits:
     run: BenchRun
     benchmark: Benchmark
     arm: Arm
-    recorder: AttentionRecorder
+    recorder: WatchedEditor
     options: MapOptions
 
     def is_measured(self, output: Output) -> bool:

@@ -267,10 +267,10 @@ class Judgement:
         self._images: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = OrderedDict()
 
     def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
-        """Yield the outputs that are not judged yet, sample by sample: those that the arm's rule names."""
+        """Yield the first outputs that are not judged yet, sample by sample."""
         for _, outputs in self.run.by_sample():
             for output in outputs:
-                if output.k not in self.run.arms[output.arm].scored:
+                if output.k > 0:
                     continue
                 rows = self.run.scores(output)
                 for seated in self.judges:

@@ -19,12 +19,11 @@ from plantain.journal import JournalReader
 from plantain.metrics.distributions import (
     FID_WEIGHTS,
     SetDistance,
-    fid_of_features,
     frechet_of_features,
     kid_of_features,
 )
 from plantain.metrics.networks.encoders import ImageEncoder, Networks, label
-from plantain.metrics.radiomics import RadiomicsEncoder, frechet_radiomics, why_too_few
+from plantain.metrics.radiomics import RadiomicsEncoder, why_too_few
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import unscored
@@ -152,14 +151,11 @@ async def _measure_arm(
 
 
 def _paired(benchmark: Benchmark, run: BenchRun, arm: str) -> list[Output]:
-    """Return the outputs with an image and a truth; one per sample, the first that the arm's rule names."""
-    first = run.arms[arm].scored[0]
+    """Return the scored outputs with an image and a truth, one per sample."""
     return [
         output
-        for output in run.outputs(arm)
-        if output.k == first
-        and output.edited is not None
-        and benchmark.sample(output.sample_id).changed is not None
+        for output in run.scored(arm)
+        if output.edited is not None and benchmark.sample(output.sample_id).changed is not None
     ]
 
 
@@ -187,12 +183,11 @@ def _features(
 def _distance(
     name: str, sets: tuple[Floats, Floats], encoder: ImageEncoder, seed: int, clusters: Sequence[str]
 ) -> SetDistance:
-    if name == "frechet_radiomics":
-        return frechet_radiomics(*sets, seed, pairs=clusters)
-    if name == "frechet_encoder":
-        return frechet_of_features(label(name, PUBLISHED, encoder.name), *sets, seed, pairs=clusters)
-    measure = fid_of_features if name == "fid" else kid_of_features
-    return measure(*sets, encoder.name, seed, pairs=clusters)
+    title = label(name, PUBLISHED, encoder.name)
+    if name == "kid":
+        return kid_of_features(title, *sets, seed, pairs=clusters)
+    in_spreads = name == "frechet_radiomics"
+    return frechet_of_features(title, *sets, seed, pairs=clusters, in_spreads=in_spreads)
 
 
 def _row(arm: str, found: SetDistance, images: int, features: str) -> Distance:

@@ -10,7 +10,6 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
-    CutOffs,
     failure_rows,
     grounding_rows,
     missing_maps,
@@ -98,7 +97,7 @@ def attention(
                 typer.echo(f"{arm_label}: {'; '.join(recorded)}")
         for arm_label, reason, count in missing_maps(scores):
             typer.echo(f"{arm_label}: {count} without a map: {reason}")
-        for row in failure_rows(scores, judge, CutOffs()):
+        for row in failure_rows(scores, judge):
             typer.echo(row.split_line)
     typer.echo(f"attention: {page}")
     return 0

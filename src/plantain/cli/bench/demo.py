@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.bench.demo import Demo, bench_demo
+from plantain.bench.demo import DRAWS, Demo, bench_demo
 from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
@@ -20,7 +20,6 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
-from plantain.metrics.statistics.resampling import DRAWS
 from plantain.pipeline.demo import peak_rss_mb
 
 NOTICE = """\

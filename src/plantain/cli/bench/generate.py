@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import typer
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arms import RULES, PromptVariant, parse_sweep
+from plantain.bench.generate.arms import PromptVariant, parse_sweep
 from plantain.bench.generate.function_editor import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
@@ -52,9 +52,6 @@ def generate_outputs(
         None, metavar="PATH[=NAME]", help="Import {model}/{id}_{k}.png; repeatable."
     ),
     settings: SettingsFile = None,
-    score_output: str = typer.Option(
-        "first", help=f"Which output of several is scored: {' or '.join(RULES)}."
-    ),
     seed: Seed = 0,
     retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
     restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
@@ -87,7 +84,6 @@ def generate_outputs(
         shots=parse_shots(shots),
         tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
-        rule=cast(Literal["first", "mean"], score_output),
         retry=parse_retry(retry),
         restore=restore is Restore.OUTSIDE,
     )
@@ -170,7 +166,7 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
         "outputs": len(outputs),
         "images": sum(output.edited is not None for output in outputs),
         "without_image": dict(sorted(lost.items())),
-        "rule": arm.rule,
+        "rule": "first",
     }
 
 

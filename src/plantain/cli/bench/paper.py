@@ -10,7 +10,6 @@ from rich.table import Table as RichTable
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import (
-    CutOffs,
     GroundingRow,
     failure_rows,
     grounding_rows,
@@ -53,11 +52,11 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     for arm in made.general:
         for measure in made.main:
             cell = made.cell(arm.label, OVERALL, measure.name)
-            if cell is None or not (lost := cell.outputs - cell.scored):
+            if cell is None or not (lost := cell.samples - cell.scored):
                 continue
             counted = reasons_of(cell, made.scores, measure.stored)
             why = ", ".join(f"{plain(reason)} ({n})" for reason, n in counted) or "not scored yet"
-            yield f"{plain(arm.label)}, {measure.name}: {lost} of {cell.outputs} outputs: {why}"
+            yield f"{plain(arm.label)}, {measure.name}: {lost} of {cell.samples} outputs: {why}"
 
 
 def _print_table_three(runs: Sequence[Path], made: Table) -> None:
@@ -84,7 +83,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
     print_table(grounding_table(rows))
     for arm, reason, count in missing_maps(made.scores):
         print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
-    for row in failure_rows(made.scores, judge, CutOffs()):
+    for row in failure_rows(made.scores, judge):
         print(plain(row.split_line))
 
 

@@ -1,12 +1,12 @@
 """The interface of networks for the learned metrics: arrays in, arrays out, and the name of the weights.
 
-The metrics import no framework. `adapters` wraps the published networks; tests use closed forms.
+The metrics import no framework. `available` wraps the published networks; tests use closed forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,7 +39,6 @@ class ImageTextEncoder(ImageEncoder, Protocol):
         ...
 
 
-@runtime_checkable
 class PerceptualNetwork(Protocol):
     """A learned distance of two images, such as LPIPS."""
 
@@ -50,7 +49,6 @@ class PerceptualNetwork(Protocol):
         ...
 
 
-@runtime_checkable
 class RewardModel(Protocol):
     """A learned score of how well an image fits a text."""
 
@@ -77,10 +75,6 @@ class Networks:
     features: ImageEncoder | None = None
     encoder: ImageEncoder | None = None
     why_not: tuple[tuple[str, str], ...] = ()
-
-    def but(self, metrics: str, reason: str) -> Networks:
-        """Return the same networks with a reason why some metrics are not measured."""
-        return replace(self, why_not=(*self.why_not, (metrics, reason)))
 
 
 class RememberingEncoder:

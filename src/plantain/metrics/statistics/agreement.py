@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.files.installing import install_line
-from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import Sampling
-from plantain.metrics.statistics.means import FEWEST, too_few
+from plantain.metrics.statistics.means import FEWEST, numbered, too_few
 from plantain.pixels.arrays import Floats
 
 Level = Literal["nominal", "ordinal", "interval"]
@@ -69,17 +68,8 @@ def cohen_kappa(
         categories: all categories in order; needed for weights. None: those seen.
         weights: "quadratic": disagreement is the squared distance in the order of `categories`.
         clusters: of each item; None: every item by itself.
-
-    Raises:
-        ValueError: lists of different length, a category not listed, weights without `categories`.
     """
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} and {len(second)} ratings: one of each per item")
-    if weights != "none" and categories is None:
-        raise ValueError("weighted kappa needs the categories in their order")
     order = {name: i for i, name in enumerate(categories or dict.fromkeys([*first, *second]))}
-    if unknown := [name for name in [*first, *second] if name not in order]:
-        raise ValueError(f"rating {unknown[0]!r} is not one of {list(order)}")
     k, code = len(order), _codes(clusters, len(first))
     tables = np.zeros((int(code.max(initial=-1)) + 1, k, k))
     rows, columns = (np.array([order[name] for name in names], np.intp) for names in (first, second))
@@ -103,16 +93,11 @@ def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None =
     """Return Fleiss' kappa of several raters (Fleiss 1971).
 
     Args:
-        counts: (items, categories): how many raters chose each category; the same number for every item.
+        counts: (items, categories): how many raters chose each category; the same number, at least 2, for every item.
         clusters: of each item; None: every item by itself.
-
-    Raises:
-        ValueError: not the same number of raters, at least 2, for each item (use `krippendorff_alpha`).
     """
-    table = check_numbers(counts, "counts", "items", "categories")
+    table = np.asarray(counts, np.float64)
     raters = table.sum(axis=1)
-    if not ((table >= 0).all() and (table % 1 == 0).all() and (raters == raters.max(initial=2)).all()):
-        raise ValueError("Fleiss' kappa needs the same whole number of raters, at least 2, for every item")
     code = _codes(clusters, table.shape[0])
 
     def kappa(left_out: int | None) -> float:
@@ -143,11 +128,8 @@ def krippendorff_alpha(
 
     Returns:
         The coefficient over items with at least two ratings.
-
-    Raises:
-        ValueError: no such table, an infinite rating, or not a cluster for each item.
     """
-    table = check_numbers(ratings, "ratings", "raters", "items")
+    table = np.asarray(ratings, np.float64)
     code = _codes(clusters, table.shape[1])
     usable = np.isfinite(table).sum(axis=0) >= 2
     table = table[:, usable]
@@ -190,7 +172,7 @@ def icc(ratings: npt.ArrayLike) -> Agreement:
     """
     from scipy.special import fdtri
 
-    table = check_numbers(ratings, "ratings", "raters", "items")
+    table = np.asarray(ratings, np.float64)
     table = table[:, np.isfinite(table).all(axis=0)]
     k, n = table.shape
     if k < 2 or n < 2:
@@ -260,12 +242,7 @@ def _interval_alpha(total: Floats) -> float:
 
 def _codes(clusters: Sequence[Hashable] | None, items: int) -> npt.NDArray[np.intp]:
     """Return the number of each item's cluster, in order of first appearance."""
-    if clusters is None:
-        return np.arange(items)
-    if len(clusters) != items:
-        raise ValueError(f"{len(clusters)} clusters for {items} items")
-    seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(name, len(seen)) for name in clusters], np.intp)
+    return np.arange(items) if clusters is None else numbered(clusters)
 
 
 def _with_interval(

@@ -54,20 +54,16 @@ def paired_areas(
     repeats, which are taken for independent; degrees of freedom by Satterthwaite.
 
     Args:
-        first, second: (repeats, N), e.g. of several seeds of training.
-        cases: bool (N,).
+        first, second: (repeats, N), two repeats or more, e.g. of several seeds of training.
+        cases: bool (N,), of both kinds.
         groups: (N,), of each image.
 
     Raises:
-        ValueError: shapes that do not agree, no case, no control, or one repeat.
+        ValueError: no case or no control.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     y, g = np.asarray(cases, bool), np.asarray(groups)
     n, m = int(y.sum()), int((~y).sum())
-    if a.shape != b.shape or a.ndim != 2 or a.shape[1:] != y.shape or y.shape != g.shape or len(a) < 2:
-        raise ValueError(
-            f"scores {a.shape} and {b.shape}, cases {y.shape}: two repeats or more of the same images"
-        )
     if not n or not m:
         raise ValueError("an area needs cases and controls")
     parts = [[_components(own, y) for own in scores] for scores in (a, b)]

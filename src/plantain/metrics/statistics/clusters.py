@@ -41,15 +41,7 @@ def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
 
     Args:
         patterns: how many clusters have (successes, trials), e.g. {(1, 2): 30, (2, 2): 12}.
-
-    Raises:
-        ValueError: negative counts, or more successes than trials.
     """
-    for (s, of), count in patterns.items():
-        if not 0 <= s <= of or count < 0:
-            raise ValueError(
-                f"{count} clusters with {s} of {of}: successes from 0 to the trials, counts of 0 or more"
-            )
     kept = sorted((pattern, count) for pattern, count in patterns.items() if pattern[1] > 0 and count > 0)
     successes = sum(s * count for (s, _), count in kept)
     n = sum(trials * count for (_, trials), count in kept)

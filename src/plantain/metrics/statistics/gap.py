@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plantain.metrics.statistics.intervals import LEVEL, Sampling, wilson_share
+from plantain.metrics.statistics.intervals import LEVEL, Z95, wilson_share
 from plantain.metrics.statistics.means import sampling_of, too_few
-from plantain.pixels.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,11 @@ class Gap:
 NO_GAP = Gap(None, None, None, None, None, None, None, 0, 0)
 
 
-def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) -> Gap:
+def gap_of(given: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) -> Gap:
     """Return the gap between right and wrong edits.
 
     Args:
-        answers: (image, whether the edit was right, score of the criterion in [0, 1]). Images without answers of
+        given: (image, whether the edit was right, score of the criterion in [0, 1]). Images without answers of
             either kind are ignored.
         level: one-sided, of the bound: 0.05 for one test, divided by their number for several (Bonferroni).
 
@@ -58,51 +57,28 @@ def gap_of(answers: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL
         '1, at least 0.78'
     """
     by_image: dict[Hashable, tuple[list[float], list[float]]] = {}
-    for image, right, share in answers:
+    for image, right, share in given:
         by_image.setdefault(image, ([], []))[not right].append(share)
     both = [(one, other) for one, other in by_image.values() if one and other]
     if not both:
         return NO_GAP
     good, bad = (np.array([float(np.mean(pair[side])) for pair in both]) for side in (0, 1))
-    value = float((good - bad).mean())
-    low, high = _interval(good - bad, value)
-    return Gap(
-        value,
-        low,
-        high,
-        _bound(good - bad, value, level),
-        _bound(good - bad, value, LEVEL),
-        float(good.mean()),
-        float(bad.mean()),
-        len(both),
-        sum(len(one) + len(other) for one, other in both),
-    )
+    differences = good - bad
+    value, n = float(differences.mean()), differences.size
+    if too_few(differences, -1.0, 1.0):  # as with a perfect judge: Wilson's, as if each image were one answer
+        from scipy.special import ndtri
 
-
-def _sampling(differences: Floats) -> Sampling | None:
-    """Return the sampling distribution over images; None where too few differ, as with a perfect judge."""
-    if too_few(differences, -1.0, 1.0):
-        return None
-    return sampling_of(np.full(differences.size, 1.0 / differences.size), differences)
-
-
-def _interval(differences: Floats, value: float) -> tuple[float, float]:
-    found = _sampling(differences)
-    if found is not None:
-        return found.interval(-1.0, 1.0)
-    low, high = wilson_share((value + 1) / 2, differences.size)
-    return 2 * low - 1, 2 * high - 1
-
-
-def _bound(differences: Floats, value: float, level: float) -> float:
-    """Return the bound by `Sampling`, else Wilson's as if each image were one answer."""
-    found = _sampling(differences)
-    if found is not None:
-        return found.at_least(level)
-    from scipy.special import ndtri
-
-    low, _ = wilson_share((value + 1) / 2, differences.size, float(ndtri(1 - level)))
-    return 2 * low - 1
+        (low, high), (bound, _), (alone, _) = (
+            wilson_share((value + 1) / 2, n, z)
+            for z in (Z95, float(ndtri(1 - level)), float(ndtri(1 - LEVEL)))
+        )
+        low, high, bound, alone = (2 * end - 1 for end in (low, high, bound, alone))
+    else:
+        found = sampling_of(np.full(n, 1.0 / n), differences)
+        assert found is not None
+        (low, high), bound, alone = found.interval(-1.0, 1.0), found.at_least(level), found.at_least()
+    answers = sum(len(one) + len(other) for one, other in both)
+    return Gap(value, low, high, bound, alone, float(good.mean()), float(bad.mean()), n, answers)
 
 
 def shares(answers: Iterable[tuple[Hashable, float]]) -> Mapping[tuple[int, int], int]:

@@ -139,12 +139,7 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
         share: observed share in [0, 1].
         n: number of independent trials, above 0; may be a fraction (an effective number).
         z: standard normal quantile; the default gives 95 %.
-
-    Raises:
-        ValueError: a share outside [0, 1], n not above 0 or infinite.
     """
-    if not 0 <= share <= 1 or not 0 < n < math.inf:
-        raise ValueError(f"Wilson's interval needs a share in [0, 1] and n > 0, not {share!r} of {n!r}")
     centre = share + z * z / (2 * n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n

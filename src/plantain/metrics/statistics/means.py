@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.intervals import LEVEL, Sampling
 from plantain.pixels.arrays import Floats
 from plantain.records.counts import counted
@@ -67,10 +66,8 @@ class ClusteredMeans:
     """
 
     def __init__(self, clusters: Sequence[Hashable], strata: Sequence[Hashable] | None = None) -> None:
-        if strata is not None and len(strata) != len(clusters):
-            raise ValueError(f"{len(clusters)} clusters, {len(strata)} strata: one of each per sample")
-        self.cluster = _codes(clusters)
-        self.group = _codes(strata if strata is not None else [0] * len(clusters))
+        self.cluster = numbered(clusters)
+        self.group = numbered(strata if strata is not None else [0] * len(clusters))
 
     def mean(
         self,
@@ -86,11 +83,7 @@ class ClusteredMeans:
             values: one per sample; NaN where there is none.
             low, high: the range of the values, where they have one; an end that a value exceeds is ignored.
             macro: average the means of the strata rather than the samples.
-
-        Raises:
-            ValueError: another number of values, an infinite one, or low not below high.
         """
-        check_range(low, high)
         means = self._by_cluster(values, macro)
         if means is None:
             return Estimate(None, None, None, 0, 0, "")
@@ -140,9 +133,7 @@ class ClusteredMeans:
         self, values: npt.ArrayLike, macro: bool
     ) -> tuple[float, int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
         """Return the mean, the number of scored samples, and each cluster's weight (sum 1), mean and stratum."""
-        array = check_numbers(values, "values", "samples")
-        if array.shape != self.cluster.shape:
-            raise ValueError(f"values {array.shape} for {self.cluster.shape[0]} samples")
+        array = np.asarray(values, np.float64)
         kept = np.isfinite(array)
         n = int(kept.sum())
         if not n:
@@ -258,7 +249,14 @@ def _merged(members: Floats) -> npt.NDArray[np.intp]:
     return stratum
 
 
-def _codes(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
+def mean_of_known(values: Floats, axis: int) -> Floats:
+    """Return the mean of the finite values along an axis; NaN where none is finite."""
+    known = np.isfinite(values)
+    count = known.sum(axis=axis)
+    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=axis) / np.maximum(count, 1), np.nan)
+
+
+def numbered(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
     """Return numbers for names, in order of first appearance."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)

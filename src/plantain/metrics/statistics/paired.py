@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_numbers, check_range
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.ranks import RESOLUTION
 
@@ -63,17 +62,10 @@ def paired_differences(
 
     Returns:
         One difference per pair, in the order of `scores`.
-
-    Raises:
-        ValueError: another number of scores than samples, an infinite one, or low not below high.
     """
-    check_range(low, high)
     plan = ClusteredMeans(clusters, strata)
     widest = None if low is None or high is None else high - low
-    arrays = {name: check_numbers(values, name, "samples") for name, values in scores.items()}
-    for name, values in arrays.items():
-        if values.size != len(clusters):
-            raise ValueError(f"{name}: {values.size} scores for {len(clusters)} samples")
+    arrays = {name: np.asarray(values, np.float64) for name, values in scores.items()}
     found = []
     for first, second in combinations(arrays, 2):
         difference = arrays[first] - arrays[second]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_finite, check_numbers
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
@@ -20,7 +19,7 @@ RESOLUTION = 1e-9
 
 
 def average_ranks(values: npt.ArrayLike) -> Floats:
-    """Return ranks from 1; ties share the mean of the ranks they span. Raise ValueError for NaN or infinity.
+    """Return ranks from 1; ties share the mean of the ranks they span.
 
     Neighbours closer than `RESOLUTION` are tied.
 
@@ -28,7 +27,7 @@ def average_ranks(values: npt.ArrayLike) -> Floats:
         >>> average_ranks([10, 20, 20, 30]).tolist()
         [1.0, 2.5, 2.5, 4.0]
     """
-    numbers = check_finite(check_numbers(values, "values", "items"), "values")
+    numbers = np.asarray(values, np.float64)
     order = np.argsort(numbers, kind="stable")
     ahead, behind = numbers[order[1:]], numbers[order[:-1]]
     steps = ahead - behind > RESOLUTION * np.maximum(1.0, np.maximum(abs(ahead), abs(behind)))
@@ -81,9 +80,7 @@ def _cosine(a: Floats, b: Floats) -> Score:
 
 
 def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats, str]:
-    x, y = check_numbers(first, "first", "items"), check_numbers(second, "second", "items")
-    if x.shape != y.shape:
-        raise ValueError(f"ranks need two lists of equal length, not {x.shape} and {y.shape}")
+    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
     kept = np.isfinite(x) & np.isfinite(y)
     x, y = x[kept], y[kept]
     if x.size < 2:
@@ -108,11 +105,8 @@ def image_correlation(
     Returns:
         The mean correlation with its interval; images with all models tied are left out of n.
     """
-    first = check_numbers(metric, "metric", "images", "models")
-    second = check_numbers(human, "human", "images", "models")
-    if first.shape != second.shape:
-        raise ValueError(f"metric and human must be (images, models): {first.shape}, {second.shape}")
-    values = [statistic(a, b).value for a, b in zip(first, second, strict=True)]
+    rows = zip(np.asarray(metric, np.float64), np.asarray(human, np.float64), strict=True)
+    values = [statistic(a, b).value for a, b in rows]
     return ClusteredMeans(clusters).mean(np.array(values, np.float64), low=-1.0, high=1.0)
 
 
@@ -129,17 +123,12 @@ def human_ceiling(
     Returns:
         The mean over images of the mean over raters of each rater's correlation with the mean of the others.
     """
-    table = check_numbers(ratings, "ratings", "raters", "images", "models")
+    table = np.asarray(ratings, np.float64)
     means = np.full(table.shape[1], np.nan)
     for image, rows in enumerate(table.transpose(1, 0, 2)):
-        found = [statistic(row, _mean(np.delete(rows, i, axis=0))).value for i, row in enumerate(rows)]
+        found = [
+            statistic(row, mean_of_known(np.delete(rows, i, axis=0), 0)).value for i, row in enumerate(rows)
+        ]
         if scored := [value for value in found if value is not None]:
             means[image] = np.mean(scored)
     return ClusteredMeans(clusters).mean(means, low=-1.0, high=1.0)
-
-
-def _mean(rows: Floats) -> Floats:
-    """Return the mean of each column without its NaN; NaN for a column of NaN."""
-    known = np.isfinite(rows)
-    count = known.sum(axis=0)
-    return np.where(count > 0, np.where(known, rows, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)

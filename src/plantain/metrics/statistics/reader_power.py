@@ -14,7 +14,6 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import LEVEL
 from plantain.metrics.statistics.readers import FEW, careful, pair_sums
 from plantain.pixels.arrays import Floats
@@ -63,7 +62,7 @@ def piloted(differences: npt.ArrayLike) -> Components:
     Raises:
         ValueError: too few readers or cases, or no variation.
     """
-    table = check_numbers(differences, "differences", "readers", "cases")
+    table = np.asarray(differences, np.float64)
     given = np.isfinite(table)
     pairs = pair_sums(given.astype(np.float64))
     if not all(pairs):

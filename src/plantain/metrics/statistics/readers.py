@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_numbers
 from plantain.metrics.statistics.intervals import Sampling
 from plantain.pixels.arrays import Floats
 
@@ -102,7 +101,7 @@ def over_readers(
         >>> found.value, round(12 * found.unbiased, 9)
         (0.5, 1.0)
     """
-    table = check_numbers(answers, "answers", "readers", "cases")
+    table = np.asarray(answers, np.float64)
     table = table[np.isfinite(table).any(axis=1)]
     given = np.isfinite(table)
     readers, cases, n = table.shape[0], int(given.any(axis=0).sum()), int(given.sum())

@@ -21,6 +21,7 @@ from plantain.metrics.statistics.bradley_terry import (
     bradley_terry,
     reader_effects,
 )
+from plantain.metrics.statistics.paired import holm
 from plantain.metrics.statistics.readers import over_readers
 from plantain.metrics.statistics.regions import FEWEST, dice, majority, staple
 from plantain.pixels.arrays import Floats
@@ -150,11 +151,8 @@ def _by_model(rows: Sequence[Row], value: Number, ends: tuple[float, ...]) -> Fo
         {"first": a, "second": b, "how": "", "p_holm": None, **mean_over_readers(tables[a] - tables[b])}
         for a, b in itertools.combinations(models, 2)
     ]
-    tested = sorted((pair for pair in pairs if pair["p"] is not None), key=lambda pair: pair["p"])
-    worst = 0.0
-    for place, pair in enumerate(tested):
-        worst = max(worst, min(1.0, pair["p"] * (len(tested) - place)))
-        pair["p_holm"] = worst
+    for pair, corrected in zip(pairs, holm([pair["p"] for pair in pairs]), strict=True):
+        pair["p_holm"] = corrected
     return {
         "models": {model: mean_over_readers(tables[model], ends=ends) for model in models},
         "differences": pairs,

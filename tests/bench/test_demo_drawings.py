@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from plantain.metrics.statistics.resampling import drawn_sums, resampled_weights
+from plantain.bench.demo import drawn_sums, resampled_weights
 
 
 def test_no_digit_hangs_on_the_number_of_cores():
