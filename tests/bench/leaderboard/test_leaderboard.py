@@ -99,7 +99,10 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     assert "CP (strict)" in marked and not marked & {"EA", "VQ", "CP judge"}
     monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
-    assert f"resume with: plantain bench score {run}\n" in capsys.readouterr().out
+    assert (
+        f"resume with: plantain bench score {run} --judge offline/instruments --variant D\n"
+        in capsys.readouterr().out
+    )
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

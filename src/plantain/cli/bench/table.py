@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import zip_longest
 from pathlib import Path
@@ -23,7 +24,7 @@ from plantain.cli.terminal.tables import TerminalConsole, print_json, print_tabl
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
 from plantain.records import InputError
-from plantain.records.commands import next_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 
 
@@ -78,7 +79,8 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        print(f"scoring is unfinished: {made.unfinished}; resume the bench score that started it")
+        again = " && ".join(command_line("bench", "score", run, *_judge_words(made.judge)) for run in runs)
+        print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
@@ -92,6 +94,14 @@ def _print(runs: list[Path], made: Table) -> None:
         print(published_agreement(made.scores).line)
     for remark in made.scores.remarks:
         print(remark)
+
+
+def _judge_words(label: str | None) -> list[str]:
+    """Return the options of `bench score` for a judge's label, e.g. "gemini/m/D-blind"; none without a judge."""
+    found = re.fullmatch(r"(.+)/([PD])(-blind)?", label or "")
+    if found is None:
+        return []
+    return ["--judge", found[1], "--variant", found[2], *(["--without-truth"] if found[3] else [])]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
