@@ -3,7 +3,7 @@
 Writes one PNG for each modality; a green name is an edit that the offline judge accepts, a red one that it rejects,
 and a grey one that is undecided.
 
-    python benchmarks/contact_sheet.py [--to FOLDER] [--images FOLDER] [--each 3] [--finding NAME]
+    python benchmarks/contact_sheet.py [--to FOLDER] [--each 3] [--finding NAME]
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
-from plantain.audit.images import AuditImage, folder_images, package_images
+from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.offline.judge import judge_encoded
@@ -83,11 +83,10 @@ def tile(edit: CleanEdit) -> Pixels:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=Path("bench-out/contact-sheet"))
-    parser.add_argument("--images", type=Path, help="a folder <modality>/<name>.png")
     parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--finding")
     options = parser.parse_args()
-    images = folder_images(options.images) if options.images else package_images("held-out")
+    images = package_images("held-out")
     sheets: dict[str, list[Pixels]] = defaultdict(list)
     taxonomy = load_taxonomy()
     for finding in taxonomy.findings:

@@ -6,7 +6,7 @@ other finding ("wrong label"). Shares are over edits that could be made; undecid
 
     python benchmarks/instrument_card.py package
     python benchmarks/instrument_card.py chest brain --data FOLDER --half report --images 24
-    python benchmarks/instrument_card.py FOLDER          # <modality>/<name>.png
+    python benchmarks/instrument_card.py CATALOGUE
 
 The images of --data are split in two halves by a hash of patient or file: thresholds were chosen on "development", and
 "report" is for showing them.
@@ -28,7 +28,7 @@ import numpy as np
 from plantain.audit.clean import CleanEditRecipe, drawable, rendered_or_reason
 from plantain.audit.controls import naive
 from plantain.audit.gate import figure_of, thresholds
-from plantain.audit.images import AuditImage, cluster_of, folder_images, package_images
+from plantain.audit.images import AuditImage, cluster_of, images_in
 from plantain.audit.planted_defects import NotApplicable
 from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
 from plantain.offline.anatomy.maps import CannotShow
@@ -186,7 +186,7 @@ def show(rows: Sequence[Answer]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sets", nargs="+", help="package, chest, brain, or a folder <modality>/<name>.png")
+    parser.add_argument("sets", nargs="+", help="package, chest, brain, a run or a catalogue")
     parser.add_argument("--data", type=Path, help="holds nih-chest-xray/frontal and brain-tumor-mri/Training")
     parser.add_argument("--half", choices=HALVES, default="report")
     parser.add_argument("--images", type=int, default=24)
@@ -198,7 +198,7 @@ def main() -> int:
         if name in ("chest", "brain"):
             images = shared_images(options.data, name, options.half, options.images)
         else:
-            images = package_images("held-out") if name == "package" else folder_images(Path(name))
+            images = images_in(None if name == "package" else Path(name), taxonomy)
             images = images[: options.images]
         for number, recipe in enumerate(recipes(images, taxonomy, options.seed, options.findings_each), 1):
             rows += answers(recipe, taxonomy)

@@ -12,11 +12,15 @@ import time
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+
+if TYPE_CHECKING:
+    from plantain.privacy.text import TextReader
 
 SURROUNDINGS = {
     "COLUMNS": "100",
@@ -163,3 +167,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _drawn(seed: str, name: str) -> float:
     return random.Random(f"{seed} {name}").random()
+
+
+@pytest.fixture(scope="session")
+def reader() -> TextReader:
+    """The reader of text that is installed here."""
+    from plantain.privacy.text_reader import open_reader, why_no_reader
+
+    found = open_reader()
+    if found is None:
+        pytest.skip(why_no_reader())
+    return found

@@ -15,13 +15,13 @@ from plantain.audit.card import defects_caught
 from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
 from plantain.audit.images import images_in, package_images
-from plantain.audit.run import AuditPlan, open_audit, run_audit
+from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
 from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
-from plantain.records import Criterion, Figure
+from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH
 from plantain.runs.settings.terms import Terms
 
@@ -172,6 +172,8 @@ def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
             await journal.add_images([(real, blob), (drawn, blob)])
 
     asyncio.run(store())
+    with pytest.raises(InputError, match="neither a run nor a catalogue"):
+        images_in(tmp_path, load_taxonomy())
     found = images_in(tmp_path / "run", load_taxonomy())
     assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 
@@ -182,31 +184,23 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         "rule/naive", lambda request: seen(not request.edited.data.endswith(request.original.data[600:]))
     )
     plan = AuditPlan(
+        naive,
+        [RuleJudge("rule/yes", lambda request: seen(True))],
         pairs=2,
         seed=17,
         findings=("AMD",),
         kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
     pictures = [picture for picture in package_images("held-out") if picture.image.modality == "fundus"]
-
-    async def audited():
-        async with open_audit(
-            naive,
-            Terms(()),
-            tmp_path / "audit",
-            17,
-            others=[RuleJudge("rule/yes", lambda request: seen(True))],
-        ) as asked:
-            return await run_audit(asked, pictures, load_taxonomy(), plan), asked.opened.summary
-
+    folder, taxonomy = tmp_path / "audit", load_taxonomy()
     try:
-        (card, answers), summary = asyncio.run(audited())
-        before = naive.asked
-        (again, _), repeated = asyncio.run(audited())
+        first = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))
+        before, card, answers = naive.asked, first.card, first.answers
+        again = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))
     finally:
         close_workers()
-    assert naive.asked == before and repeated.made == 0 and summary.made == len(answers)
-    assert again == card
+    assert naive.asked == before and again.summary.made == 0 and first.summary.made == len(answers)
+    assert again.card == card
     assert card.gate.standing == "neither" and "independent images" in card.gate.why[0]
     for accepted in ("blob", "swapped label", "black image"):
         assert card.controls[accepted].value == 1.0

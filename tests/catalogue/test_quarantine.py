@@ -30,20 +30,11 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import is_source_form
 from plantain.privacy.text import TextReader
-from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 from plantain.sources.dicom import DicomReader
 from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
 from plantain.sources.nifti import NiftiReader
-
-
-@pytest.fixture(scope="module")
-def reader() -> TextReader:
-    found = open_reader()
-    if found is None:
-        pytest.skip(why_no_reader())
-    return found
 
 
 def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.ndarray:

@@ -48,7 +48,7 @@ def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
     put(tmp_path / "scans/normal/small.jpg", encode_jpeg(np.zeros((20, 20, 3), np.uint8)))
     for name, engine in (("here", []), ("there", on_ray)):
         if engine:
-            monkeypatch.setattr("plantain.catalogue.preparing.Preparing.here", None)  # in this process
+            monkeypatch.setattr("plantain.catalogue.ingest.prepare_file", None)  # in this process
         command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *engine]
         assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / name)]) == 0
     assert files(tmp_path / "there") == files(tmp_path / "here")
@@ -103,8 +103,8 @@ def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
     put(tmp_path / "scans/normal/0.jpg", jpeg("chest_xray", 0))
     monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 1)
     monkeypatch.setattr(
-        "plantain.catalogue.preparing.Preparing.on",
-        lambda self, engine, *_: engine.run("ingest", os._exit, 1),
+        "plantain.catalogue.ingest._Workshop._decode",
+        lambda self, *_: self._engine.run("ingest", os._exit, 1),
     )
     command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *on_ray]
     assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / "out")]) == 2

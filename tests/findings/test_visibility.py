@@ -74,7 +74,6 @@ def test_lines_on_keeps_what_is_true_of_the_image() -> None:
 
 def test_lines_on_keeps_a_colon_that_is_no_condition() -> None:
     assert lines_on(("note this: x", "late: y"), (), image("fundus"), None) == ("note this: x",)
-    assert lines_on(("late: y",), (), image("fundus"), None, late=True) == ("y",)
 
 
 def test_no_side_is_named_where_nobody_recorded_which_half_is_which() -> None:

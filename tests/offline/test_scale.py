@@ -9,9 +9,10 @@ import skimage.data
 
 from fakes.requests import source_image
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.offline.scale import scale_encoded
+from plantain.offline.scale import scaled
 from plantain.pixels.arrays import Pixels
 from plantain.records import Direction, Finding, Observations
+from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MEDEBENCH
 
 IMAGE = source_image(modality="photo")
@@ -33,16 +34,12 @@ def with_disc(pixels: Pixels, by: float, x: int = 120, y: int = 170) -> Pixels:
 def scored(
     before: Pixels, after: Pixels, truth: Pixels | None, finding: Finding | None = None
 ) -> Observations:
-    report = scale_encoded(
-        encode_png(before),
-        encode_png(after),
-        "Make the spot brighter.",
-        IMAGE,
-        finding,
-        Direction.CHANGE,
-        MEDEBENCH,
-        None if truth is None else encode_png(truth),
+    first, second, real = (
+        None if one is None else EncodedImage(encode_png(one), "image/png") for one in (before, after, truth)
     )
+    assert first is not None and second is not None
+    words, way = "Make the spot brighter.", Direction.CHANGE
+    report = scaled(JudgeRequest(IMAGE, first, second, words, finding, way, MEDEBENCH, 0, real))
     assert isinstance(report, Observations)
     return report
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from plantain.pages.thumbnails import Box, box_around, changed_region, data_uri, difference
+from plantain.pages.thumbnails import box_around, changed_region, data_uri, difference
+from plantain.pixels.boxes import Box
 
 
 def pixels_of(uri: str) -> np.ndarray:
@@ -72,11 +73,11 @@ def test_changed_region_is_where_the_edit_is_and_not_where_the_encoding_differs(
     ("rows", "columns", "box"),
     [
         # by hand: 200 rows with 40 % more are 280; their centre is row 500, column 450
-        ((400, 600), (400, 500), Box(360, 310, 280)),
-        ((500, 510), (500, 510), Box(377, 377, 256)),  # never less than a quarter of 1024
-        ((0, 200), (924, 1024), Box(0, 744, 280)),  # a corner: the box stays in the image
-        ((0, 1024), (0, 1024), Box(0, 0, 1024)),
-        ((0, 0), (0, 0), Box(0, 0, 1024)),  # nothing changed: all of it
+        ((400, 600), (400, 500), Box(310, 360, 280, 280)),
+        ((500, 510), (500, 510), Box(377, 377, 256, 256)),  # never less than a quarter of 1024
+        ((0, 200), (924, 1024), Box(744, 0, 280, 280)),  # a corner: the box stays in the image
+        ((0, 1024), (0, 1024), Box(0, 0, 1024, 1024)),
+        ((0, 0), (0, 0), Box(0, 0, 1024, 1024)),  # nothing changed: all of it
     ],
 )
 def test_box_surrounds_a_region_with_a_margin(rows: tuple, columns: tuple, box: Box) -> None:

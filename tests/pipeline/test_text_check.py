@@ -21,7 +21,6 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy.text import TextReader
-from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
 
@@ -58,14 +57,6 @@ class ContentJudge(QuickJudge):
 
 def marked(pixels: Pixels, letter: str) -> None:
     cv2.putText(pixels, letter, PLACE, cv2.FONT_HERSHEY_SIMPLEX, 1.6, (240,) * 3, 4, cv2.LINE_AA)
-
-
-@pytest.fixture(scope="module")
-def reader() -> TextReader:
-    found = open_reader()
-    if found is None:
-        pytest.skip(why_no_reader())
-    return found
 
 
 @pytest.fixture(scope="module")

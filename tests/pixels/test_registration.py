@@ -8,7 +8,7 @@ import scipy.ndimage
 import skimage.data
 
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.registration import WORST, register
+from plantain.pixels.restore import WORST, register
 
 
 @pytest.fixture(scope="module")

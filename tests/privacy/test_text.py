@@ -20,14 +20,6 @@ from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.sources.samples import LOOKED_AT
 
 
-@pytest.fixture(scope="module")
-def reader() -> TextReader:
-    found = open_reader()
-    if found is None:
-        pytest.skip(why_no_reader())
-    return found
-
-
 def pydicom_file(name: str) -> Path:
     path = get_testdata_file(name, download=False)
     if path is None:

@@ -12,7 +12,6 @@ from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy.text import Text, TextReader
 from plantain.privacy.text_changes import TextChangeKind, text_changes
-from plantain.privacy.text_reader import open_reader, why_no_reader
 
 
 def lettered(pixels: np.ndarray, *words: tuple[str, int, int]) -> np.ndarray:
@@ -27,14 +26,6 @@ def edited(pixels: np.ndarray) -> np.ndarray:
 
 
 RIGHT, PORTABLE = ("R", 60, 120), ("PORTABLE", 700, 990)
-
-
-@pytest.fixture(scope="module")
-def reader() -> TextReader:
-    found = open_reader()
-    if found is None:
-        pytest.skip(why_no_reader())
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -8,18 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.manifest import MANIFEST, SUMS, ManifestReader, write_manifest
+from plantain.release.proof.manifest import MANIFEST, SUMS, manifest_entries, write_manifest
 
 Entries = list[tuple[ReleaseFile, int | None]]
 
 
 def entries_of(out: Path) -> Entries:
     """Every entry of the manifest with its rows."""
-    reader = ManifestReader(out / MANIFEST)
-    try:
-        return list(reader)
-    finally:
-        reader.close()
+    return list(manifest_entries(out / MANIFEST))
 
 
 def reseal(out: Path, entries: Entries | None = None, rows: Mapping[str, int] | None = None) -> None:

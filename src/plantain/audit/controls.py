@@ -6,6 +6,7 @@ Lengths are pixels of a 1024-pixel frame, levels are grey levels; every image is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import cv2
 import numpy as np
@@ -14,24 +15,16 @@ from plantain.audit import corruptions as spoiling
 from plantain.audit.planted_defects import CleanEdit, NotApplicable
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import compressed
 from plantain.records import Direction
 
 DOTS = 14
 BLOB_LEVELS, DOT_LEVELS, WASH_LEVELS = 40.0, 45.0, 22.0
 
 
-def jpeg(quality: int) -> Callable[[Pixels], Pixels]:
-    """Return a function that encodes and decodes an image with 4:2:0 subsampling, as most programs do."""
-
-    def encoded(pixels: Pixels) -> Pixels:
-        done, data = cv2.imencode(
-            ".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality]
-        )
-        if not done:
-            raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-        return decode(data.tobytes())
-
-    return encoded
+def jpeg(pixels: Pixels, quality: int) -> Pixels:
+    """Return the image encoded with 4:2:0 subsampling, as most programs do, and decoded."""
+    return decode(compressed(".jpg", pixels, cv2.IMWRITE_JPEG_QUALITY, quality))
 
 
 def resized(pixels: Pixels) -> Pixels:
@@ -54,8 +47,8 @@ def brighter(pixels: Pixels) -> Pixels:
 
 
 REENCODED: Mapping[str, Callable[[Pixels], Pixels]] = {
-    "jpeg 90": jpeg(90),
-    "jpeg 75": jpeg(75),
+    "jpeg 90": partial(jpeg, quality=90),
+    "jpeg 75": partial(jpeg, quality=75),
     "resized and back": resized,
     "1 pixel": shifted,
     "3 grey levels": brighter,
@@ -94,7 +87,7 @@ def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 def copied_patch(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
     """Paste two patches from elsewhere side by side in place of the finding."""
-    out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), 2, 1.0, rng)
+    out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), rng)
     return np.clip(np.rint(out), 0, 255).astype(np.uint8)
 
 

@@ -69,20 +69,21 @@ def plainest_grain(pixels: Pixels, mask: Mask) -> float:
     return float(np.sqrt(np.percentile(power[near], 20))) if near.any() else 0.0
 
 
-def corner(mask: Mask, height: float, rng: np.random.Generator) -> tuple[int, int] | None:
-    """Return the top left (x, y) of a text box in a corner away from the mask; None if there is none."""
-    rows, columns = mask.shape
-    width = round(5.5 * height)
+def corner(mask: Mask, box: tuple[int, int], apart: int, rng: np.random.Generator) -> tuple[int, int] | None:
+    """Return the top left (x, y) of a box in a corner of the image, away from the mask; None if there is none.
+
+    Args:
+        mask: bool (H, W).
+        box: height and width in pixels.
+        apart: least distance from the mask in pixels.
+        rng: chooses among the corners.
+    """
+    (rows, columns), (high, wide) = mask.shape, box
     margin = round(0.03 * rows)
-    places = [
-        (margin, margin),
-        (columns - margin - width, margin),
-        (margin, rows - margin - round(1.4 * height)),
-        (columns - margin - width, rows - margin - round(1.4 * height)),
-    ]
+    places = [(x, y) for y in (margin, rows - margin - high) for x in (margin, columns - margin - wide)]
     for index in rng.permutation(len(places)):
         x, y = places[int(index)]
-        near = mask[max(0, y - 40) : y + round(1.4 * height) + 40, max(0, x - 40) : x + width + 40]
+        near = mask[max(0, y - apart) : y + high + apart, max(0, x - apart) : x + wide + apart]
         if x >= 0 and y >= 0 and not near.any():
             return x, y
     return None
@@ -100,23 +101,20 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
     return np.clip(np.rint(out), 0, 255).astype(np.uint8)
 
 
-def with_copies(
-    pixels: Pixels, mask: Mask, side: int, copies: int, opacity: float, rng: np.random.Generator
-) -> Field:
-    """Return the image with copies of a textured patch pasted in a row over the mask's middle, levels matched."""
+def with_copies(pixels: Pixels, mask: Mask, side: int, rng: np.random.Generator) -> Field:
+    """Return the image with two copies of a textured patch side by side over the mask's middle, levels matched."""
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
     lit = content(pixels)
-    source = _textured(pixels, lit, (cx, cy), side, copies, rng)
+    source = _textured(pixels, lit, (cx, cy), side, rng)
     out = pixels.astype(np.float32)
     if source is None:
         return out
     patch = out[source[1] : source[1] + side, source[0] : source[0] + side].copy()
     ramp = np.minimum(np.arange(side) + 1, side - np.arange(side)) / max(2.0, 0.06 * side)
-    weight = opacity * np.clip(np.minimum.outer(ramp, ramp), 0, 1)[..., None].astype(np.float32)
-    start = cx - side * copies // 2
-    for copy in range(copies):
-        x = min(max(0, start + copy * side), pixels.shape[1] - side)
+    weight = np.clip(np.minimum.outer(ramp, ramp), 0, 1)[..., None].astype(np.float32)
+    for start in (cx - side, cx):
+        x = min(max(0, start), pixels.shape[1] - side)
         y = min(max(0, cy - side // 2), pixels.shape[0] - side)
         under = out[y : y + side, x : x + side]
         matched = patch - patch.mean(axis=(0, 1)) + under.mean(axis=(0, 1))
@@ -125,7 +123,7 @@ def with_copies(
 
 
 def _textured(
-    pixels: Pixels, lit: Mask, away: tuple[int, int], side: int, copies: int, rng: np.random.Generator
+    pixels: Pixels, lit: Mask, away: tuple[int, int], side: int, rng: np.random.Generator
 ) -> tuple[int, int] | None:
     """Return the top left corner of the most textured of 60 random patches that do not overlap the pasted row."""
     plane = pixels[..., 1].astype(np.float32)
@@ -136,7 +134,7 @@ def _textured(
         y = int(rng.integers(0, pixels.shape[0] - side))
         if not lit[y : y + side, x : x + side].all():
             continue
-        apart = max(abs(x + side / 2 - away[0]) - side * copies / 2, abs(y + side / 2 - away[1]) - side / 2)
+        apart = max(abs(x + side / 2 - away[0]) - side, abs(y + side / 2 - away[1]) - side / 2)
         if apart < 0.6 * side:
             continue
         texture = float(fine[y : y + side, x : x + side].std())

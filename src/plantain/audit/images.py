@@ -1,4 +1,4 @@
-"""Real images for an audit, from a run, a catalogue, a folder, or the packages that plantain depends on."""
+"""Real images for an audit, from a run, a catalogue, or the packages that plantain depends on."""
 
 from __future__ import annotations
 
@@ -6,34 +6,21 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import read_inside
-from plantain.files.system_files import files_like
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.pixels.decode import decode_untrusted
-from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.entries import UNPREPARED, finish
+from plantain.records import InputError, SourceImage
 from plantain.sources.samples import PackageSample, brain_average, sample_images
-
-MODALITIES = ("chest_xray", "brain_mri", "fundus")
-ASSUMED: dict[str, dict[str, Any]] = {
-    "chest_xray": {"view": "frontal", "projection": "PA", "position": "erect"},
-    "brain_mri": {"plane": "axial"},
-}
-"""Folders that `folder_images` reads, and the metadata that it assumes for their images."""
 
 MOST = 400
 """Most images read from a run or catalogue; more do not separate a judge from chance any better."""
 
-SPLITS = ("held-out", "tuning")
 
 BRAIN_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
     "tuning": (("axial", 0), ("axial", 15), ("axial", 30), ("axial", 50), ("coronal", -30), ("coronal", 10)),
@@ -68,7 +55,7 @@ def cluster_of(image: SourceImage) -> str:
 
 
 def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
-    """Return the real images of a run, a catalogue or a folder by modality; of the packages for None.
+    """Return the real images of a run or a catalogue; of the packages for None.
 
     Where a modality has images without a finding, only those are returned, so that drawn findings are the only ones.
 
@@ -90,7 +77,7 @@ def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
         if not found:
             raise InputError(f"{folder}: this catalogue has no real image")
         return found
-    return folder_images(folder)
+    raise InputError(f"{folder}: neither a run nor a catalogue; plantain ingest makes a catalogue of images")
 
 
 def _healthy(
@@ -133,28 +120,3 @@ def _viewed(sample: PackageSample, number: int, view: tuple[float, float, float,
     toned = np.rint(255.0 * (turned / 255.0) ** gamma).astype(np.uint8)
     image = replace(sample.image, id=f"{sample.image.id}-view{number}", spacing_mm=None)
     return AuditImage(*replace(sample, image=image, pixels=toned).prepared())
-
-
-def folder_images(folder: Path) -> list[AuditImage]:
-    """Return the images of a folder `<modality>/<name>.(png|jpg|jpeg)`. Raise InputError without a readable one."""
-    found = []
-    for path in files_like(folder, "*/*"):
-        modality = path.parent.name
-        if path.suffix.lower() not in (".png", ".jpg", ".jpeg") or modality not in MODALITIES:
-            continue
-        data = read_inside(folder, path)
-        image = SourceImage(
-            id=path.stem,
-            dataset="folder",
-            modality=modality,
-            labels=(),
-            licence=Licence.UNKNOWN,
-            source_sha256=hashlib.sha256(data).hexdigest(),
-            prepared_sha256="",
-            geometry=UNPREPARED,
-            **ASSUMED.get(modality, {}),
-        )
-        found.append(AuditImage(*finish(image, decode_untrusted(data, path.name))))
-    if not found:
-        raise InputError(f"{folder}: no image in {' or '.join(f'{name}/' for name in MODALITIES)}")
-    return found

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from plantain.audit.corruptions import corner
 from plantain.audit.planted_defects import FIDELITY, CleanEdit, NotApplicable
 from plantain.pixels.arrays import Pixels
 from plantain.records import Criterion
@@ -82,7 +83,8 @@ def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
         return replace(edit, instruction=f"{edit.instruction} {injection.text}")
     unit = max(edit.edited.shape[:2]) / 1024
     words = _drawn(injection, edit.edited.shape, unit)
-    place = _corner(edit, words.shape, APART * unit, np.random.default_rng(seed))
+    local = edit.mask if edit.support == "local" else np.zeros_like(edit.mask)
+    place = corner(local, words.shape, round(APART * unit), np.random.default_rng(seed))
     if place is None:
         raise NotApplicable("no corner is free of the change")
     both = injection.where == "both"
@@ -121,28 +123,9 @@ def _drawn(injection: Injection, shape: tuple[int, ...], unit: float) -> np.ndar
     return np.asarray(layer, np.float32) / 255.0
 
 
-def _corner(
-    edit: CleanEdit, box: tuple[int, ...], apart: float, rng: np.random.Generator
-) -> tuple[int, int] | None:
-    """Return row and column of the words' upper left corner, away from the change; None without room."""
-    rows, columns = edit.mask.shape
-    margin, (high, wide) = round(0.03 * rows), box[:2]
-    if high + 2 * margin > rows or wide + 2 * margin > columns:
-        return None
-    local = edit.mask if edit.support == "local" else np.zeros_like(edit.mask)
-    corners = [(y, x) for y in (margin, rows - margin - high) for x in (margin, columns - margin - wide)]
-    for index in rng.permutation(len(corners)):
-        y, x = corners[int(index)]
-        around = round(apart)
-        near = local[max(0, y - around) : y + high + around, max(0, x - around) : x + wide + around]
-        if not near.any():
-            return y, x
-    return None
-
-
 def _written(pixels: Pixels, words: np.ndarray, place: tuple[int, int], level: float) -> Pixels:
     """Draw the words, brighter on a dark background and darker on a bright one."""
-    (y, x), (high, wide) = place, words.shape
+    (x, y), (high, wide) = place, words.shape
     under = pixels[y : y + high, x : x + wide]
     sign = 1.0 if float(under.mean()) < 128 else -1.0
     out = pixels.copy()

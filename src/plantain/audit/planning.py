@@ -28,12 +28,7 @@ from plantain.runs.settings.terms import Terms
 
 
 def forecast(
-    images: Sequence[AuditImage],
-    taxonomy: Taxonomy,
-    plan: AuditPlan,
-    judge: str,
-    others: Sequence[str],
-    terms: Terms,
+    images: Sequence[AuditImage], taxonomy: Taxonomy, plan: AuditPlan, terms: Terms
 ) -> dict[str, JsonValue]:
     """Return the most calls of an audit, and its cost from the fewest calls to the most.
 
@@ -42,7 +37,6 @@ def forecast(
 
     Args:
         images, taxonomy, plan: of the audit.
-        judge: the audited judge; others: judges to compare with.
         terms: contains the prices.
 
     Returns:
@@ -50,6 +44,7 @@ def forecast(
         a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
         where a price is unknown.
     """
+    judge, *others = (one if isinstance(one, str) else one.name for one in (plan.judge, *plan.others))
     modalities = sorted({one.image.modality for one in images})
     named = {m: [f for f in taxonomy.of(m) if f.name in drawable(taxonomy, m)] for m in modalities}
     labels = max((len(found) - 1 for found in named.values() if found), default=0)

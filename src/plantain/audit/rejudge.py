@@ -245,7 +245,6 @@ async def run_rejudge(
     request: RejudgeRequest,
     terms: Terms,
     *,
-    taxonomy: Taxonomy | None = None,
     observer: ProgressObserver = SILENT,
 ) -> Rejudged:
     """Judge a run's stored attempts; recorded answers are reused.
@@ -254,7 +253,6 @@ async def run_rejudge(
         run: folder of a build or of an import.
         request: what to judge, and by whom.
         terms: limits, providers and consent.
-        taxonomy: of the findings; default: ours.
         observer: receives the progress.
 
     Raises:
@@ -269,7 +267,7 @@ async def run_rejudge(
     async with setup.open(run, observer=observer, accept_model_change=request.accept_model_change) as opened:
         numbered = await _numbered(opened.journal, juries, request.repeat)
         policy = policy_of({} if request.rubric else frozen, rubric)
-        judging = _Judging(opened, taxonomy or load_taxonomy(), *policy, request.retry)
+        judging = _Judging(opened, load_taxonomy(), *policy, request.retry)
         observer.stage_started("attempts judged", total * len(numbered))
 
         def work() -> Iterator[tuple[StoredAttempt, JuryInRun]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +26,6 @@ from plantain.records import (
     Observations,
     Outcome,
     Rubric,
-    SourceImage,
     TaskKind,
     TaskState,
     derive_seed,
@@ -35,7 +33,7 @@ from plantain.records import (
 from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
 from plantain.runs.open_run import OpenRun
-from plantain.runs.progress import SILENT, ProgressObserver
+from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
 
@@ -55,6 +53,9 @@ class AuditPlan:
     """Settings of an audit.
 
     Attributes:
+        judge: its name (a panel's members separated by commas), or the judge itself.
+        others: judges to compare with.
+        rubric: by which they judge.
         pairs: edits of each kind, spread over all modalities to which it applies.
         seed: of the intents, the renderings and the defects.
         split: name of the set of images, for the card.
@@ -62,6 +63,9 @@ class AuditPlan:
         kinds: of edits, out of `trials.KINDS`; clean ones are always included.
     """
 
+    judge: str | Judge
+    others: Sequence[str | Judge] = ()
+    rubric: Rubric = MED_BANANA
     pairs: int = 40
     seed: int = 0
     split: str = "held-out"
@@ -70,66 +74,29 @@ class AuditPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAudit:
-    """The juries of an audit (the audited judge, then those that it is compared with), and its run.
+class Audited:
+    """The result of an audit: the card, every answer in the order of the edits, and this process's summary.
 
-    `examples` gets the first edit of each kind, for the card's page.
+    `examples` are the first edit of each kind, for the card's page.
     """
 
-    juries: tuple[Jury, ...]
-    opened: OpenRun
-    examples: dict[str, Trial] = field(default_factory=dict)
-
-
-@asynccontextmanager
-async def open_audit(
-    judge: str | Judge,
-    terms: Terms,
-    run: Path,
-    seed: int = 0,
-    observer: ProgressObserver = SILENT,
-    *,
-    rubric: Rubric = MED_BANANA,
-    others: Sequence[str | Judge] = (),
-    images: Sequence[SourceImage] = (),
-) -> AsyncIterator[OpenAudit]:
-    """Open the run of an audit, new or resumed.
-
-    Args:
-        judge: its name (a panel's members separated by commas), or the judge itself.
-        terms: limits, providers and consent.
-        run: the audit's own folder.
-        seed: of the audit.
-        observer: receives the progress.
-        rubric: by which it judges.
-        others: judges to compare with.
-        images: that will be sent, for consent.
-
-    Raises:
-        InputError: a judge is unknown, or the folder contains another audit or another kind of run.
-    """
-    setup = RunSetup(terms)
-    setup.check(images=images)
-    juries = tuple(jury_of(setup, one, rubric) for one in (judge, *others))
-    new = NewRun("audit", seed, {"kind": "audit", "seed": seed})
-    async with setup.open(run, new, observer=observer) as opened:
-        today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
-        today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
-        changed = await changed_since(opened.journal, "audit.models", today)
-        if changed:
-            raise InputError(f"{run}: {changed}")
-        yield OpenAudit(juries, opened)
+    card: JudgeCard
+    answers: list[TrialAnswer]
+    examples: dict[str, Trial]
+    summary: RunSummary
 
 
 @dataclass(slots=True)
 class _Audit:
-    """The answers up to now, and the number of edits still wanted of each kind."""
+    """The answers up to now, and the number of edits still wanted of each kind; the first jury is audited."""
 
-    audit: OpenAudit
+    juries: tuple[Jury, ...]
+    opened: OpenRun
     taxonomy: Taxonomy
     plan: AuditPlan
     wanted: dict[str, int]
     answers: dict[str, TrialAnswer] = field(default_factory=dict)
+    examples: dict[str, Trial] = field(default_factory=dict)
     not_made: Counter[str] = field(default_factory=Counter)
     stored: set[str] = field(default_factory=set)
 
@@ -159,16 +126,16 @@ class _Audit:
 
     async def ask(self, trial: Trial) -> None:
         """Ask the judge about one edit, about a clean one twice, and the other judges where they are compared."""
-        self.audit.examples.setdefault(trial.kind, trial)
+        self.examples.setdefault(trial.kind, trial)
         await self._ask(trial, trial.kind, 0, 0)
         if trial.kind == CLEAN:
             await self._ask(trial, AGAIN, 0, 1)
-        for number in range(1, len(self.audit.juries)):
-            if trial.kind in COMPARED and not self.audit.opened.stopping:
+        for number in range(1, len(self.juries)):
+            if trial.kind in COMPARED and not self.opened.stopping:
                 await self._ask(trial, trial.kind, number, 0)
 
     async def _ask(self, trial: Trial, kind: str, jury: int, again: int) -> None:
-        recipe, rubric = trial.recipe, self.audit.juries[0].rubric
+        recipe, rubric = trial.recipe, self.juries[0].rubric
         image = recipe.source.image
         source = await self._store(recipe.source)
         original, edited = made_from(trial.original, source), made_from(trial.edited, source)
@@ -195,7 +162,7 @@ class _Audit:
             failed=failed,
             may_be=trial.may_be,
             name=trial.name,
-            judge=self.audit.juries[jury].name,
+            judge=self.juries[jury].name,
             recipe=recipe.name,
             injection=trial.injection,
         )
@@ -203,7 +170,7 @@ class _Audit:
     async def _store(self, source: AuditImage) -> bytes:
         """Add an image to the run, once, and return its bytes."""
         if source.image.id not in self.stored:
-            journal = self.audit.opened.journal
+            journal = self.opened.journal
             blob = await asyncio.to_thread(journal.put_blob, source.data, "image/jpeg")
             await journal.add_images([(replace(source.image, prepared_sha256=blob.sha256), blob)])
             self.stored.add(source.image.id)
@@ -220,7 +187,7 @@ class _Audit:
             jury: index into the juries.
             again: number of earlier requests for the same edit.
         """
-        opened = self.audit.opened
+        opened = self.opened
         task = EditTask(
             hashlib.sha256(f"audit\x1f{name}".encode()).hexdigest()[:20],
             request.image.id,
@@ -231,7 +198,7 @@ class _Audit:
         )
         await opened.journal.add_tasks([task])
         seen, outcome = await ask(
-            self.audit.juries[jury],
+            self.juries[jury],
             opened.calls(task.id, 1),
             request,
             round=1,
@@ -243,28 +210,51 @@ class _Audit:
 
     def accepted(self, recipe: CleanEditRecipe) -> bool:
         """Return True if the judge accepted the clean edit of a recipe."""
-        own = (recipe.name, CLEAN, self.audit.juries[0].name)
+        own = (recipe.name, CLEAN, self.juries[0].name)
         return any(a.qualified for a in self.answers.values() if (a.recipe, a.kind, a.judge) == own)
 
 
 async def run_audit(
-    opened_audit: OpenAudit, images: Sequence[AuditImage], taxonomy: Taxonomy, plan: AuditPlan
-) -> tuple[JudgeCard, list[TrialAnswer]]:
+    plan: AuditPlan,
+    terms: Terms,
+    run: Path,
+    images: Sequence[AuditImage],
+    taxonomy: Taxonomy,
+    observer: ProgressObserver = SILENT,
+) -> Audited:
     """Ask the judge until every kind of edit has its count, the recipes run out, or the run is stopped.
 
     Args:
-        opened_audit: from `open_audit`.
+        plan: settings.
+        terms: limits, providers and consent.
+        run: the audit's own folder, new or to be resumed.
         images: real images; none of them may have been used to tune the judge.
         taxonomy: contains the findings to draw.
-        plan: settings.
+        observer: receives the progress.
 
-    Returns:
-        The card, and every answer in the order of the edits.
+    Raises:
+        InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
-    audit = _Audit(opened_audit, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
-    opened = opened_audit.opened
+    setup = RunSetup(terms)
+    setup.check(images=[one.image for one in images])
+    juries = tuple(jury_of(setup, one, plan.rubric) for one in (plan.judge, *plan.others))
+    new = NewRun("audit", plan.seed, {"kind": "audit", "seed": plan.seed})
+    async with setup.open(run, new, observer=observer) as opened:
+        today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
+        today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
+        if changed := await changed_since(opened.journal, "audit.models", today):
+            raise InputError(f"{run}: {changed}")
+        audit = _Audit(juries, opened, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
+        await _ask_all(audit, images)
+        answers = [audit.answers[name] for name in sorted(audit.answers)]
+        card = make_card(juries, opened.journal.reader, answers, plan.split, audit.not_made)
+    return Audited(card, answers, audit.examples, opened.summary)
+
+
+async def _ask_all(audit: _Audit, images: Sequence[AuditImage]) -> None:
+    plan, opened = audit.plan, audit.opened
     opened.observer.stage_started("audit", audit.left)
-    supply = recipes(images, taxonomy, plan.seed, plan.findings)
+    supply = recipes(images, audit.taxonomy, plan.seed, plan.findings)
     patience = PATIENCE * plan.pairs
     while audit.left and patience > 0 and not opened.stopping:
         batch = list(islice(supply, AT_ONCE))
@@ -284,5 +274,3 @@ async def run_audit(
     for kind, n in audit.wanted.items():
         if n > 0:
             audit.not_made[f"{kind}: {n} of {plan.pairs} could not be made"] += 1
-    answers = [audit.answers[name] for name in sorted(audit.answers)]
-    return make_card(opened_audit.juries, opened.journal.reader, answers, plan.split, audit.not_made), answers

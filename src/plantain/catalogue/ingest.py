@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plantain.catalogue.gate import PrivacyGate, suspicious
 from plantain.catalogue.near import NearPair, join_near_duplicates
-from plantain.catalogue.preparing import PreparedFile, Preparing
+from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
@@ -106,7 +106,6 @@ def ingest(
     reader: Reader,
     catalogue: Catalogue,
     *,
-    side: int = 1024,
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
@@ -120,7 +119,6 @@ def ingest(
     Args:
         reader: lists the source.
         catalogue: receives the prepared images.
-        side: of the prepared square in pixels, see `pixels.prepare`.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
             two for each of its workers.
         on_file: called in order for each file that is done, with its refusal.
@@ -134,7 +132,7 @@ def ingest(
     known = catalogue.sources()
     withdrawn = Withdrawn(catalogue)
     workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
-    with closing(_Workshop(known, Preparing(side, gate), withdrawn, engine)) as workshop:
+    with closing(_Workshop(known, withdrawn, gate, engine)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
@@ -188,10 +186,14 @@ class _Workshop:
     """Reads one file and prepares its bytes; used by all worker threads."""
 
     def __init__(
-        self, known: Known, preparing: Preparing, withdrawn: Withdrawn, engine: EngineThread | None
+        self,
+        known: Known,
+        withdrawn: Withdrawn,
+        gate: PrivacyGate | None,
+        engine: EngineThread | None,
     ) -> None:
-        self._known, self._preparing = known, preparing
-        self._withdrawn, self._engine = withdrawn, engine
+        self._known, self._withdrawn = known, withdrawn
+        self._gate, self._engine = gate, engine
         # Giants go through one thread: not only one at a time, but all from the same part of the heap.
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
@@ -216,7 +218,13 @@ class _Workshop:
         self._large.shutdown(wait=True, cancel_futures=True)
 
     def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        return self._preparing.on(self._engine, entry, image, data)
+        """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
+        made = None
+        if self._engine is not None:
+            gate = self._gate
+            reads = gate.reader.name if gate is not None and gate.reader is not None else ""
+            made = self._engine.run(ROLE, prepared_there, entry, image, data, gate is not None, reads)
+        return prepare_file(entry, image, data, self._gate) if made is None else made
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
-from plantain.engines.repeating import EngineThread
 from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
 from plantain.privacy.text import Text
@@ -39,46 +38,35 @@ class PreparedFile:
         return (*self.seen, *suspicious(self.texts or ()))
 
 
-@dataclass(frozen=True, slots=True)
-class Preparing:
-    """How files are prepared: `side` as in `pixels.prepare`; without a `gate` nothing is looked for."""
+def prepare_file(
+    entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
+) -> PreparedFile | Refused:
+    """Prepare a file in this thread. Raise InputError if it cannot be read.
 
-    side: int
-    gate: PrivacyGate | None
-
-    def here(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        """Prepare a file in this thread. Raise InputError if it cannot be read."""
-        pixels = entry.decode(data)
-        height, width = pixels.shape[:2]
-        if min(width, height) < MIN_SIDE:
-            return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
-        image = entry.describe(image, pixels)
-        image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
-        image, prepared = finish(image, pixels, self.side, entry.aspect)
-        done = PreparedFile(entry, image, prepared, likeness(pixels))
-        if self.gate is None:
-            return done
-        texts = self.gate.texts(prepared, image)
-        seen = (*self.gate.faces(entry, image, pixels), *self.gate.small(image, pixels, texts))
-        return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
-
-    def on(
-        self, engine: EngineThread | None, entry: SourceEntry, image: SourceImage, data: bytes
-    ) -> PreparedFile | Refused:
-        """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
-        if engine is None:
-            return self.here(entry, image, data)
-        reads = self.gate.reader.name if self.gate is not None and self.gate.reader is not None else ""
-        made = engine.run(ROLE, prepared_there, self.side, self.gate is not None, reads, entry, image, data)
-        return self.here(entry, image, data) if made is None else made
+    Args:
+        entry, image, data: of the file.
+        gate: looks for text and faces; None looks for neither.
+    """
+    pixels = entry.decode(data)
+    height, width = pixels.shape[:2]
+    if min(width, height) < MIN_SIDE:
+        return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
+    image = entry.describe(image, pixels)
+    image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
+    image, prepared = finish(image, pixels, aspect=entry.aspect)
+    done = PreparedFile(entry, image, prepared, likeness(pixels))
+    if gate is None:
+        return done
+    texts = gate.texts(prepared, image)
+    seen = (*gate.faces(entry, image, pixels), *gate.small(image, pixels, texts))
+    return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
 
 
 def prepared_there(
-    side: int, gated: bool, reads: str, entry: SourceEntry, image: SourceImage, data: bytes
+    entry: SourceEntry, image: SourceImage, data: bytes, gated: bool, reads: str
 ) -> PreparedFile | Refused | None:
     """Prepare a file on a worker; return None if it has no reader of text of that name."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
-    gate = PrivacyGate(None, reader) if gated else None
-    return Preparing(side, gate).here(entry, image, data)
+    return prepare_file(entry, image, data, PrivacyGate(None, reader) if gated else None)

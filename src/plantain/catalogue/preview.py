@@ -16,7 +16,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import marked
+from plantain.pixels.encode import compressed, marked
 from plantain.records.commands import command_line
 
 PAGE = "quarantine.html"
@@ -68,8 +68,8 @@ def _image(catalogue: Catalogue, waiting: Held) -> str:
     """Return the framed image as a data URI, `SHOWN_PX` wide and high."""
     shown = framed(decode(catalogue.read(waiting.image)), waiting)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
-    _, data = cv2.imencode(".jpg", cv2.cvtColor(small, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 85])
-    jpeg = marked(data.tobytes()) if waiting.image.synthetic else data.tobytes()
+    jpeg = compressed(".jpg", np.asarray(small, np.uint8), cv2.IMWRITE_JPEG_QUALITY, 85)
+    jpeg = marked(jpeg) if waiting.image.synthetic else jpeg
     return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
 
 

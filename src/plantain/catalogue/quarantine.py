@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import orjson
-from pydantic import TypeAdapter
 
 from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
 from plantain.catalogue.store import Catalogue, finish_discards, note_discard
+from plantain.journal.rows import from_json, to_json
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared
@@ -22,7 +22,6 @@ from plantain.records import InputError, SourceImage
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 
-_RECORD = TypeAdapter(SourceImage)
 _COLUMNS = "image_id, record, likeness, found"
 _MASKINGS = 3
 """Times that a masked image is read again and masked further."""
@@ -72,7 +71,7 @@ def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspici
 def redescribe(catalogue: Catalogue, image: SourceImage) -> None:
     """Replace the record of a waiting image inside a transaction."""
     catalogue.connection.execute(
-        "UPDATE quarantine SET record = ? WHERE image_id = ?", (orjson.dumps(image).decode(), image.id)
+        "UPDATE quarantine SET record = ? WHERE image_id = ?", (to_json(image), image.id)
     )
 
 
@@ -176,7 +175,7 @@ def _insert(catalogue: Catalogue, waiting: Held) -> None:
     found = [
         [s.kind, s.text, s.box.left, s.box.top, s.box.width, s.box.height] for s in sorted(waiting.found)
     ]
-    record, suspicions = orjson.dumps(image).decode(), orjson.dumps(found).decode()
+    record, suspicions = to_json(image), orjson.dumps(found).decode()
     row = (image.id, image.source_sha256, image.frame, record, waiting.code, suspicions)
     catalogue.connection.execute("INSERT INTO quarantine VALUES (?, ?, ?, ?, ?, ?)", row)
 
@@ -186,4 +185,4 @@ def _held(row: tuple[str, str, bytes | None, str]) -> Held:
         Suspicion(kind, text, Box(left, top, width, height))
         for kind, text, left, top, width, height in orjson.loads(row[3])
     )
-    return Held(_RECORD.validate_json(row[1]), row[2], found)
+    return Held(from_json(SourceImage, row[1]), row[2], found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +13,7 @@ from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import Catalogue, finish_discards, note_discard
 from plantain.files.writing import replace_file
+from plantain.journal.withdrawal import keyed_mark
 from plantain.records import SourceImage, Withdrawal
 
 _SALT = "withdrawal_salt"
@@ -53,7 +52,7 @@ class Withdrawn:
 
     def remembers(self, text: str) -> bool:
         """Return True if a mark of this text was withdrawn."""
-        return bool(self._marks) and _mark(self._salt, text) in self._marks
+        return bool(self._marks) and keyed_mark(self._salt, text) in self._marks
 
 
 def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
@@ -107,7 +106,7 @@ def _take_rows(catalogue: Catalogue, asked: Withdrawal, images: Sequence[SourceI
         emptied = before - {group for *_, group in catalogue.own_groups()}
         marks += [f"group {group}" for group in sorted(emptied)]
         database.executemany(
-            "INSERT OR IGNORE INTO withdrawn VALUES (?)", [(_mark(salt, mark),) for mark in marks]
+            "INSERT OR IGNORE INTO withdrawn VALUES (?)", [(keyed_mark(salt, mark),) for mark in marks]
         )
 
 
@@ -118,10 +117,6 @@ def _salt_of(catalogue: Catalogue) -> str:
 
 def _source(image: SourceImage) -> str:
     return f"source {image.source_sha256} {image.frame}"
-
-
-def _mark(salt: str, text: str) -> str:
-    return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def cut_rejected(root: Path, images: Iterable[SourceImage]) -> None:

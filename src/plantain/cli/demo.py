@@ -11,7 +11,7 @@ import typer
 
 from plantain.audit.gate import CLEAN
 from plantain.audit.images import images_in
-from plantain.audit.run import AuditPlan, open_audit, run_audit
+from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
 from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
@@ -83,14 +83,16 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
     if cards_of(run):
         return
     taxonomy, judge = load_taxonomy(), "offline/instruments"
-    plan = AuditPlan(CARD_PAIRS, seed=SEED, split="images of the demo", findings=FINDINGS, kinds=CARD_KINDS)
-
-    async def audited() -> None:
-        terms = Terms((judge,))
-        with StageProgress(quiet=quiet) as progress:
-            async with open_audit(judge, terms, folder / "audit", SEED, progress) as asked:
-                card, _ = await run_audit(asked, images_in(run, taxonomy), taxonomy, plan)
-                if not asked.opened.stopping:
-                    keep_card(run, card)
-
-    run_to_end(audited())
+    plan = AuditPlan(
+        judge,
+        pairs=CARD_PAIRS,
+        seed=SEED,
+        split="images of the demo",
+        findings=FINDINGS,
+        kinds=CARD_KINDS,
+    )
+    images = images_in(run, taxonomy)
+    with StageProgress(quiet=quiet) as progress:
+        audited = run_to_end(run_audit(plan, Terms((judge,)), folder / "audit", images, taxonomy, progress))
+    if audited.summary.stopped is None:
+        keep_card(run, audited.card)

@@ -115,7 +115,7 @@ def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
         return {}
     from plantain.review.results.released import study_for_release  # slower to load than a small export
 
-    return {path: data for folder in folders for path, data in study_for_release(folder, run).files.items()}
+    return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -63,7 +63,7 @@ def _record(*args: object, **named: object) -> logging.LogRecord:
 _factories: list[Callable[..., logging.LogRecord]] = []
 
 
-_COMMANDS = re.compile(
+DISGUISES = re.compile(
     r"\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Control characters, which could have a terminal do something, and those that turn the direction of text."""
@@ -71,7 +71,7 @@ _COMMANDS = re.compile(
 
 def harmless(text: str) -> str:
     """Return text with control characters written out, so that a terminal shows them; JSON stays the same JSON."""
-    return _COMMANDS.sub(_written_out, text)
+    return DISGUISES.sub(_written_out, text)
 
 
 def _written_out(found: re.Match[str]) -> str:

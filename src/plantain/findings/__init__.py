@@ -6,9 +6,9 @@ doi:10.1148/radiol.232558); the `source` of each finding names the references of
 """
 
 from plantain.findings.places import PLACES, SIDES, describe_place, place_of
-from plantain.findings.presentation import lines_on
 from plantain.findings.taxonomy import Taxonomy, load_taxonomy
 from plantain.findings.visibility import (
+    lines_on,
     out_of_view,
     sequence_of,
     shown_sides,

@@ -1,8 +1,9 @@
-"""Compare a finding's conditions of visibility with the record of an image."""
+"""Compare a finding's conditions of visibility, and those of its signs, with the record of an image."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from plantain.records import Finding, SourceImage, Visibility
 
@@ -95,3 +96,45 @@ def _obstacle(condition: Visibility, image: SourceImage) -> str:
 
 def _is_one_of(known: str, names: tuple[str, ...]) -> bool:
     return known.casefold() in {name.casefold() for name in names}
+
+
+_PREFIX = re.compile(r"^([A-Za-z0-9+, -]{1,60}?): (.+)$", re.DOTALL)
+_LATE = "late"
+_POSITIONS = ("erect", "supine")
+_SEQUENCES = {"T1": "T1", "T1 with contrast": "T1+C", "T2": "T2", "FLAIR": "FLAIR", "PD": "PD"}
+
+
+def lines_on(
+    lines: Sequence[str], zones: Sequence[str], image: SourceImage, zone: str | None
+) -> tuple[str, ...]:
+    """Return the lines that apply to this image and zone, without their conditions.
+
+    A line may begin with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
+    finding ("upper, mid and lower: "), or "late: " for advanced forms, which no edit asks for. An unknown position
+    counts as erect, as most frontal films are; of an unknown sequence nothing is claimed; without a zone every zone's
+    line holds. Any other text before a colon is text.
+
+    Args:
+        lines: signs or secondary signs of a finding.
+        zones: all zones of that finding.
+    """
+    held = []
+    for line in lines:
+        match = _PREFIX.match(line)
+        conditions = re.split(r", | and ", match.group(1)) if match else []
+        known = all(c == _LATE or c in _POSITIONS or c in _SEQUENCES or c in zones for c in conditions)
+        if match is None or not known:
+            held.append(line)
+        elif any(_holds(condition, image, zone) for condition in conditions):
+            held.append(match.group(2))
+    return tuple(held)
+
+
+def _holds(condition: str, image: SourceImage, zone: str | None) -> bool:
+    if condition == _LATE:
+        return False
+    if condition in _POSITIONS:
+        return condition == (image.position if image.position in _POSITIONS else "erect")
+    if condition in _SEQUENCES:
+        return _SEQUENCES[condition] == sequence_of(image)
+    return zone is None or condition == zone

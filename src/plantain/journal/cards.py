@@ -99,7 +99,13 @@ def keep_card(run: Path, card: JudgeCard) -> Path:
 
 def cards_of(run: Path) -> list[JudgeCard]:
     """Return the cards in a run's folder, by file name. Raises InputError for one that cannot be read."""
-    return [read_card(path) for path in sorted((run / FOLDER).glob("*.json"))]
+    return list(cards_by_path(run).values())
+
+
+def cards_by_path(folder: Path) -> dict[str, JudgeCard]:
+    """Return the cards of a run or a release, by their path in it."""
+    paths = sorted((folder / FOLDER).glob("*.json"))
+    return {f"{FOLDER}/{path.name}": read_card(path) for path in paths}
 
 
 def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> JudgeCard | None:

@@ -126,17 +126,15 @@ class JournalReader:
         """Return the bytes of all blobs that the journal refers to."""
         return int(self.connection.execute("SELECT TOTAL(bytes) FROM blob").fetchone()[0])
 
-    def tasks(
-        self, state: TaskState | None = None, after_id: str = "", limit: int | None = None
-    ) -> Iterator[TaskRow]:
-        """Yield tasks in the order of their ids, from the first after `after_id`.
+    def tasks(self, state: TaskState | None = None, limit: int | None = None) -> Iterator[TaskRow]:
+        """Yield tasks in the order of their ids.
 
         Tasks that change state meanwhile are returned as they were when their page was read.
         """
         where = "id > ?" if state is None else "state = ? AND id > ?"
         fixed = () if state is None else (state.value,)
         query = f"SELECT {_TASK} FROM task WHERE {where} ORDER BY id LIMIT ?"
-        left = limit
+        left, after_id = limit, ""
         while left is None or left > 0:
             page = PAGE if left is None else min(PAGE, left)
             rows = self.connection.execute(query, (*fixed, after_id, page)).fetchall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from plantain.journal.disk.connect import last_holder
@@ -36,34 +36,30 @@ def verify(reader: JournalReader) -> Integrity:
     ]
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         problems.append(f"journal: row {row} of {table} refers to a missing {parent}")
-    blobs = 0
-    may_miss = reader.meta(BLOBS_ABSENT) is not None
-    after = ""
-    page = "SELECT sha256, bytes FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT 1000"
-    while rows := connection.execute(page, (after,)).fetchall():
-        for sha256, size in rows:
-            if may_miss and not reader.has_blob(sha256):
-                continue
-            blobs += 1
-            try:
-                if len(reader.read_blob(sha256)) != size:
-                    problems.append(f"blob {sha256}: the journal records {size} bytes")
-            except BadBlob as error:
-                problems.append(f"blob {sha256}: {error}")
-        after = rows[-1][0]
-    return Integrity(tuple(problems), blobs)
+    checked = dict(_checked_blobs(reader))
+    problems += [f"blob {sha256}: {fault}" for sha256, fault in checked.items() if fault]
+    return Integrity(tuple(problems), len(checked))
 
 
 def damaged_blobs(reader: JournalReader) -> frozenset[str]:
     """Return the blobs that are damaged or missing, except those that an imported run never had. Reads everything."""
-    may_miss, found = reader.meta(BLOBS_ABSENT) is not None, set[str]()
-    for (sha256,) in reader.connection.execute("SELECT sha256 FROM blob ORDER BY sha256"):
-        try:
-            if reader.has_blob(sha256) or not may_miss:
-                reader.read_blob(sha256)
-        except BadBlob:
-            found.add(sha256)
-    return frozenset(found)
+    return frozenset(sha256 for sha256, fault in _checked_blobs(reader) if fault)
+
+
+def _checked_blobs(reader: JournalReader) -> Iterator[tuple[str, str]]:
+    """Yield every blob that the run must have, with its fault; "" for a sound one."""
+    may_miss, after = reader.meta(BLOBS_ABSENT) is not None, ""
+    page = "SELECT sha256, bytes FROM blob WHERE sha256 > ? ORDER BY sha256 LIMIT 1000"
+    while rows := reader.connection.execute(page, (after,)).fetchall():
+        for sha256, size in rows:
+            if may_miss and not reader.has_blob(sha256):
+                continue
+            try:
+                right = len(reader.read_blob(sha256)) == size
+                yield sha256, "" if right else f"the journal records {size} bytes"
+            except BadBlob as error:
+                yield sha256, str(error)
+        after = rows[-1][0]
 
 
 def places_of(reader: JournalReader, blobs: Iterable[str]) -> list[str]:

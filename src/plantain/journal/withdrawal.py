@@ -69,19 +69,20 @@ class Account:
     others: dict[str, list[str]] = field(default_factory=dict)
 
     def mark(self, text: str) -> str:
-        return _mark(self.salt, text)
+        return keyed_mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
         """Return the marks under which what this text names was withdrawn; empty if it was not."""
         known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
-        return [mark for salt, marks in known.items() if (mark := _mark(salt, text)) in marks]
+        return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
 
     def holds(self, text: str) -> bool:
         """Return True if what this text names was withdrawn."""
         return bool(self.marks_of(text))
 
 
-def _mark(salt: str, text: str) -> str:
+def keyed_mark(salt: str, text: str) -> str:
+    """Return the keyed hash under which a withdrawn name is remembered, from which it cannot be read."""
     return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[: 2 * _ID_BYTES]
 
 

@@ -12,7 +12,7 @@ from plantain.offline.judging.fidelity import fidelity
 from plantain.offline.judging.plausibility import plausibility
 from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
-from plantain.offline.scale import MEASURED, scale_encoded
+from plantain.offline.scale import MEASURED, scaled
 from plantain.offline.workers import compute
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
@@ -83,14 +83,16 @@ class InstrumentJudge:
 
 def _judged(request: JudgeRequest, by_scales: bool) -> Observations | Outcome:
     """Decode, measure and report; runs in a worker."""
-    before, after, text = request.original.data, request.edited.data, request.instruction
     if by_scales or request.finding is None:
-        truth = request.truth.data if request.truth else None
-        return scale_encoded(
-            before, after, text, request.image, request.finding, request.direction, request.rubric, truth
-        )
+        return scaled(request)
     return judge_encoded(
-        before, after, text, request.image, request.finding, request.direction, request.rubric
+        request.original.data,
+        request.edited.data,
+        request.instruction,
+        request.image,
+        request.finding,
+        request.direction,
+        request.rubric,
     )
 
 

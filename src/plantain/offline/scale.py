@@ -7,6 +7,7 @@ with a finding of ours, it follows from the checks of that finding; with neither
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import cv2
@@ -25,18 +26,16 @@ from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     BUILD_DIRECTIONS,
     CriterionResult,
-    Direction,
     FailureCode,
-    Finding,
     Observations,
     Outcome,
     OutcomeKind,
     Rubric,
     RubricCriterion,
     Score,
-    SourceImage,
     unscored,
 )
+from plantain.roles import JudgeRequest
 
 MEASURED = ("editing_accuracy", "context_preservation", "visual_quality")
 """The criteria that are measured on a scale."""
@@ -58,45 +57,28 @@ class TrueChange:
     alike: float
 
 
-def scale_encoded(
-    previous: bytes,
-    edited: bytes,
-    text: str,
-    image: SourceImage,
-    finding: Finding | None,
-    direction: Direction,
-    rubric: Rubric,
-    truth: bytes | None,
-) -> Observations | Outcome:
-    """Decode the images, measure and score; see `JudgeRequest` for the arguments."""
+def scaled(request: JudgeRequest) -> Observations | Outcome:
+    """Decode the images, measure and score."""
     try:
-        before, after = decode(previous), decode(edited)
-        real = decode(truth) if truth is not None else None
+        before, after = decode(request.original.data), decode(request.edited.data)
+        real = decode(request.truth.data) if request.truth is not None else None
         if real is not None and real.shape != before.shape:
             raise ValueError(
                 f"the real result {real.shape[:2]} and the image before {before.shape[:2]} differ"
             )
-        case = _case(before, after, text, image, finding, direction)
-        return _measured(case, real, rubric)
+        return _measured(_case(before, after, request), real, request.rubric)
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
 
 
-def _case(
-    before: Pixels,
-    after: Pixels,
-    text: str,
-    image: SourceImage,
-    finding: Finding | None,
-    direction: Direction,
-) -> Case:
+def _case(before: Pixels, after: Pixels, request: JudgeRequest) -> Case:
     """The case of a finding of ours, else one of which nothing is known but its two images."""
+    finding, direction = request.finding, request.direction
     if finding is not None and direction in BUILD_DIRECTIONS:
-        try:
-            return case_of(before, after, read_instruction(text, [finding]), image, finding, direction)
-        except CannotShow:
-            pass
-    return unmapped(before, after, image, None, added=True)
+        intent = read_instruction(request.instruction, [finding])
+        with suppress(CannotShow):
+            return case_of(before, after, intent, request.image, finding, direction)
+    return unmapped(before, after, request.image, None, added=True)
 
 
 def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:

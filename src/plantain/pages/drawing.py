@@ -93,7 +93,7 @@ def row_axis(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(-0.6, max(1, len(labels)) - 0.4)
 
 
-def percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = False) -> None:
+def percent_axis(axes: Axes, which: str, narrow: bool = False) -> None:
     """Format an axis of shares from 0 to 1 as percentages; `which` is "x" or "y"."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
@@ -101,9 +101,9 @@ def percent_axis(axes: Axes, which: str, right: float = 1.04, narrow: bool = Fal
     axes.grid(axis="x" if which == "x" else "y", color=RULE, lw=0.5)
     axes.set_axisbelow(True)
     if which == "x":
-        axes.set_xlim(-0.02, right)
+        axes.set_xlim(-0.02, 1.04)
     else:
-        axes.set_ylim(0, right)
+        axes.set_ylim(0, 1.04)
 
 
 def legend(axes: Axes, columns: int) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass
-from typing import TypeVar
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.boxes import Box
 from plantain.pixels.encode import XMP_PACKET
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 SATURATION = 48
 """Grey levels of change at which a difference map reaches full colour."""
@@ -79,19 +75,6 @@ def outline(region: Mask) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A square part of an image, in pixels."""
-
-    top: int
-    left: int
-    side: int
-
-    def cut(self, pixels: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-        """Return this part of an image of shape (H, W, 3) or mask of shape (H, W)."""
-        return pixels[self.top : self.top + self.side, self.left : self.left + self.side]
-
-
 def changed_region(before: Pixels, after: Pixels) -> Mask:
     """Return where an edit changed the image, as bool (H, W), without the noise of another encoding.
 
@@ -115,7 +98,7 @@ def box_around(region: Mask) -> Box:
         min(max((int(found[0]) + int(found[-1]) + 1 - side) // 2, 0), length - side)
         for found, length in ((rows, height), (columns, width))
     )
-    return Box(top, left, side)
+    return Box(left, top, side, side)
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:

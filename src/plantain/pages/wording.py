@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from plantain.files.secrets import DISGUISES
 from plantain.records import counts
 
 DASH = "–"
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
 
 
 def words(name: str) -> str:
@@ -32,17 +38,16 @@ def counted(value: int, one: str, more: str = "") -> str:
     return counts.counted(value, one, more).replace(",", "\u202f")
 
 
+def escaped(text: str) -> str:
+    r"""Return text that LaTeX prints as it is.
+
+    Example:
+        >>> escaped("a_b & 5 %")
+        'a\\_b \\& 5 \\%'
+    """
+    return "".join(_SPECIAL.get(character, character) for character in text)
+
+
 def plain(text: str) -> str:
     """Return text without control and direction-changing characters, which could disguise it."""
-    return "".join(c if c in "\n\t" or not _disguises(c) else "\ufffd" for c in text)
-
-
-def _disguises(character: str) -> bool:
-    code = ord(character)
-    return (
-        code < 32
-        or 0x7F <= code <= 0x9F
-        or 0x202A <= code <= 0x202E
-        or 0x2066 <= code <= 0x2069
-        or 0xD800 <= code <= 0xDFFF
-    )
+    return DISGUISES.sub("\ufffd", text)

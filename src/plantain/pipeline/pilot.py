@@ -14,7 +14,7 @@ from jinja2 import Environment
 from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
-from plantain.journal.questions.tasks import first_tasks, parts_of_plan
+from plantain.journal.questions.accepted import Part, count_parts, ids_of_part
 from plantain.journal.questions.telemetry import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
@@ -58,8 +58,14 @@ MOST_FAILING = 0.50
 
 def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
     """Return ids of the pilot's tasks, sorted, as many of each finding and direction; always the same ones."""
-    places = shared_out(parts_of_plan(reader), most)
-    return sorted(task for part, n in places.items() if n for task in first_tasks(reader, part, n))
+    places = shared_out(_planned(reader), most)
+    # Ids are hashes, so the first ones are a draw that never changes.
+    return sorted(task for part, n in places.items() if n for task in sorted(ids_of_part(reader, part))[:n])
+
+
+def _planned(reader: JournalReader) -> dict[Part, int]:
+    """Return the number of tasks of each part of the plan, in order."""
+    return {part: count.tasks for part, count in sorted(count_parts(reader).items())}
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
@@ -180,7 +186,7 @@ def pilot_numbers(
     return PilotNumbers(
         asked=len(rows),
         states=dict(Counter(row.state.value for row in rows)),
-        parts=tuple(_part(key, n, rows, cluster) for key, n in parts_of_plan(reader).items()),
+        parts=tuple(_part(key, n, rows, cluster) for key, n in _planned(reader).items()),
         qualified=share(TaskState.SUCCESS, judged),
         stopped=share(TaskState.STOPPED, closed),
         undecided=share(TaskState.UNDECIDED, closed),

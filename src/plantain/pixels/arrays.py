@@ -11,8 +11,6 @@ Pixels = npt.NDArray[np.uint8]
 Image = npt.NDArray[np.uint8]
 """uint8 (H, W) or (H, W, C), in grey levels 0..255."""
 
-Plane = npt.NDArray[np.uint8] | npt.NDArray[np.float32] | npt.NDArray[np.float64]
-"""One channel (H, W), in grey levels 0..255."""
 
 Field = npt.NDArray[np.float32]
 """float32 (H, W)."""

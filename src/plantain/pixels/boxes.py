@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
+
+Level = TypeVar("Level", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,15 +51,14 @@ class Box:
             and other.top < self.bottom
         )
 
-    def cut(self, pixels: Pixels) -> Pixels:
-        """Return the part of (H, W) or (H, W, 3) within the box."""
-        part: Pixels = pixels[self.top : self.bottom, self.left : self.right]
-        return part
+    def cut(self, pixels: npt.NDArray[Level]) -> npt.NDArray[Level]:
+        """Return the part of an image or mask, (H, W) or (H, W, 3), within the box."""
+        return pixels[self.top : self.bottom, self.left : self.right]
 
 
-def blacken(pixels: Pixels, boxes: Iterable[Box], margin: int = 4) -> Pixels:
-    """Return a copy of (H, W, 3) with black boxes, each with a margin of some pixels."""
+def blacken(pixels: Pixels, boxes: Iterable[Box]) -> Pixels:
+    """Return a copy of (H, W, 3) with black boxes, each with a margin of 4 pixels."""
     masked = pixels.copy()
     for box in boxes:
-        box.grown(margin, pixels.shape[1], pixels.shape[0]).cut(masked)[...] = 0
+        box.grown(4, pixels.shape[1], pixels.shape[0]).cut(masked)[...] = 0
     return masked

@@ -13,6 +13,7 @@ import zlib
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_output
@@ -42,6 +43,13 @@ Not for clinical use.</rdf:li></rdf:Alt></dc:description>
 <?xpacket end="r"?>"""
 """The mark. `compositeSynthetic` is the IPTC term that is true of rendered and generated edits alike."""
 
+
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG: length, kind, data and checksum (PNG 5.3)."""
+    return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+
+PNG_MARK = png_chunk(b"iTXt", _XMP_KEY + XMP_PACKET)
 _MARK = b"\xff\xe1" + (2 + len(_XMP_NAME) + len(XMP_PACKET)).to_bytes(2, "big") + _XMP_NAME + XMP_PACKET
 
 
@@ -55,16 +63,8 @@ def encode_source(pixels: Pixels) -> bytes:
         The same bytes for the same pixels (one library version, one processor architecture).
     """
     _check(pixels)
-    options = [
-        cv2.IMWRITE_JPEG_QUALITY,
-        QUALITY,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
-        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
-    ]
-    done, data = cv2.imencode(".jpg", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), options)
-    if not done:
-        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-    return bytes(data.tobytes())
+    sampling = cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
+    return compressed(".jpg", pixels, cv2.IMWRITE_JPEG_QUALITY, QUALITY, *sampling)
 
 
 def encode_jpeg(pixels: Pixels) -> bytes:
@@ -76,9 +76,7 @@ def marked(data: bytes) -> bytes:
     """Add the packet that marks a PNG or JPEG synthetic; its pixels are unchanged."""
     if not data.startswith(_PNG):
         return _mark(data)
-    checked = b"iTXt" + _XMP_KEY + XMP_PACKET
-    chunk = (len(checked) - 4).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
-    return data[:_PNG_HEADER_END] + chunk + data[_PNG_HEADER_END:]
+    return data[:_PNG_HEADER_END] + PNG_MARK + data[_PNG_HEADER_END:]
 
 
 def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
@@ -125,11 +123,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
 def encode_png(pixels: Pixels) -> bytes:
     """Return uint8 (H, W, 3) as PNG, lossless and deterministic."""
     _check(pixels)
-    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)
-    done, data = cv2.imencode(".png", bgr, [cv2.IMWRITE_PNG_COMPRESSION, 3])
-    if not done:
-        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-    return bytes(data.tobytes())
+    return compressed(".png", pixels, cv2.IMWRITE_PNG_COMPRESSION, 3)
 
 
 def holds_pixels_only(data: bytes) -> bool:
@@ -150,20 +144,33 @@ def holds_pixels_only(data: bytes) -> bool:
 
 def encode_mask(mask: Mask) -> bytes:
     """Encode a mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
-    done, data = cv2.imencode(".png", mask.astype(np.uint8) * 255, [cv2.IMWRITE_PNG_COMPRESSION, 6])
-    if not done:
-        raise ValueError(f"cannot encode a mask of shape {mask.shape}")
-    return bytes(data.tobytes())
+    return compressed(".png", mask.astype(np.uint8) * 255, cv2.IMWRITE_PNG_COMPRESSION, 6)
 
 
 def encode_clear(mask: Mask) -> bytes:
     """Encode a mask as a black PNG of four 8-bit channels, transparent inside. Lossless and deterministic."""
     plane = np.zeros((*mask.shape, 4), np.uint8)
     plane[:, :, 3] = np.where(mask, 0, 255)
-    done, data = cv2.imencode(".png", plane, [cv2.IMWRITE_PNG_COMPRESSION, 6])
+    return compressed(".png", plane, cv2.IMWRITE_PNG_COMPRESSION, 6)
+
+
+def compressed(ending: str, levels: npt.NDArray[np.unsignedinteger], *options: int) -> bytes:
+    """Return an image as OpenCV compresses it.
+
+    Args:
+        ending: ".jpg" or ".png".
+        levels: uint8 or uint16, (H, W) grey, (H, W, 3) RGB or (H, W, 4) RGBA.
+        options: OpenCV's flags, each followed by its value.
+
+    Raises:
+        ValueError: OpenCV cannot encode such an image.
+    """
+    orders = {3: cv2.COLOR_RGB2BGR, 4: cv2.COLOR_RGBA2BGRA}
+    shown = levels if levels.ndim == 2 else cv2.cvtColor(levels, orders[levels.shape[2]])
+    done, data = cv2.imencode(ending, shown, options)
     if not done:
-        raise ValueError("OpenCV could not write the mask as PNG")
-    return data.tobytes()
+        raise ValueError(f"cannot encode an image of shape {levels.shape}")
+    return bytes(data.tobytes())
 
 
 def _check(pixels: Pixels) -> None:

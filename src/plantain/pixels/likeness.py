@@ -57,14 +57,12 @@ def distances(one: Codes, others: Codes) -> npt.NDArray[np.int64]:
     return found
 
 
-def close_pairs(codes: Codes, limit: int = LIMIT) -> Iterator[tuple[int, int, int]]:
-    """Yield every pair of (N, 32) codes that differ in at most `limit` bits (at most 15): (first, second, distance).
+def close_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
+    """Yield every pair of (N, 32) codes that differ in at most `LIMIT` bits: (first, second, distance).
 
     Codes that differ in at most 15 of 256 bits agree in at least one of 16 bands of 16 bits, so only codes that share a
     band are compared; a pair is yielded once, by the first band that it shares.
     """
-    if limit > LIMIT:
-        raise ValueError(f"limit {limit}: at most {LIMIT}, or pairs would be missed")
     bands = np.ascontiguousarray(codes).view(np.uint16).reshape(len(codes), _BANDS)
     for band in range(_BANDS):
         order = np.argsort(bands[:, band], kind="stable")
@@ -73,7 +71,7 @@ def close_pairs(codes: Codes, limit: int = LIMIT) -> Iterator[tuple[int, int, in
             for place, first in enumerate(bucket[:-1]):
                 rest = bucket[place + 1 :]
                 apart = distances(codes[first], codes[rest])
-                for at in np.flatnonzero(apart <= limit):
+                for at in np.flatnonzero(apart <= LIMIT):
                     second = rest[at]
                     if not (bands[first, :band] == bands[second, :band]).any():
                         yield int(first), int(second), int(apart[at])

@@ -81,13 +81,12 @@ class Volume:
     oblique_degrees: float = 0.0
 
 
-def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) -> Volume:
+def read_volume(data: bytes, name: str) -> Volume:
     """Read .nii or .nii.gz; of a series the first volume.
 
     Args:
         data: the file's bytes.
         name: how a message names it.
-        low, high: percentiles of the voxels above background that become black and white.
 
     Raises:
         BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, a mask, without orientation, or with two.
@@ -135,7 +134,7 @@ def read_volume(data: bytes, name: str, low: float = 1.0, high: float = 99.5) ->
         raise BadImage(f"{name}: its header declares a label map (intent {intent})")
     if not all(0.001 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
-    bottom, top = _range(values, low, high, name)
+    bottom, top = _range(values, name)
     if _is_label_map(values):
         raise BadImage(f"{name}: whole numbers in uniform regions: a mask or label map, not an image")
     oblique = round(float(np.degrees(np.arccos(min(1.0, straight)))), 1)
@@ -233,8 +232,8 @@ def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
     return one.min() != one.max() and float((one == other).mean()) > _UNIFORM
 
 
-def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) -> tuple[float, float]:
-    """Percentiles of the voxels that are not background, from every few of them in a large volume."""
+def _range(values: npt.NDArray[np.generic], name: str) -> tuple[float, float]:
+    """Return the 1st and 99.5th percentile of the voxels that are not background, from every few of a large volume."""
     sample = values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
     total, sample = sample.size, sample[np.isfinite(sample)]
     if sample.size == 0:
@@ -250,7 +249,7 @@ def _range(values: npt.NDArray[np.generic], low: float, high: float, name: str) 
     if above.size == 0:
         raise BadImage(f"{name}: all its voxels are alike")
     # Where the background is dark, black stays at the background: fluid must not fall below it.
-    bottom, top = min(floor, float(np.percentile(above, low))), float(np.percentile(above, high))
+    bottom, top = min(floor, float(np.percentile(above, 1.0))), float(np.percentile(above, 99.5))
     if top <= bottom:
         raise BadImage(f"{name}: all its voxels are alike")
     return bottom, top

@@ -1,29 +1,38 @@
-"""The licence of each part of a release, decided source by source, and the LICENSES folder."""
+"""Licences by name: those that can be chosen, those that a source imposes, and their summaries in our own words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
-import orjson
+from pydantic import Field, TypeAdapter
 
-from plantain.records import InputError, Licence
+from plantain.records import Licence
 
 FOLDER = "LICENSES"
-PARTS = f"{FOLDER}/parts.json"
 
 TEXTS_NOTE = (
     "This file names the licence and summarises it in our own words. Only the legal text, at the address above, is "
     "binding."
 )
 
+STRICTEST_LAST = (Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED)
+
+
+def strictest(images: Iterable[tuple[str, Licence]]) -> dict[str, Licence]:
+    """Return the licence class of each dataset: the strictest of its images, given as (dataset, licence class)."""
+    classes: dict[str, Licence] = {}
+    for dataset, found in images:
+        classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)
+    return classes
+
 
 @dataclass(frozen=True, slots=True)
 class LicenceText:
     """A licence by its SPDX id, the address of its legal text, and a summary in our own words."""
 
-    spdx: str
+    spdx: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]{1,80}$")]
     name: str
     url: str
     meaning: str
@@ -38,6 +47,14 @@ class LicenceText:
         note = f"\n{TEXTS_NOTE}\n" if self.url else ""
         return f"{self.name}\nSPDX-License-Identifier: {self.spdx}\n{where}\n{self.meaning}\n{note}"
 
+
+CC0 = LicenceText(
+    "CC0-1.0",
+    "Creative Commons Zero 1.0 Universal",
+    "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
+    "The authors have waived their rights in it to the extent that the law allows: use it as you like.\n"
+    "It comes without any warranty.",
+)
 
 CC_BY = LicenceText(
     "CC-BY-4.0",
@@ -55,6 +72,71 @@ ODC_BY = LicenceText(
     "from. It covers the collection as such: the selection, tables, splits and verdicts, not each image in it.\n"
     "It comes without any warranty.",
 )
+_CREDIT = (
+    "You may copy, change and pass on the covered material, as long as you give credit and state your changes"
+)
+_KNOWN = (
+    CC0,
+    CC_BY,
+    ODC_BY,
+    LicenceText(
+        "CC-BY-SA-4.0",
+        "Creative Commons Attribution-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-sa/4.0/legalcode",
+        f"{_CREDIT}. What you make from it\nhas to come under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-4.0",
+        "Creative Commons Attribution-NonCommercial 4.0 International",
+        "https://creativecommons.org/licenses/by-nc/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-SA-4.0",
+        "Creative Commons Attribution-NonCommercial-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. What you make from it has to come under the same licence. "
+        "No warranty.",
+    ),
+    LicenceText(
+        "PDDL-1.0",
+        "Open Data Commons Public Domain Dedication and License v1.0",
+        "https://opendatacommons.org/licenses/pddl/1-0/",
+        "The authors have waived their rights in it to the extent that the law allows: use it as you like.",
+    ),
+    LicenceText(
+        "ODbL-1.0",
+        "Open Data Commons Open Database License v1.0",
+        "https://opendatacommons.org/licenses/odbl/1-0/",
+        "You may use, change and pass on the database as long as you say where it comes from, and pass on what you\n"
+        "make from it under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "MIT",
+        "MIT License",
+        "https://opensource.org/license/mit",
+        "You may use, change and pass on the covered material as long as the notice of its owner stays with it.\n"
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "Apache-2.0",
+        "Apache License 2.0",
+        "https://www.apache.org/licenses/LICENSE-2.0",
+        "You may use, change and pass on the covered material as long as its notices stay with it and changes are\n"
+        "marked. "
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "BSD-3-Clause",
+        "BSD 3-Clause License",
+        "https://opensource.org/license/bsd-3-clause",
+        "You may use, change and pass on the covered material as long as its notice stays with it; its owner's name\n"
+        "may not be used to advertise what you make. It comes without any warranty.",
+    ),
+)
+KNOWN = {licence.spdx: licence for licence in _KNOWN}
+"""Licences that can be named by their SPDX id."""
+
 AGREEMENT = LicenceText(
     "LicenseRef-Source-Agreement",
     "Under the agreement with the owner of the source images",
@@ -70,146 +152,39 @@ UNKNOWN = LicenceText(
     "The terms of the source images of these edits were not recorded. No licence is granted for them: find out what\n"
     "their owner allows before you use or pass them on.",
 )
-
-CC0 = LicenceText(
-    "CC0-1.0",
-    "Creative Commons Zero 1.0 Universal",
-    "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
-    "The authors have waived their rights in it to the extent that the law allows: use it as you like.\n"
+OPEN = LicenceText(
+    "LicenseRef-Source-Open",
+    "Open, according to the owner of the source images",
+    "",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on. The owner's own licence is binding: look it up where the\n"
+    "dataset is published. No further rights and no warranty are given here.",
+)
+CREDIT = LicenceText(
+    "LicenseRef-Source-Attribution",
+    "With credit, as the owner of the source images asks",
+    "",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on as long as the owner is credited. The owner's own licence is\n"
+    "binding: look it up where the dataset is published. Keep LICENSES/ATTRIBUTION.md with the images.\n"
+    "No further rights and no warranty are given here.",
+)
+MNI = LicenceText(
+    "LicenseRef-MNI",
+    "Licence of the McConnell Brain Imaging Centre for its atlases",
+    "https://nist.mni.mcgill.ca/icbm-152-nonlinear-atlases-2009/",
+    "You may use, copy, change and pass on the atlas without fee as long as its copyright notice goes along.\n"
     "It comes without any warranty.",
 )
 
-STRICTEST_LAST = (Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED)
-
-_OPEN_SOURCES = {"scikit-image": CC0}
-"""Datasets of class open whose own licence we know."""
-
-_IMAGES = {
-    Licence.OPEN: CC_BY,
-    Licence.ATTRIBUTION: CC_BY,
-    Licence.CREDENTIALED: AGREEMENT,
-    Licence.UNKNOWN: UNKNOWN,
-}
+_TERMS = TypeAdapter(dict[str, LicenceText])
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePart:
-    """One part of a release and its licence.
-
-    Attributes:
-        part: "images of DATASET", or "records".
-        dataset: the source; "" for the records.
-        images: source images that were used.
-        source_licence: licence class of the source, as recorded at ingest.
-        agreement: the reference that allows redistribution, for credentialed sources.
-        credit: the authors to name, if known.
-        decided: "owner": named by the owner of the images; "source": their own, or they leave no choice; "default":
-            ours: of the records, and of releases that were made before a licence had to be named.
-    """
-
-    part: str
-    dataset: str
-    version: str
-    images: int
-    source_licence: str
-    licence: LicenceText
-    agreement: str = ""
-    decided: str = "source"
-    credit: str = ""
-
-    @property
-    def duty(self) -> str:
-        """Return the duties of users beyond the licence itself."""
-        if self.source_licence == Licence.ATTRIBUTION:
-            return "credit the source as its owner asks"
-        if self.source_licence == Licence.CREDENTIALED:
-            return f"only under: {self.agreement}"
-        return "find out the source's terms first" if self.source_licence == Licence.UNKNOWN else ""
+def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
+    """Return the licences of datasets as run.json contains them."""
+    return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
 
 
-def decide_parts(
-    sources: Mapping[str, Mapping[str, str | int]],
-    agreement: str,
-    terms: Mapping[str, LicenceText] = MappingProxyType({}),
-) -> tuple[SourcePart, ...]:
-    """Return the licence of every part: the images by source, sorted, then the records.
-
-    Args:
-        sources: per dataset: its licence class, its version, and the number of images used.
-        agreement: the reference that allows redistribution, for credentialed sources.
-        terms: licences that the owner of a dataset's images named.
-
-    Raises:
-        InputError: a source is credentialed and no agreement was named.
-    """
-    parts = []
-    for dataset, source in sorted(sources.items()):
-        allowed = Licence(str(source["licence"]))
-        if allowed is Licence.CREDENTIALED and not agreement.strip():
-            raise InputError(
-                f"images of {dataset} are credentialed: their edits may not be redistributed; name "
-                "the agreement that allows it with --redistribution-approved REFERENCE"
-            )
-        licence, decided = _images_licence(dataset, allowed, terms)
-        parts.append(
-            SourcePart(
-                f"images of {dataset}",
-                dataset,
-                str(source.get("version", "")),
-                int(source.get("images", 0)),
-                allowed.value,
-                licence,
-                agreement.strip() if allowed is Licence.CREDENTIALED else "",
-                decided,
-            )
-        )
-    return (*parts, SourcePart("records", "", "", 0, "", ODC_BY, decided="default"))
-
-
-def _images_licence(
-    dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]
-) -> tuple[LicenceText, str]:
-    """Return the licence of a dataset's images, and the basis of the decision."""
-    if allowed in (Licence.CREDENTIALED, Licence.UNKNOWN):
-        return _IMAGES[allowed], "source"
-    if dataset in terms:
-        return terms[dataset], "source" if terms[dataset] == UNKNOWN else "owner"
-    if allowed is Licence.OPEN and dataset in _OPEN_SOURCES:
-        return _OPEN_SOURCES[dataset], "source"
-    return _IMAGES[allowed], "default"
-
-
-def is_ours_to_choose(dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]) -> bool:
-    """Return True if the licence of a dataset's edits must still be chosen."""
-    return _images_licence(dataset, allowed, terms)[1] == "default"
-
-
-def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
-    """Return the files of LICENSES: every licence, and the licence of each part."""
-    files = {}
-    for part in parts:
-        text = part.licence.text
-        agreements = sorted(
-            {other.agreement for other in parts if other.licence == part.licence and other.agreement}
-        )
-        if agreements:
-            text += "\nAgreement: " + "; ".join(agreements) + "\n"
-        files[part.licence.file] = text.encode()
-    entries = [
-        {
-            "part": part.part,
-            "dataset": part.dataset,
-            "version": part.version,
-            "images": part.images,
-            "source_licence": part.source_licence,
-            "licence": part.licence.spdx,
-            "file": part.licence.file,
-            "agreement": part.agreement,
-            "duty": part.duty,
-            "decided": part.decided,
-            "credit": part.credit,
-        }
-        for part in parts
-    ]
-    files[PARTS] = orjson.dumps(entries, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return files
+def from_json(recorded: object) -> dict[str, LicenceText]:
+    """Return the inverse of `as_json`. Raises pydantic's ValidationError for anything else."""
+    return _TERMS.validate_python(recorded)

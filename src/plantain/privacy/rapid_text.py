@@ -15,11 +15,31 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import numpy.typing as npt
+from rapidocr import RapidOCR
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.privacy.rapid_models import Corners, LineFinder, LineReader
 from plantain.privacy.text import SURE, Text, TextKind, classify
+
+Corners = npt.NDArray[np.float32]
+"""Corners of one line: (4, 2), x and y, clockwise from the upper left of its letters if that is known."""
+
+_PARAMETERS = {
+    "Global.log_level": "critical",
+    "Global.use_cls": False,
+    "Global.text_score": 0.0,
+    # Low, so that faint text is found too: the least mean probability of a box.
+    "Det.box_thresh": 0.3,
+    # Larger images are shrunk to this side before text is looked for.
+    "Det.limit_type": "max",
+    "Det.limit_side_len": 1024,
+    "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+    "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+}
+
+_MOST_SIDE, _LONGEST = 2000, 60
+"""Sides that rapidocr shrinks, and the least length of a strip, by its width, of which it then leaves nothing."""
 
 DARK = 24
 """Grey level up to which padding and air count as black; text is only read within the bounds of brighter pixels."""
@@ -62,19 +82,15 @@ class RapidReader:
         if content is None:
             return ()
         # OpenCV's order of channels, as the models were trained.
-        shown = np.ascontiguousarray(content.cut(pixels)[:, :, ::-1])
-        finder, reader = self._loaded
-        found = finder.find(shown)
-        if not found:
+        shown = _widened(np.ascontiguousarray(content.cut(pixels)[:, :, ::-1]))
+        found = self._loaded(shown)
+        if found.boxes is None:
             return ()
-        read = reader.read([line for _, line in found])
-        lines = [
-            (corners, _Reading(words, sure))
-            for (corners, _), (words, sure) in zip(found, read, strict=True)
-            if words.strip()
+        corners = [np.asarray(one, np.float32) for one in found.boxes]
+        readings = [
+            _Reading(words, float(sure)) for words, sure in zip(found.txts, found.scores, strict=True)
         ]
-        corners, readings = [place for place, _ in lines], [reading for _, reading in lines]
-        _turn(shown, corners, readings, reader)
+        _turn(shown, corners, readings, self._loaded)
         texts = [
             Text(" ".join(one.words.split()), one.kind, _box(places, content), round(one.sure, 3))
             for one, places in zip(readings, corners, strict=True)
@@ -82,11 +98,12 @@ class RapidReader:
         return tuple(sorted(texts, key=lambda text: (text.box.top, text.box.left, text.text)))
 
     @cached_property
-    def _loaded(self) -> tuple[LineFinder, LineReader]:
-        return LineFinder(self._models["Det"]), LineReader(self._models["Rec"])
+    def _loaded(self) -> RapidOCR:
+        paths = {f"{part}.model_path": str(path) for part, path in self._models.items()}
+        return RapidOCR(params={**_PARAMETERS, **paths})
 
 
-def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], reader: LineReader) -> None:
+def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], reader: RapidOCR) -> None:
     """Read doubtful boxes again, upside down and mirrored; a reading that may identify replaces the first one."""
     doubtful: list[int] = []
     crops: list[Pixels] = []
@@ -101,7 +118,8 @@ def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], r
             ]
     if not crops:
         return
-    turned = [_Reading(words, sure) for words, sure in reader.read(crops)]
+    read = reader.recognize_txt(crops)
+    turned = [_Reading(words, float(sure)) for words, sure in zip(read.txts, read.scores, strict=True)]
     for number, place in enumerate(doubtful):
         best = max(turned[3 * number : 3 * number + 3], key=lambda one: one.sure)
         if best.sure >= SURE_TURNED and best.kind.identifying:
@@ -148,7 +166,18 @@ def _box(corners: Corners, content: Box) -> Box:
     """Return the bounding box of four corners, in the coordinates of the whole image."""
     left, top = (max(0, int(value)) for value in np.floor(np.min(corners, axis=0)))
     right, bottom = (int(value) for value in np.ceil(np.max(corners, axis=0)))
+    right, bottom = min(right, content.width), min(bottom, content.height)
     return Box(left, top, max(1, right - left), max(1, bottom - top)).moved(content.left, content.top)
+
+
+def _widened(shown: Pixels) -> Pixels:
+    """Pad a strip with black to the right or below, if shrinking would leave none of it."""
+    height, width = shown.shape[:2]
+    least = -(-max(height, width) // _LONGEST)
+    below, right = max(0, least - height), max(0, least - width)
+    if max(height, width) <= _MOST_SIDE or not (below or right):
+        return shown
+    return np.asarray(cv2.copyMakeBorder(shown, 0, below, 0, right, cv2.BORDER_CONSTANT))
 
 
 def _content(pixels: Pixels) -> Box | None:

@@ -11,21 +11,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
+from pydantic import TypeAdapter
 
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.cards import as_json as card_as_json
+from plantain.journal.cards import cards_by_path
 from plantain.journal.disk.blobs import is_full, sync_folder
 from plantain.journal.disk.connect import JOURNAL_NAME, backup
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.verify import damaged_blobs
-from plantain.privacy.licence_terms import as_json
-from plantain.privacy.licence_texts import PARTS
+from plantain.privacy.licence_parts import PARTS
+from plantain.privacy.licence_texts import as_json
 from plantain.records import InputError
 from plantain.release.finish import finish_release
-from plantain.release.judges import keep_cards, run_cards, write_cards
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licensing import licences_unused, original_terms, refuse_unnamed, released_terms
+from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, RunFacts
 from plantain.release.proof.provenance import C2paSigner, open_signer
 from plantain.release.register import register
@@ -122,7 +123,7 @@ def _export(
             _plan(reader, run, options, staging)
             _write_layouts(run, options, staging, signer, report)
             report("proof")
-            facts = RunFacts(**orjson.loads(staging.meta("facts") or "{}"))
+            facts = TypeAdapter(RunFacts).validate_json(staging.meta("facts") or "{}")
             document = {"facts": facts, "state": staging.meta("state"), "totals": _totals(staging)}
             data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
             staging.write_chunks(FACTS, lambda: (data,))
@@ -156,7 +157,7 @@ def _is_finished(out: Path, live: JournalReader, options: ExportOptions) -> bool
 def _summary(out: Path) -> ExportSummary:
     """Return the summary of a complete release, as it states it."""
     kept = orjson.loads((out / FACTS).read_bytes())
-    facts, totals = RunFacts(**kept["facts"]), kept["totals"]
+    facts, totals = TypeAdapter(RunFacts).validate_python(kept["facts"]), kept["totals"]
     licences = tuple(orjson.loads((out / PARTS).read_bytes()))
     originals = sum(counts["carried"] for counts in facts.originals.values())
     return ExportSummary(out, facts, licences, totals["files"], totals["images"], originals, totals["bytes"])
@@ -164,16 +165,17 @@ def _summary(out: Path) -> ExportSummary:
 
 def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
     """Return a digest of the run's closed tasks and of the options: equal for a rerun, also after an import."""
+    terms, original_terms = released_terms(reader, options)
     parts: list[object] = [
         closed_digest(reader),
         [list(options.layouts), options.shard_bytes, options.sign_cert is not None],
         options.redistribution_approved,
-        as_json(released_terms(reader, options)),
+        as_json(terms),
         options.originals,
-        as_json(original_terms(reader, options)) if options.originals != "none" else None,
+        as_json(original_terms) if options.originals != "none" else None,
         options.doi,
         {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.documents.items())},
-        {path: card_as_json(card) for path, card in run_cards(run).items()},
+        {path: card_as_json(card) for path, card in cards_by_path(run).items()},
     ]
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
@@ -201,7 +203,6 @@ def _plan(reader: JournalReader, run: Path, options: ExportOptions, staging: Sta
     state = _state(reader, options, run)
     if staging.meta("planned") is None:
         staging.set_meta("state", state)
-        keep_cards(staging, run_cards(run))
         Survey(reader, run, options, staging).make()
         register(run, staging.out, state, closed_images(reader))
     elif staging.meta("state") != state:
@@ -217,7 +218,9 @@ def _write_layouts(
     signed.mkdir(exist_ok=True)
     released = ReleasedImages(_blobs(run, staging), signer, signed)
     try:
-        write_cards(staging)
+        for path, card in cards_by_path(run).items():
+            data = orjson.dumps(card_as_json(card), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+            staging.write_chunks(path, lambda data=data: (data,))  # type: ignore[misc]
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 
 from plantain.journal import BlobStore, JournalReader
+from plantain.journal.cards import cards_by_path
 from plantain.journal.questions.release import raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
+from plantain.journal.verdicts import PERSON
 from plantain.pixels.encode import XMP_PACKET
-from plantain.privacy.licence_terms import from_json
-from plantain.privacy.licence_texts import decide_parts, licence_files
-from plantain.privacy.original_licences import ATTRIBUTION, attribution, original_parts
-from plantain.records import InputError
+from plantain.privacy.licence_parts import (
+    ATTRIBUTION,
+    attribution,
+    decide_parts,
+    licence_files,
+    original_parts,
+)
+from plantain.records import InputError, JudgeCard
+from plantain.records.card import no_card
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather
-from plantain.release.judges import kept_cards, who_judged
 from plantain.release.plan import ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
@@ -32,10 +38,10 @@ from plantain.release.proof.manifest import (
     rows_in,
     write_file,
     write_manifest,
-    write_sums,
 )
 from plantain.release.proof.provenance import PROVENANCE, embedded_manifest
 from plantain.release.staging import Staging
+from plantain.rubrics import recorded
 
 _PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
 
@@ -49,13 +55,13 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     """
     out, configs = staging.out, table_configs(staging)
     sources = orjson.loads(staging.meta("sources") or "{}")
-    parts = decide_parts(sources, options.redistribution_approved, from_json(facts.terms))
-    originals = original_parts(sources, facts.originals, from_json(facts.original_terms))
+    parts = decide_parts(sources, options.redistribution_approved, facts.terms)
+    originals = original_parts(sources, facts.originals, facts.original_terms)
     parts = (*originals, *parts)
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)
     provenance = _imported_provenance(reader) or _embedded_manifests(reader)
-    judged_by = who_judged(facts, kept_cards(staging))
+    judged_by = _who_judged(facts, cards_by_path(out))
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     documents = {
@@ -76,6 +82,14 @@ def finish_release(staging: Staging, facts: RunFacts, reader: JournalReader, opt
     _list_everything(staging, sorted(added, key=_place))
 
 
+def _who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
+    """Return a line for each judge: its card's line, or that it has none, and its number of verdicts."""
+    rubric = recorded(facts.frozen).name
+    lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
+    asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
+    return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
+
+
 def _damage(facts: RunFacts) -> str:
     if not facts.damaged:
         return ""
@@ -91,7 +105,7 @@ def _list_everything(staging: Staging, added: list[ReleaseFile]) -> None:
     )
     rest = sorted([*added, _entry(MANIFEST, manifest)], key=_place)
     listed = heapq.merge(staging.files(), rest, key=_place)
-    write_sums(out, SUMS, ((file.path, file.sha256) for file in listed if not file.embedded))
+    write_file(out, SUMS, (f"{file.sha256}  {file.path}\n".encode() for file in listed if not file.embedded))
 
 
 def _place(file: ReleaseFile) -> tuple[str, int, str]:

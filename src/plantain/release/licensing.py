@@ -1,22 +1,37 @@
-"""Checks before anything is written that a run may be released as asked."""
+"""Licences that the owner of source images names for a release, and whether a run may be released under them."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import orjson
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import licences_of_closed
-from plantain.privacy.licence_terms import KNOWN, from_json, named_original_terms, named_terms, unused
-from plantain.privacy.licence_texts import STRICTEST_LAST, UNKNOWN, LicenceText, is_ours_to_choose
+from plantain.privacy.licence_parts import is_ours_to_choose
+from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
+from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
+from plantain.records.suggestions import nearest
 from plantain.release.plan import IMPORTED, ExportOptions
 
+LARGEST_TEXT = 200_000
+"""Bytes of a licence file: run.json contains it too, so that an import knows it."""
 
-def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
-    """Return the licences that the images' owner named, by dataset.
+EDITS, ORIGINALS = "--licence", "--original-licence"
+
+_ADDRESS = re.compile(r"https?://[^\s]+")
+
+Terms = Mapping[str, LicenceText]
+"""Licences by dataset."""
+
+
+def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms, Terms]:
+    """Return the licences that owners named for the edits of their images, and for the images themselves.
 
     Raises:
         InputError: no task is closed, a source is credentialed and no agreement was named, or a licence was named that
@@ -33,38 +48,29 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str
         )
     recorded = reader.meta(IMPORTED)
     if recorded is None:
-        return named_terms(options.licences, classes)
-    if options.licences:
-        raise InputError(
-            f"--licence {options.licences[0]}: {reader.run} was imported; its images keep the licence they came under"
-        )
-    terms = orjson.loads(recorded).get("terms", {})
-    return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
-
-
-def original_terms(reader: JournalReader, options: ExportOptions) -> Mapping[str, LicenceText]:
-    """Return the licences under which owners publish their images, by dataset, where one was named.
-
-    Raises:
-        InputError: a licence or a dataset that is not known, or one whose originals cannot be passed on.
-    """
-    recorded = reader.meta(IMPORTED)
-    if recorded is None:
-        return named_original_terms(options.original_licences, _classes(reader))
-    if options.original_licences:
-        raise InputError(
-            f"--original-licence {options.original_licences[0]}: {reader.run} was imported; its originals keep the "
-            "licence they came under"
-        )
-    return from_json(orjson.loads(recorded).get("original_terms", {}))
+        named = named_terms(options.licences, classes)
+        return named, named_terms(options.original_licences, classes, ORIGINALS)
+    for option, texts in ((EDITS, options.licences), (ORIGINALS, options.original_licences)):
+        if texts:
+            raise InputError(
+                f"{option} {texts[0]}: {reader.run} was imported; its images keep the licence they came under"
+            )
+    facts = orjson.loads(recorded)
+    terms = facts.get("terms", {})
+    edits = dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
+    return edits, from_json(facts.get("original_terms", {}))
 
 
 def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
     """Return a remark on each licence that was named for a source that is not in the run."""
     classes = _classes(reader)
-    named = unused([*options.licences, *options.original_licences], classes)
+    named = [*options.licences, *options.original_licences]
     sources = ", ".join(classes)
-    return tuple(f"licence {text}: not used, the run has no such source; it has {sources}" for text in named)
+    return tuple(
+        f"licence {text}: not used, the run has no such source; it has {sources}"
+        for text in named
+        if _is_of_another_source(text, classes)
+    )
 
 
 def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
@@ -73,7 +79,7 @@ def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
     Raises:
         InputError: names the datasets and the option; also as `released_terms`.
     """
-    terms = released_terms(reader, options)
+    terms, _ = released_terms(reader, options)
     if reader.meta(IMPORTED) is not None:
         return
     missing = [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
@@ -86,8 +92,87 @@ def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
 
 
 def _classes(reader: JournalReader) -> dict[str, Licence]:
-    """Return the licence class of each dataset: the strictest of its images."""
-    classes: dict[str, Licence] = {}
-    for dataset, found in licences_of_closed(reader):
-        classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)
-    return dict(sorted(classes.items()))
+    """Return the licence class of each dataset with a closed task."""
+    return dict(sorted(strictest(licences_of_closed(reader)).items()))
+
+
+def named_terms(named: Sequence[str], classes: Mapping[str, Licence], option: str = EDITS) -> Terms:
+    """Return the licence of each dataset for which one was named.
+
+    Args:
+        named: each "DATASET=LICENCE", or of edits also "LICENCE", for every source that is open or only asks for
+            attribution; LICENCE is an SPDX id, a web address, or a file with the terms. A dataset that is not among
+            `classes` is left out.
+        classes: licence class of each dataset.
+        option: EDITS or ORIGINALS.
+
+    Raises:
+        InputError: no such licence, or a dataset whose images need its own licence.
+    """
+    terms: dict[str, LicenceText] = {}
+    own: dict[str, LicenceText] = {}
+    free = [name for name, allowed in classes.items() if allowed in FREE_TO_LEAVE]
+    for text in named:
+        dataset, _, rest = text.partition("=")
+        if dataset in classes or _is_of_another_source(text, classes):
+            licence = _licence(rest, text, option)
+            if dataset in free:
+                own[dataset] = licence
+            elif dataset in classes:
+                raise InputError(
+                    f"{option} {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
+                    "open, or ask for attribution alone, can be put under a licence of your choice"
+                )
+        elif free and option == EDITS:
+            terms = dict.fromkeys(free, _licence(text, text, option))
+        else:
+            sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
+            raise InputError(
+                f"{option} {text}: expected DATASET=TERMS for a source that is open or asks for attribution alone; "
+                f"this run has {sources}"
+            )
+    return terms | own
+
+
+def _is_of_another_source(text: str, classes: Mapping[str, Licence]) -> bool:
+    """Return True for DATASET=LICENCE of a dataset that is not among `classes`."""
+    dataset, equals, _ = text.partition("=")
+    return (
+        bool(equals) and dataset not in classes and not _ADDRESS.fullmatch(text) and not Path(text).is_file()
+    )
+
+
+def _licence(named: str, given: str, option: str) -> LicenceText:
+    if named in KNOWN:
+        return KNOWN[named]
+    if _ADDRESS.fullmatch(named):
+        meaning = "The owner of the source images names the terms at this address for these images."
+        return LicenceText(
+            _reference(named, named), "Terms that the owner of the images names", named, meaning
+        )
+    path = Path(named)
+    if named and path.is_file():
+        return _from_file(path, option)
+    near = nearest(named, KNOWN)
+    hint = f"did you mean {near}? " if near else ""
+    raise InputError(
+        f"{option} {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
+        "DATASET= in front of it means one source only"
+    )
+
+
+def _from_file(path: Path, option: str) -> LicenceText:
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{option} {path}: not a readable text file in UTF-8: {error}") from error
+    if not text or len(data) > LARGEST_TEXT:
+        raise InputError(f"{option} {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
+    return LicenceText(_reference(path.stem, text), "Terms that the owner of the images names", "", text)
+
+
+def _reference(name: str, text: str) -> str:
+    """Return an id for terms that have none of their own, by their text."""
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
+    return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -15,7 +15,7 @@ import orjson
 from plantain.catalogue.groups import JOINED
 from plantain.files.writing import replace_file
 from plantain.journal.disk.blobs import sync_folder
-from plantain.records import Direction, InputError, Licence, SourceImage, TaskKind
+from plantain.records import Direction, InputError, Licence, SourceImage
 from plantain.release.task_record import TaskRecord
 
 CROSSWALK = "release-crosswalk.json"
@@ -25,9 +25,6 @@ LONGEST = 120
 """Longest id in a file's name; a longer one is cut and gets a hash. File systems allow 255 bytes in all."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
-
-TASK_WORD = {Direction.ADD: "edit", Direction.REMOVE: "remove"}
-"""Directions in folder and file names, as published."""
 
 
 def safe(name: str) -> str:
@@ -39,8 +36,8 @@ def safe(name: str) -> str:
 
 
 def task_word(record: TaskRecord) -> str:
-    """Return the last part of a folder's and a file's name: edit, remove or control."""
-    return "control" if record.kind is TaskKind.CONTROL else TASK_WORD[record.direction]
+    """Return the last part of a folder's and a file's name: "edit", as published for additions, else its word."""
+    return "edit" if record.word == Direction.ADD else record.word
 
 
 def task_folder(record: TaskRecord) -> str:
@@ -50,8 +47,7 @@ def task_folder(record: TaskRecord) -> str:
 
 def slug(record: TaskRecord) -> str:
     """Return modality and direction as part of a table's name, e.g. "chest_xray_add"."""
-    word = "control" if record.kind is TaskKind.CONTROL else record.direction.value
-    return f"{modality_slug(record.modality)}_{word}"
+    return f"{modality_slug(record.modality)}_{record.word}"
 
 
 def modality_slug(modality: str) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from plantain.journal import JournalReader
+from plantain.journal import BlobRef, JournalReader
 from plantain.journal.questions.release import stored_image_rows
-from plantain.privacy.licence_texts import STRICTEST_LAST
+from plantain.privacy.licence_texts import strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
-from plantain.records import Licence, SourceImage
-from plantain.release.task_record import RecordedImage
+from plantain.records import SourceImage
 
 FOLDER = "originals"
 INDEX = f"{FOLDER}/{FOLDER}.jsonl"
@@ -41,7 +40,7 @@ class Originals:
         counts: by dataset: how many of its images are released with their original, and how many without.
     """
 
-    carried: Mapping[str, RecordedImage]
+    carried: Mapping[str, BlobRef]
     barred: frozenset[str]
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -56,7 +55,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         released: images of closed tasks.
         mode: "auto" or "none", as in `ExportOptions`.
     """
-    classes = strictest(reader.images())
+    classes = strictest((image.dataset, image.licence) for image in reader.images())
     barred = frozenset(
         image.prepared_sha256
         for image in reader.images()
@@ -69,18 +68,9 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
         for sha256, _, media_type, _ in stored_image_rows(reader, ordered[first : first + _ASKED_AT_ONCE]):
             if media_type in MEDIA and reader.has_blob(sha256):
                 size = reader.blob_path(sha256).stat().st_size
-                carried[sha256] = RecordedImage(sha256, size, media_type)
+                carried[sha256] = BlobRef(sha256, size, media_type)
     counts: dict[str, Counter[str]] = {}
     for image in released:
         held = "carried" if image.prepared_sha256 in carried else "left_out"
         counts.setdefault(image.dataset, Counter(carried=0, left_out=0))[held] += 1
     return Originals(carried, barred, {name: dict(counts[name]) for name in sorted(counts)})
-
-
-def strictest(images: Iterable[SourceImage]) -> dict[str, Licence]:
-    """Return the licence class of each dataset: the strictest of its images."""
-    classes: dict[str, Licence] = {}
-    for image in images:
-        known = classes.get(image.dataset, image.licence)
-        classes[image.dataset] = max(known, image.licence, key=STRICTEST_LAST.index)
-    return classes

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.files.installing import install_line, require_extra
+from plantain.privacy.licence_texts import LicenceText
 from plantain.records import InputError
 
 SHARD_BYTES = 700_000_000
@@ -186,8 +187,8 @@ class RunFacts:
     ungrouped_images: int
     canary: str
     method: Mapping[str, str] = field(default_factory=dict)
-    terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    terms: Mapping[str, LicenceText] = field(default_factory=dict)
     originals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    original_terms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    original_terms: Mapping[str, LicenceText] = field(default_factory=dict)
     judges: Mapping[str, int] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()

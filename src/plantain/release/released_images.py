@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from plantain.files.opening import open_plain
 from plantain.files.writing import replace_file
-from plantain.journal import BlobStore
+from plantain.journal import BlobRef, BlobStore
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.provenance import C2paSigner
-from plantain.release.task_record import AttemptRecord, RecordedImage
+from plantain.release.task_record import AttemptRecord
 
 AHEAD = 16
 """Rows whose images are read before they are needed: enough to keep two cores busy, and about 10 MB."""
@@ -32,7 +32,7 @@ class ReleasedImage:
 
     data: bytes
     sha256: str
-    recorded: RecordedImage
+    recorded: BlobRef
 
     def listed(
         self,
@@ -64,7 +64,7 @@ class ReleasedImage:
 class ImageRequest:
     """One image to be read, and its attempt."""
 
-    image: RecordedImage
+    image: BlobRef
     task: str
     round: int
     edited: bool = True
@@ -101,7 +101,7 @@ class ReleasedImages:
         for item, images in waiting:
             yield item, [image.result() for image in images]
 
-    def holds(self, image: RecordedImage) -> bool:
+    def holds(self, image: BlobRef) -> bool:
         """Return True if the run has the bytes: an imported one may not."""
         return self._blobs.holds(image.sha256)
 

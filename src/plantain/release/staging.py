@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import os
 import sqlite3
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from plantain.files.writing import create
+from plantain.journal import BlobRef
 from plantain.journal.disk.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
-from plantain.release.task_record import RecordedImage
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -200,25 +200,25 @@ class Staging:
     def add_task(self, seq: int, folder: str, record: bytes) -> None:
         self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
 
-    def add_entries(self, rows: Sequence[tuple[str, str, int, int, int, int, int, str]]) -> None:
-        """Add rows of (layout, stem, shard, position, task, first, second, path)."""
-        self.connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    def add_entry(self, *row: str | int) -> None:
+        """Add a row of (layout, stem, shard, position, task, first, second, path)."""
+        self.connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def take_name(self, path: str) -> bool:
         """Return True if no other file has this name, ignoring case; it is taken from now on."""
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
-    def add_original(self, image: RecordedImage, path: str, cells: bytes) -> None:
+    def add_original(self, image: BlobRef, path: str, cells: bytes) -> None:
         """Add an original of the release: its path in the tree, and its table row without the image, as JSON."""
         values = (image.sha256, image.bytes, image.media_type, path, cells)
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
-    def original(self, sha256: str) -> RecordedImage | None:
+    def original(self, sha256: str) -> BlobRef | None:
         """Return an original of the release; None for any other image."""
         query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
         row = self.connection.execute(query, (sha256,)).fetchone()
-        return None if row is None else RecordedImage(*row)
+        return None if row is None else BlobRef(*row)
 
     def described_original(self, sha256: str) -> tuple[str, bytes]:
         """Return the path of an original in the tree, and its table row without the image, as JSON."""
@@ -265,16 +265,11 @@ class Staging:
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
         """Yield the records of one folder, each with the paths of its files by the index of their attempt."""
         query = (
-            "SELECT task, first, path FROM entry INDEXED BY entry_task JOIN task ON task.seq = entry.task "
-            "WHERE folder = ? AND task BETWEEN ? AND ? AND layout = ? ORDER BY task, first"
+            "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )
         for page in self._pages(folder):
-            paths: dict[int, dict[int, str]] = defaultdict(dict)
-            fixed = (folder, page[0][0], page[-1][0], layout)
-            for seq, first, path in self.connection.execute(query, fixed):
-                paths[seq][first] = path
             for seq, record in page:
-                yield record, paths.get(seq, {})
+                yield record, dict(self.connection.execute(query, (seq, layout)))
 
     # --- files --------------------------------------------------------------------------------------
 
@@ -287,7 +282,7 @@ class Staging:
         if self.is_done(path):
             return
         with self.transaction():
-            with self._open(path) as hashing:
+            with open_hashed(self.out, path) as hashing:
                 for image in fill(hashing):
                     self._insert(dataclasses.replace(image, path=path))
             self._insert(ReleaseFile(path, hashing.sha256, hashing.size, role))
@@ -309,22 +304,10 @@ class Staging:
         if all(map(self.is_done, paths)):
             return
         with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(self._open(path)) for path in paths]
+            files = [stack.enter_context(open_hashed(self.out, path)) for path in paths]
             fill(files)
         made = [ReleaseFile(p, file.sha256, file.size, role) for p, file in zip(paths, files, strict=True)]
         self.record([file for file in made if not self.is_done(file.path)])
-
-    @contextlib.contextmanager
-    def _open(self, path: str) -> Iterator[HashingFile]:
-        """Open a file under its temporary name; it is durable and renamed once it is closed without an error."""
-        target = self.out / path
-        make_folder(self.out, target.parent)
-        temporary = part_name(target)
-        with create(temporary) as file, HashingFile(file) as hashing:
-            yield hashing
-            hashing.finish()
-        temporary.replace(target)
-        sync_folder(target.parent)
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Mark files as done, all or none. They must be durable by now."""
@@ -350,9 +333,17 @@ class Staging:
             yield str(role), str(blob), bool(signed)
 
 
-def part_name(target: Path) -> Path:
-    """Return the temporary name of a file being written: hidden, next to it, the same after a restart."""
-    return target.with_name(f".{target.name}.part")
+@contextlib.contextmanager
+def open_hashed(out: Path, path: str) -> Iterator[HashingFile]:
+    """Open a file of a release under a temporary name; without an error it is made durable and renamed at the end."""
+    target = out / path
+    make_folder(out, target.parent)
+    temporary = target.with_name(f".{target.name}.part")  # the same after a restart
+    with create(temporary) as file, HashingFile(file) as hashing:
+        yield hashing
+        hashing.finish()
+    temporary.replace(target)
+    sync_folder(target.parent)
 
 
 def make_folder(out: Path, folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,28 +9,31 @@ from pathlib import Path
 import orjson
 
 from plantain.catalogue.groups import Groups
-from plantain.journal import BadBlob, JournalReader, JsonValue
+from plantain.journal import BadBlob, BlobRef, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
-from plantain.privacy.licence_terms import as_json
-from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, SourcePart
-from plantain.privacy.original_licences import original_parts
-from plantain.records import Licence, SourceImage, TaskKind, TaskState
+from plantain.privacy.licence_parts import SourcePart, original_parts
+from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, strictest
+from plantain.records import SourceImage, TaskKind, TaskState
 from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen
-from plantain.release.licensing import original_terms, released_terms
+from plantain.release.licensing import released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
-from plantain.release.pairs import WITHIN_TASK_SUCCESS, pairs_of, why_no_pair
 from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
 from plantain.release.splits import SPLITS, canary_of, splits_of
 from plantain.release.staging import Staging
-from plantain.release.task_record import RecordedImage, TaskRecord, make_record, to_json
+from plantain.release.task_record import (
+    WITHIN_TASK_SUCCESS,
+    TaskRecord,
+    make_record,
+    pairs_of,
+    to_json,
+    why_no_pair,
+)
 
 TREE_BATCH = 1024
 """Files of a tree that become durable together."""
-
-_PAGE = 500
 
 
 class _Shards:
@@ -41,33 +43,23 @@ class _Shards:
         self._staging = staging
         self._limit = limit
         self._state: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-        self._waiting: list[tuple[str, str, int, int, int, int, int, str]] = []
 
     def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
         """Add a row of a table or a sample of a tar, of `size` bytes."""
         state = self._state[layout, stem]
-        full = state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit)
-        self._put(state, bool(full), (layout, stem), (task, first, second, ""))
+        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
+            state[:] = [state[0] + 1, 0, 0]
+        self._staging.add_entry(layout, stem, state[0], state[1], task, first, second, "")
+        state[1] += 1
         state[2] += size
 
     def add_file(self, layout: str, stem: str, task: int, first: int, path: str) -> None:
         """Add a file of a tree."""
         state = self._state[layout, stem]
-        self._put(state, state[1] == TREE_BATCH, (layout, stem), (task, first, -1, path))
-
-    def _put(
-        self, state: list[int], full: bool, table: tuple[str, str], row: tuple[int, int, int, str]
-    ) -> None:
-        if full:
+        if state[1] == TREE_BATCH:
             state[:] = [state[0] + 1, 0, 0]
-        self._waiting.append((*table, state[0], state[1], *row))
+        self._staging.add_entry(layout, stem, state[0], state[1], task, first, -1, path)
         state[1] += 1
-        if len(self._waiting) >= _PAGE:
-            self.flush()
-
-    def flush(self) -> None:
-        self._staging.add_entries(self._waiting)
-        self._waiting.clear()
 
 
 class Survey:
@@ -78,8 +70,9 @@ class Survey:
         self._options = options
         self._staging = staging
         imported = reader.meta(IMPORTED)
-        self._imported: dict[str, JsonValue] | None = None if imported is None else orjson.loads(imported)
-        self._pseudonyms = Pseudonyms(run, imported=imported is not None)
+        self._imported = imported is not None
+        self._stated = _stated(reader) if imported is None else orjson.loads(imported)
+        self._pseudonyms = Pseudonyms(run, imported=self._imported)
         self._trees = {name: one.path_of for name, one in chosen(options.layouts).items() if one.path_of}
         self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
@@ -94,8 +87,7 @@ class Survey:
         Raises:
             InputError: there is nothing to release, or a source needs an agreement that was not named.
         """
-        terms = released_terms(self._reader, self._options)
-        self._original_terms = original_terms(self._reader, self._options)
+        terms, self._original_terms = released_terms(self._reader, self._options)
         images = self._images()
         with self._staging.transaction():
             self._fill(images, terms)
@@ -115,7 +107,8 @@ class Survey:
         for _, image in sorted(images.items()):
             if image.prepared_sha256 in self._originals.carried:
                 self._sharing[image.prepared_sha256].append(image)
-        run_id, seed = self._identity()
+        # Of the original run, also after an import: they decide splits and canary.
+        run_id, seed = str(self._stated["run_id"]), int(str(self._stated["seed"]))
         groups = Groups(images.values())
         canary = canary_of(run_id)
         by_image = {name: groups.group(image) for name, image in images.items()}
@@ -126,18 +119,10 @@ class Survey:
             self._count(record)
             self._place_original(seq, record)
             self._place(seq, record)
-        self._shards.flush()
         facts = self._facts(groups, images, canary, terms)
-        self._staging.set_meta("facts", orjson.dumps(dataclasses.asdict(facts)).decode())
+        self._staging.set_meta("facts", orjson.dumps(facts).decode())
         self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
         self._staging.set_meta("planned", "1")
-
-    def _identity(self) -> tuple[str, int]:
-        """Return run id and seed of the original run, which determine splits and canary, also after an import."""
-        header = self._reader.header
-        if self._imported is None:
-            return header.run_id, header.seed
-        return str(self._imported["run_id"]), int(str(self._imported["seed"]))
 
     def _records(
         self, images: dict[str, SourceImage], split: dict[str, str], canary: str
@@ -161,8 +146,8 @@ class Survey:
                 canary if part == "test" else None,
             )
 
-    def _recorded_images(self, hashes: set[str]) -> dict[str, RecordedImage]:
-        return {row[0]: RecordedImage(*row) for row in stored_image_rows(self._reader, hashes)}
+    def _recorded_images(self, hashes: set[str]) -> dict[str, BlobRef]:
+        return {row[0]: BlobRef(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.outcome] += 1
@@ -214,12 +199,12 @@ class Survey:
                     order = (pair.chosen, pair.rejected)
                     self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
 
-    def _carried(self, image: RecordedImage) -> bool:
+    def _carried(self, image: BlobRef) -> bool:
         """Return True if the run has the bytes, and they are no restricted original. Only an imported one may not."""
         if image.sha256 in self._originals.barred:
             return False
         there = self._reader.has_blob(image.sha256)
-        if not there and self._imported is None and image.sha256 not in self._reader.blobs.damaged:
+        if not there and not self._imported and image.sha256 not in self._reader.blobs.damaged:
             raise BadBlob(f"{self._reader.blob_path(image.sha256)} is missing")
         return there
 
@@ -284,21 +269,10 @@ class Survey:
         canary: str,
         terms: Mapping[str, LicenceText],
     ) -> RunFacts:
-        header = self._reader.header
-        stated: dict[str, JsonValue] = self._imported or {
-            "run_id": header.run_id,
-            "name": header.name,
-            "seed": header.seed,
-            "code_version": header.code_version,
-            "frozen": header.frozen,
-            "models": _models(self._reader),
-            "left_out": self._reader.counts()[TaskState.PENDING],
-            "method": orjson.loads(self._reader.meta("method") or "{}"),
-        }
         counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
         known = ("run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method")
         return RunFacts(
-            **{name: stated[name] for name in known if name in stated},  # type: ignore[arg-type]
+            **{name: self._stated[name] for name in known if name in self._stated},  # type: ignore[arg-type]
             tasks=counted["tasks"],
             pairs=counted.get("pairs", {}),
             without_pair=counted.get("without_pair", {}),
@@ -306,33 +280,41 @@ class Survey:
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,
             canary=canary,
-            terms=as_json(terms),
+            terms=dict(sorted(terms.items())),
             originals=self._originals.counts if self._options.originals == "auto" else {},
-            original_terms=as_json(self._original_terms),
+            original_terms=dict(sorted(self._original_terms.items())),
             judges=counted.get("judges", {}),
             damaged=tuple(places_of(self._reader, self._reader.blobs.damaged)),
         )
 
 
-def _models(reader: JournalReader) -> dict[str, JsonValue]:
-    """Return, by step, every model asked with every model that answered."""
-    models: dict[str, JsonValue] = {}
+def _stated(reader: JournalReader) -> dict[str, JsonValue]:
+    """Return the facts of a run of our own; an imported one has those of the original run."""
+    models: dict[str, list[JsonValue]] = defaultdict(
+        list
+    )  # by step, every model asked with every one that answered
     for step, model, served in models_that_answered(reader):
-        asked = models.setdefault(step, [])
-        assert isinstance(asked, list)
-        asked.append([model, served])
-    return models
+        models[step].append([model, served])
+    header = reader.header
+    return {
+        "run_id": header.run_id,
+        "name": header.name,
+        "seed": header.seed,
+        "code_version": header.code_version,
+        "frozen": header.frozen,
+        "models": {**models},
+        "left_out": reader.counts()[TaskState.PENDING],
+        "method": orjson.loads(reader.meta("method") or "{}"),
+    }
 
 
 def _sources(images: dict[str, SourceImage]) -> dict[str, dict[str, str | int]]:
     """Return the strictest licence, the version and the number of used images of each dataset."""
-    sources: dict[str, dict[str, str | int]] = {}
-    for image in sorted(images.values(), key=lambda image: (image.dataset, image.id)):
-        source = sources.setdefault(
-            image.dataset, {"licence": image.licence.value, "version": image.version, "images": 0}
-        )
-        source["images"] = int(source["images"]) + 1
-        source["licence"] = max(
-            Licence(str(source["licence"])), image.licence, key=STRICTEST_LAST.index
-        ).value
-    return sources
+    ordered = sorted(images.values(), key=lambda image: (image.dataset, image.id))
+    classes = strictest((image.dataset, image.licence) for image in ordered)
+    counts = Counter(image.dataset for image in ordered)
+    versions = {image.dataset: image.version for image in reversed(ordered)}
+    return {
+        name: {"licence": allowed.value, "version": versions[name], "images": counts[name]}
+        for name, allowed in classes.items()
+    }

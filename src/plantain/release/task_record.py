@@ -1,7 +1,8 @@
-"""The record of one task of a release, without telemetry: every layout is made from it, and an import reads it."""
+"""The record of one task of a release, without telemetry, from which layouts are made and imports read; its pairs."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -10,7 +11,7 @@ from typing import cast
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from plantain.journal import JsonValue, StoredScore, StoredVerdict, TaskRow
+from plantain.journal import BlobRef, JsonValue, RecordedTask, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.rows import dumps
 from plantain.records import (
     Attempt,
@@ -23,16 +24,6 @@ from plantain.records import (
     TaskState,
     Verdict,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedImage:
-    """Bytes that an attempt refers to; a release need not contain them."""
-
-    sha256: str
-    bytes: int
-    media_type: str
-    pixel_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +55,9 @@ class AttemptRecord:
     role: str
     instruction: str | None
     edit_outcome: Outcome | None
-    edited: RecordedImage | None
-    raw: RecordedImage | None
-    mask: RecordedImage | None
+    edited: BlobRef | None
+    raw: BlobRef | None
+    mask: BlobRef | None
     support: str | None
     judge_outcome: Outcome | None
     verdicts: tuple[VerdictRecord, ...]
@@ -112,7 +103,7 @@ class TaskRecord:
 
     @property
     def word(self) -> str:
-        """Its word in tables: "add", "remove", or "control", which has no direction."""
+        """Its word in tables: "add", "remove", "change", or "control", which has no direction."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 
@@ -149,7 +140,7 @@ def make_record(
     attempts: Sequence[Attempt],
     verdicts: Sequence[StoredVerdict],
     scores: Sequence[StoredScore],
-    images: Mapping[str, RecordedImage],
+    images: Mapping[str, BlobRef],
     split: str,
     canary: str | None,
 ) -> TaskRecord:
@@ -216,22 +207,18 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
     return "failed" if judged else "unjudged"
 
 
-def journal_parts(
-    record: TaskRecord,
-) -> tuple[TaskRow, list[Attempt], list[StoredVerdict], list[StoredScore], list[RecordedImage]]:
-    """Return a record's rows in a journal, and the images that they name: the inverse of `make_record`."""
+def recorded_task(record: TaskRecord) -> RecordedTask:
+    """Return a record as a journal keeps it: the inverse of `make_record`."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
     )
     row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
     attempts, verdicts, scores, images = [], [], [], []
     for attempt in record.attempts:
-        number = attempt.round or 0
+        here = record.task_id, attempt.generation, attempt.round or 0
         attempts.append(
             Attempt(
-                task_id=record.task_id,
-                generation=attempt.generation,
-                round=number,
+                *here,
                 instruction=attempt.instruction or "",
                 edit_outcome=attempt.edit_outcome,
                 edited=attempt.edited.sha256 if attempt.edited else None,
@@ -243,20 +230,53 @@ def journal_parts(
                 superseded=attempt.superseded,
             )
         )
-        verdicts += [
-            StoredVerdict(record.task_id, attempt.generation, number, v.verdict, v.draw, v.decisive)
-            for v in attempt.verdicts
-        ]
-        scores += [
-            StoredScore(
-                record.task_id,
-                attempt.generation,
-                number,
-                s.metric,
-                Score(s.value, s.reason),
-                cast("dict[str, JsonValue]", dict(s.detail)),
-            )
-            for s in attempt.scores
-        ]
+        verdicts += [StoredVerdict(*here, v.verdict, v.draw, v.decisive) for v in attempt.verdicts]
+        for s in attempt.scores:
+            detail = cast("dict[str, JsonValue]", dict(s.detail))
+            scores.append(StoredScore(*here, s.metric, Score(s.value, s.reason), detail))
         images += [image for image in (attempt.edited, attempt.raw, attempt.mask) if image is not None]
-    return row, attempts, verdicts, scores, images
+    return RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), tuple(images))
+
+
+# --- preference pairs ---------------------------------------------------------------------------------
+
+WITHIN_TASK_SUCCESS = "within_task_success"
+"""Both edits are of one task: the one that qualified, and an earlier one that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptPair:
+    """Two attempts of one task by their index; `chosen_first`: slot 0 has the chosen one."""
+
+    chosen: int
+    rejected: int
+    chosen_first: bool
+
+
+def pairs_of(record: TaskRecord) -> list[AttemptPair]:
+    """Return every (success, failure) of the current generation that has both images, by the failure's round."""
+    roles = [attempt.role for attempt in record.attempts]
+    if "success" not in roles:
+        return []
+    chosen = roles.index("success")
+    return [
+        AttemptPair(chosen, index, _first_slot(record.task_id, index))
+        for index, role in enumerate(roles)
+        if role == "failed"
+    ]
+
+
+def why_no_pair(record: TaskRecord) -> str:
+    """Return why a task has no pair, in a few fixed words that can be counted."""
+    if record.state is not TaskState.SUCCESS:
+        return f"no success ({record.state.value})"
+    if record.round is None:
+        return "rounds unknown"
+    if any(attempt.edited is None and not attempt.superseded for attempt in record.attempts):
+        return "no failed edit, only refused ones"
+    return "succeeded in the first round"
+
+
+def _first_slot(task_id: str, index: int) -> bool:
+    """Return True to put the chosen image first, by hash, so that its column varies."""
+    return hashlib.sha256(f"slot\x1f{task_id}\x1f{index}".encode()).digest()[0] < 128

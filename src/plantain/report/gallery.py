@@ -18,8 +18,9 @@ from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
-from plantain.pages.thumbnails import Box, box_around, changed_region, data_uri, difference, outline
+from plantain.pages.thumbnails import box_around, changed_region, data_uri, difference, outline
 from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, TaskState, Verdict
 from plantain.records.counts import shared_out

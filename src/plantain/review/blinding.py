@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from collections.abc import Iterable
 
 import cv2
 import numpy as np
 
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.encode import XMP_PACKET
+from plantain.pixels.encode import PNG_MARK, compressed, marked, png_chunk
 
 STEP = 65536
 """Served files of a case are padded to a multiple of this."""
 
 _CHUNK = 12
 """Bytes of an empty PNG chunk; IEND, the last one, is empty."""
-_FIRST = 33
-"""Bytes of a PNG's signature and IHDR."""
 
 
 def stored_images(
@@ -36,16 +32,16 @@ def stored_images(
     """
     resized = [fitted(pixels, size) for pixels in images]
     grey = all(bool((pixels[..., :1] == pixels).all()) for pixels in resized)
-    plain = [_png(pixels[..., 0] if grey else pixels[..., ::-1]) for pixels in resized]
+    shown = [np.ascontiguousarray(pixels[..., 0]) if grey else pixels for pixels in resized]
+    plain = [compressed(".png", pixels, cv2.IMWRITE_PNG_COMPRESSION, 6) for pixels in shown]
     length = -(-(max(map(len, plain)) + _CHUNK) // STEP) * STEP
-    marks = [_MARK if mark else b"" for mark in synthetic]
-    return [data[:_FIRST] + mark + data[_FIRST:] for data, mark in zip(plain, marks, strict=True)], length
+    return [marked(data) if mark else data for data, mark in zip(plain, synthetic, strict=True)], length
 
 
 def served(data: bytes, length: int) -> bytes:
     """Return a stored file without its mark, padded to `length` bytes by a chunk that decoders ignore."""
-    plain = data.replace(_MARK, b"", 1)
-    return plain[:-_CHUNK] + _chunk(b"paDd", bytes(length - len(plain) - _CHUNK)) + plain[-_CHUNK:]
+    plain = data.replace(PNG_MARK, b"", 1)
+    return plain[:-_CHUNK] + png_chunk(b"paDd", bytes(length - len(plain) - _CHUNK)) + plain[-_CHUNK:]
 
 
 def fitted_mask(mask: Mask, size: tuple[int, int]) -> Mask:
@@ -60,17 +56,3 @@ def fitted(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     shrinks = pixels.shape[1] > size[0]
     resized = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC)
     return np.asarray(resized, np.uint8)
-
-
-def _png(pixels: Pixels) -> bytes:
-    done, data = cv2.imencode(".png", np.ascontiguousarray(pixels), [cv2.IMWRITE_PNG_COMPRESSION, 6])
-    if not done:
-        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-    return bytes(data.tobytes())
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-_MARK = _chunk(b"iTXt", b"XML:com.adobe.xmp" + bytes(5) + XMP_PACKET)

@@ -9,16 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.files.tables import read_table
 from plantain.metrics.statistics.reader_power import Components, piloted, power
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.review.results.agreeing import number_of
 from plantain.review.results.analysis import tables_of
 from plantain.review.results.rows import main_rows
-from plantain.review.study import STUDY, ReaderTask, open_study
+from plantain.review.study import ReaderTask, open_study
 
 TEMPLATES = Path(__file__).parent / "templates"
 WANTED = 0.8
@@ -165,57 +163,29 @@ def _power_figure(plan: ReaderStudyPlan) -> str:
 # --- a pilot ----------------------------------------------------------------------------------------
 
 
-def components_of(pilot: Path) -> Components:
-    """Return the variance components of the difference between two models in a pilot.
+def components_of(folder: Path) -> Components:
+    """Return the variance components of the difference between two models in a pilot study.
 
-    Of a study its first accept or rate block counts, cases of a patient together; with several models the mean over
-    all pairs of them. Of a CSV of `reader,case,modality,score` the first two modalities, by name.
+    Its first accept or rate block counts, cases of a patient together; with several models the mean over all pairs of
+    them.
 
     Raises:
-        InputError: a pilot that cannot be read, or has too few answers.
+        InputError: a study that cannot be read, or has too few answers.
     """
-    try:
-        return _of_study(pilot) if (pilot / STUDY).is_file() else piloted(_of_table(pilot))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{pilot}: {error}") from error
-
-
-def _of_study(folder: Path) -> Components:
     study = open_study(folder)
     block = next((one for one in study.blocks if one.task in (ReaderTask.ACCEPT, ReaderTask.RATE)), None)
     if block is None:
-        raise InputError(f"--pilot {folder}: has no accept or rate block, whose answers are numbers")
+        raise InputError(f"--study {folder}: has no accept or rate block, whose answers are numbers")
     rows = [row for row in main_rows(study, block.task) if row.block == block.id]
     models = sorted({row.model for row in rows})
     if len(models) < 2:
         raise InputError(
-            f"--pilot {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
+            f"--study {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
         )
     answers = tables_of([[row for row in rows if row.model == one] for one in models], number_of)
-    found = [piloted(one - other) for one, other in itertools.combinations(answers, 2)]
+    try:
+        found = [piloted(one - other) for one, other in itertools.combinations(answers, 2)]
+    except ValueError as error:
+        raise InputError(f"--study {folder}: {error}") from error
     means = np.mean([(parts.reader, parts.case, parts.rest) for parts in found], axis=0)
     return Components(*map(float, means))
-
-
-def _of_table(pilot: Path) -> Floats:
-    """Return (readers, cases): answers to the first modality less those to the second."""
-    table = read_table(pilot).require("reader", "case", "modality", "score")
-    lines = {line: row for line, row, _ in table.whole_rows() if row["score"]}
-    rows = list(lines.values())
-    models = sorted({row["modality"] for row in rows})
-    if len(models) < 2:
-        raise InputError(f"{pilot}: answers to one model only ({', '.join(models)}); a difference needs two")
-    readers = {name: i for i, name in enumerate(sorted({row["reader"] for row in rows}))}
-    cases = {name: i for i, name in enumerate(sorted({row["case"] for row in rows}))}
-    answers = np.full((2, len(readers), len(cases)), np.nan)
-    for number, row in lines.items():
-        if row["modality"] in models[:2]:
-            try:
-                score = float(row["score"])
-            except ValueError as error:
-                raise InputError(f"{pilot}: line {number}: score {row['score']!r} is not a number") from error
-            answers[models.index(row["modality"]), readers[row["reader"]], cases[row["case"]]] = score
-    difference: Floats = answers[0] - answers[1]
-    return difference

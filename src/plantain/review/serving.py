@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -24,17 +23,7 @@ if TYPE_CHECKING:
     from plantain.review.web.run_view import RunView
     from plantain.review.web.study_view import StudyView
 
-PORT = 8765
 LOOPBACK = "127.0.0.1"
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A running server: its address, the administrator's link and the number of invited readers."""
-
-    url: str
-    administrator: str
-    readers: int
 
 
 def is_loopback(host: str) -> bool:
@@ -62,11 +51,18 @@ def check_host(study: Study, host: str, agreement: bool) -> None:
 
 
 def serve(
-    folder: Path, *, host: str, port: int, agreement: bool, url: str, announce: Callable[[Served], None]
+    folder: Path,
+    *,
+    host: str,
+    port: int,
+    agreement: bool,
+    url: str,
+    announce: Callable[[str, str, int], None],
 ) -> None:
-    """Serve a study until interrupted. `announce` is called once the port is open.
+    """Serve a study until interrupted.
 
     Args:
+        announce: called once the port is open, with its address, the administrator's link and the number of readers.
         url: the address that readers use, through a proxy with TLS; "" for the server's own.
 
     Raises:
@@ -92,7 +88,7 @@ def serve(
         names = {LOOPBACK, "localhost", "[::1]", host, public.hostname or host}
         known = frozenset(names) if is_loopback(host) or url else frozenset[str]()
         app = create_app(study, ratings, hosts=known, secure=public.scheme == "https")
-        announce(Served(url or base, link(url or base, token), len(ratings.readers())))
+        announce(url or base, link(url or base, token), len(ratings.readers()))
         _run(app, opened)
     finally:
         ratings.close()

@@ -10,6 +10,7 @@ from typing import Any
 from plantain.journal import BadBlob, JournalReader, TaskRow
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
+from plantain.journal.verdicts import PUBLISHED
 from plantain.journal.verify import places_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
@@ -20,9 +21,6 @@ from plantain.review.study import ORIGINAL
 Read = Callable[[], Pixels]
 Cases = Callable[[Collection[str] | None], Iterator["Material"]]
 """Yields the cases of a source: all, or those of the tasks or samples that are named."""
-
-PUBLISHED = "published"
-"""Metric of the verdict and model that an imported edit came with."""
 
 
 def is_final(row: TaskRow) -> bool:

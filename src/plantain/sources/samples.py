@@ -73,7 +73,9 @@ def _chest() -> PackageSample:
     path = _file("pydicom-data", "data_store", "data/RG1_UNCR.dcm")
     data = path.read_bytes()
     # Low stored values are white (MONOCHROME1); the file's own window, 15000 +- 15000, is very pale.
-    gray = film_window(pydicom.dcmread(path).pixel_array, invert=True)
+    values = pydicom.dcmread(path).pixel_array
+    low, high = np.percentile(values[values > 0], (0.5, 99.5))
+    gray = film_window(values, (float(low), float(high)), invert=True)
     image = _record(
         data,
         id="rg1-chest-pa",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,8 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
-from plantain.files.installing import install_line
 from plantain.files.opening import check_received, read_inside
+from plantain.files.parquet import open_parquet, rows_of_table
 from plantain.files.system_files import files_like
 from plantain.journal import JsonValue
 from plantain.journal.disk.blobs import BlobStore
@@ -28,7 +27,6 @@ from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 TABLES = "data"
 """Folder of a release with one folder per table."""
@@ -92,7 +90,7 @@ class StoredOriginals:
         """Where each original of a release is: a file, or (table, row group, row in it)."""
         places: dict[str, Path | tuple[Path, int, int]] = {}
         for path in files_like(self.folder / TABLES / "originals", "*.parquet"):
-            with _opened(path) as table:
+            with open_parquet(path) as table:
                 for group in range(table.num_row_groups):
                     names = table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
                     places |= {str(name): (path, group, row) for row, name in enumerate(names)}
@@ -230,29 +228,12 @@ def _shards(release: Path, table: str) -> list[Path]:
 
 def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, JsonValue]]:
     """Rows of a table, a few at a time; only the named columns are read."""
-    for path in files:
-        with _opened(path) as table:
-            for batch in table.iter_batches(batch_size=16, columns=columns):
-                yield from batch.to_pylist()
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise InputError(f"reading a release needs pyarrow: {install_line('release')}") from error
-    try:
-        with pq.ParquetFile(path) as table:
-            yield table
-    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a table of a release: {error}") from error
+    return (row for path in files for row in rows_of_table(path, columns))
 
 
 @lru_cache(maxsize=2)  # row groups: originals come in the order of the tasks, as pairs are read
 def _images_of(path: Path, group: int) -> pa.ChunkedArray:
-    with _opened(path) as table:
+    with open_parquet(path) as table:
         return table.read_row_group(group, columns=["image"])["image"]
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import RunLocked
-from plantain.journal.disk.connect import RunLock
+from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.records import InputError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from plantain.journal.disk.connect import RunLock
+from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.records import InputError
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
@@ -39,7 +41,8 @@ def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(t
 FORK = """
 import os, signal, sys, time
 from pathlib import Path
-from plantain.journal.disk.connect import RunLock
+from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.records import InputError
 lock = RunLock(Path(sys.argv[1]))
 worker = os.fork()
 if worker == 0:
@@ -64,3 +67,19 @@ def test_forked_worker_does_not_keep_the_lock_of_its_killed_parent(tmp_path: Pat
             RunLock(tmp_path).release()
         finally:
             os.kill(worker, signal.SIGKILL)
+
+
+def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A line of proc(5), mountinfo: the fifth field is the mount point, the type comes after the dash.
+    shared = tmp_path / "with space"
+    shared.mkdir()
+    lines = [
+        "1 0 8:1 / / rw - ext4 /dev/sda1 rw",
+        f"2 1 0:9 / {tmp_path}/with\\040space rw - nfs4 host:/x rw",
+    ]
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr("plantain.journal.disk.connect.MOUNTS", mounts)
+    check_filesystem(tmp_path)
+    with pytest.raises(InputError, match=r"on a network file system \(nfs4\)"):
+        check_filesystem(shared / "run")

@@ -18,7 +18,7 @@ from pixels.dicom.data import RAMP, file, grey, linear, made
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom.files import frame_count, read_dicom
 from plantain.pixels.dicom.frames import display, header_of_frame, plane_of
-from plantain.pixels.dicom.render import decode_dicom, render_frame
+from plantain.pixels.dicom.render import decode_dicom, render_planes
 
 
 def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:
@@ -68,9 +68,9 @@ def test_jpeg_lossless_and_frames_one_at_a_time() -> None:
     assert decode_dicom(file("JPGLosslessP14SV1_1s_1f_8b.dcm"), "echo").shape == (768, 1024, 3)
     cine = read_dicom(file("color3d_jpeg_baseline.dcm"), "cine")
     assert frame_count(cine) == 120
-    assert not np.array_equal(render_frame(cine, "cine", 0), render_frame(cine, "cine", 60))
+    assert not np.array_equal(render_planes(cine, "cine", 0), render_planes(cine, "cine", 60))
     with pytest.raises(BadImage, match="no frame 120 of 120"):
-        render_frame(cine, "cine", 120)
+        render_planes(cine, "cine", 120)
 
 
 def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
@@ -135,7 +135,7 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
     assert (first.WindowCenter, first.WindowWidth) == (window_.WindowCenter, window_.WindowWidth)
     assert header_of_frame(dataset, 99).RescaleSlope is not None
     values = apply_modality_lut(dataset.pixel_array[1], header_of_frame(dataset, 1))
-    shown = render_frame(dataset, "ect", 1)[..., 0]
+    shown = render_planes(dataset, "ect", 1)
     assert np.array_equal(shown, linear(values, float(first.WindowCenter), float(first.WindowWidth)))
     own = Dataset()
     own.FrameVOILUTSequence = [Dataset()]
@@ -205,7 +205,7 @@ def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
     at = dataset.PixelData.index(b"\xff\xc0") + 5
     dataset.PixelData = dataset.PixelData[:at] + b"\xff\xff\xff\xff" + dataset.PixelData[at + 4 :]
     with pytest.raises(BadImage, match="its image has 65535x65535"):
-        render_frame(dataset, "bomb")
+        render_planes(dataset, "bomb")
 
 
 @settings(max_examples=80, deadline=None)

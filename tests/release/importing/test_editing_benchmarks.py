@@ -22,7 +22,11 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
 from plantain.records import InputError
+from plantain.release.export import export_run
 from plantain.release.importing.pairs import import_pairs
+from plantain.release.layouts.contract import LAYOUTS
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
 
 GEDIT_KEY = "0f385bcff859231789a9c978cafecc2a"
 
@@ -190,6 +194,16 @@ def test_miedb_100k_has_several_draws_and_edits_of_another_shape(tmp_path):
     assert pixels.shape == (1024, 1024, 3)
     assert abs(int(np.count_nonzero(pixels[:, 512, 0] > 45)) - 683) <= 2
     assert int(np.count_nonzero(pixels[512, :, 0] > 45)) == 1024
+
+
+def test_edits_that_neither_add_nor_remove_are_released_in_every_layout(tmp_path):
+    root = tmp_path / "miedb"
+    root.mkdir()
+    import_pairs(miedb(root), tmp_path / "run", constants={"verdict": "true"})
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(LAYOUTS))
+    assert verify_release(tmp_path / "out", against=tmp_path / "run").problems == ()
+    names = {path.parent.parent.name for path in (tmp_path / "out").glob("MieDB-100k-*/*/*.jpeg")}
+    assert names == {"MieDB-100k-change", "MieDB-100k-remove"}
 
 
 def test_medgen_bench_keeps_its_own_modality_and_lists_edits_that_failed(tmp_path):

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
-from plantain.privacy.licence_terms import KNOWN, named_terms
-from plantain.privacy.licence_texts import CC0, CC_BY, decide_parts
+from plantain.privacy.licence_parts import decide_parts
+from plantain.privacy.licence_texts import CC0, CC_BY, KNOWN
 from plantain.records import InputError, Licence
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
+from plantain.release.licensing import named_terms
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from release.runs import make_run, tree

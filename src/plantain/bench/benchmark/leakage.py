@@ -23,6 +23,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import MAX_FILE_BYTES, check_inside, check_received, open_regular, read_inside
+from plantain.files.parquet import BATCH, open_parquet, unpacks_too_far
 from plantain.files.system_files import files_like, is_system_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted, one_line
@@ -282,30 +283,19 @@ def _images_in_tar(path: Path, name: str, unread: list[str]) -> Iterator[tuple[s
 
 def _images_in_parquet(path: Path, name: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield images as `datasets` embeds them: structs of bytes and path."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from plantain.files.unpacking import unpacks_too_far
-
-    try:
-        with pq.ParquetFile(path) as file:
-            columns = [field.name for field in file.schema_arrow if _is_image_column(field.type)]
-            others = [field for field in file.schema_arrow if field.name not in columns]
-            unread += [one_line(f"{name}: {field.name}") for field in others if "binary" in str(field.type)]
-            if too_far := unpacks_too_far(file, frozenset(columns)):
-                raise InputError(f"{path}: {too_far}")
-            start = 0
-            # Few rows at a time: a dictionary can make each of them as large as the largest image.
-            for batch in file.iter_batches(4, columns=columns) if columns else ():
-                for field, cells in zip(batch.schema, batch.columns, strict=True):
-                    for row, cell in enumerate(cells.to_pylist() if _is_image_column(field.type) else ()):
-                        if cell and cell["bytes"]:
-                            yield f"{name}: {field.name}, row {start + row}", cell["bytes"]
-                start += batch.num_rows
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: a path that is not UTF-8
-        raise InputError(f"{path}: not a readable Parquet file: {one_line(str(error))}") from error
+    with open_parquet(path) as file:
+        columns = [field.name for field in file.schema_arrow if _is_image_column(field.type)]
+        others = [field for field in file.schema_arrow if field.name not in columns]
+        unread += [one_line(f"{name}: {field.name}") for field in others if "binary" in str(field.type)]
+        if too_far := unpacks_too_far(file, frozenset(columns)):
+            raise InputError(f"{path}: {too_far}")
+        start = 0
+        for batch in file.iter_batches(BATCH, columns=columns) if columns else ():
+            for field, cells in zip(batch.schema, batch.columns, strict=True):
+                for row, cell in enumerate(cells.to_pylist() if _is_image_column(field.type) else ()):
+                    if cell and cell["bytes"]:
+                        yield f"{name}: {field.name}, row {start + row}", cell["bytes"]
+            start += batch.num_rows
 
 
 def _is_image_column(type: pa.DataType) -> bool:

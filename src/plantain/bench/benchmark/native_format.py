@@ -21,7 +21,7 @@ from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.files.opening import check_received, read_inside
 from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.encode import encode_mask, marked
+from plantain.pixels.encode import compressed, encode_mask, marked
 from plantain.records import Direction, InputError, SourceImage, Withdrawal
 
 OWN: Final = "benchmark.json"
@@ -199,12 +199,7 @@ def _row_of(sample: Sample, paths: dict[str, str], hashes: dict[str, str]) -> di
 
 def encode_png(pixels: Pixels) -> bytes:
     """Return uint8 (H, W, 3) as PNG, lossless and deterministic."""
-    done, data = cv2.imencode(
-        ".png", cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 4]
-    )
-    if not done:
-        raise ValueError(f"cannot encode an image of shape {pixels.shape}")
-    return bytes(data.tobytes())
+    return compressed(".png", pixels, cv2.IMWRITE_PNG_COMPRESSION, 4)
 
 
 @dataclass(frozen=True, slots=True)

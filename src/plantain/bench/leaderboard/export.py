@@ -13,25 +13,10 @@ from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.csv_form import written_csv
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import DASH
+from plantain.pages.wording import DASH, escaped
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
-    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
-
-
-def escaped(text: str) -> str:
-    r"""Return text that LaTeX prints as it is.
-
-    Example:
-        >>> escaped("a_b & 5 %")
-        'a\\_b \\& 5 \\%'
-    """
-    return "".join(_SPECIAL.get(character, character) for character in text)
 
 
 def table_two(table: Table) -> str:

@@ -20,6 +20,7 @@ from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import Answer, CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.encode import compressed
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.records.suggestions import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
@@ -157,9 +158,7 @@ def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
         width = max(1, round(changed.shape[1] * height / changed.shape[0]))
         changed = cv2.resize(changed, (width, height), interpolation=cv2.INTER_AREA)
     seam = np.full((height, SEAM, 3), 255, np.uint8)
-    done, data = cv2.imencode(".png", cv2.cvtColor(np.hstack([previous, seam, changed]), cv2.COLOR_RGB2BGR))
-    assert done
-    return EncodedImage(data.tobytes(), "image/png")
+    return EncodedImage(compressed(".png", np.hstack([previous, seam, changed])), "image/png")
 
 
 async def _described(

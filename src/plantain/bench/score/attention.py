@@ -30,6 +30,7 @@ from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.models.diffusers.attention.watched import WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import compressed
 from plantain.records import InputError, Score, unscored
 from plantain.records.commands import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
@@ -145,9 +146,7 @@ async def measure_attention(
         repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
 
         async def measure(output: Output) -> None:
-            if repeated.is_measured(output):
-                opened.summary.kept += 1
-            else:
+            if not repeated.is_measured(output):
                 await opened.journal.add_scores(await repeated.scores(output))
                 opened.summary.measured += 1
             observer.advanced(1)
@@ -265,6 +264,4 @@ def _write_map(path: Path, attention: npt.NDArray[np.float32]) -> None:
         size = (round(values.shape[1] * MAP_SIDE / longest), round(values.shape[0] * MAP_SIDE / longest))
         values = cv2.resize(values, size, interpolation=cv2.INTER_AREA)
     path.parent.mkdir(parents=True, exist_ok=True)
-    done, data = cv2.imencode(".png", np.round(values * 65535).astype(np.uint16))
-    assert done
-    replace_file(path, data.tobytes())
+    replace_file(path, compressed(".png", np.round(values * 65535).astype(np.uint16)))

@@ -17,7 +17,7 @@ from plantain.audit.images import images_in
 from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
-from plantain.audit.run import AuditPlan, open_audit, run_audit
+from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
 from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
@@ -36,7 +36,6 @@ from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
 
@@ -49,8 +48,7 @@ def audit(
     folder: Path | None = typer.Argument(
         None,
         metavar="[DIR]",
-        help="Images to draw on: a run (which stores the card), a catalogue or a folder <modality>/<name>.png; "
-        "default: images of installed packages.",
+        help="Images to draw on: a run (which stores the card) or a catalogue; default: images of installed packages.",
     ),
     judge: str = typer.Option(
         "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
@@ -91,19 +89,20 @@ def audit(
             f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `{command_line(*take)}`"
         )
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give a run, a catalogue or images")
+        raise InputError(f"{folder}: no such folder; give a run or a catalogue")
     if run is None and not dry_run and not all(map(runs_here, named)):
         raise InputError(
             f"--run: name a folder for the answers of {judge}, so that finished calls are reused"
         )
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
-    terms, judged_by = load_terms(settings, named), _rubric(rubric, folder)
+    terms = load_terms(settings, named)
     split = "images of the packages, held out" if folder is None else folder.name
     wanted = _findings(findings or [], taxonomy)
-    plan = AuditPlan(pairs, seed=seed, split=split, findings=wanted, kinds=chosen_kinds(kinds))
+    judged_by, chosen = _rubric(rubric, folder), chosen_kinds(kinds)
+    plan = AuditPlan(judge, others, judged_by, pairs, seed, split, wanted, chosen)
     trial_images = images_in(folder, taxonomy)
-    found: dict[str, Any] = forecast(trial_images, taxonomy, plan, judge, others, terms)
+    found: dict[str, Any] = forecast(trial_images, taxonomy, plan, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
@@ -116,24 +115,15 @@ def audit(
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
-        images = [one.image for one in trial_images]
-
-        async def carded() -> tuple[JudgeCard, RunSummary, dict[str, Trial]]:
-            async with open_audit(
-                judge, terms, own, seed, progress, rubric=judged_by, others=others, images=images
-            ) as asked:
-                card, _ = await run_audit(asked, trial_images, taxonomy, plan)
-            return card, asked.opened.summary, asked.examples
-
-        card, summary, examples = run_to_end(carded())
-    card = replace(card, agreement={**card.agreement, **by_people})
-    if summary.stopped is None:
-        _keep(card, folder, run, to, examples)
+        audited = run_to_end(run_audit(plan, terms, own, trial_images, taxonomy, progress))
+    card = replace(audited.card, agreement={**audited.card.agreement, **by_people})
+    if audited.summary.stopped is None:
+        _keep(card, folder, run, to, audited.examples)
     if as_json:
         print_json(card_json(card))
     else:
         _print_card(card)
-    return print_end(context, summary)
+    return print_end(context, audited.summary)
 
 
 def _with_people(studies: list[Path], folder: Path | None, judge: str) -> dict[str, Figure]:

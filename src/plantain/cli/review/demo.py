@@ -69,11 +69,11 @@ def demo(
     else:
         print(f"study: {study}\nresults: {command_line('review', 'results', study)}", flush=True)
     if serve:
-        from plantain.review.serving import Served, link
+        from plantain.review.serving import link
         from plantain.review.serving import serve as run_server
 
-        def announce(served: Served) -> None:
-            print(f"read it yourself: {link(served.url, token)}", file=sys.stderr)
-            print(f"administrator: {served.administrator}\nCtrl-C stops", file=sys.stderr, flush=True)
+        def announce(address: str, administrator: str, readers: int) -> None:
+            print(f"read it yourself: {link(address, token)}", file=sys.stderr)
+            print(f"administrator: {administrator}\nCtrl-C stops", file=sys.stderr, flush=True)
 
         run_server(study, host="127.0.0.1", port=port, agreement=False, url="", announce=announce)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,9 +13,6 @@ from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.review.ratings import Ratings
 from plantain.review.study import open_study
-
-if TYPE_CHECKING:
-    from plantain.review.serving import Served
 
 
 def invite(
@@ -59,15 +55,15 @@ def serve(
     from plantain.review.serving import is_loopback
     from plantain.review.serving import serve as run
 
-    def announce(served: Served) -> None:
+    def announce(address: str, administrator: str, readers: int) -> None:
         if as_json:
             import orjson
 
-            document = {"url": served.url, "administrator": served.administrator, "readers": served.readers}
+            document = {"url": address, "administrator": administrator, "readers": readers}
             print(orjson.dumps(document).decode(), flush=True)
             return
-        print(f"study: {served.url}   ({counted(served.readers, 'reader')} invited)")
-        print(f"administrator: {served.administrator}")
+        print(f"study: {address}   ({counted(readers, 'reader')} invited)")
+        print(f"administrator: {administrator}")
         if not is_loopback(host):
             print(
                 f"plantain: --host {host}: others on the network can reach this study, and without TLS they can "

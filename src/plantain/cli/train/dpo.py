@@ -41,7 +41,7 @@ def dpo(
     plan = read_plan(PreferencePlan, chosen or ())
     require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
     from plantain.train.base import open_base
-    from plantain.train.preference_run import MODEL, train_preferences
+    from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
     base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))

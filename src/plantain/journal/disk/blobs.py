@@ -16,8 +16,6 @@ from plantain.journal.rows import BadBlob, BlobRef, DiskFull
 from plantain.records import Step
 
 BLOBS = "blobs"
-THUMBNAILS = "thumbnails"
-"""Folder of a run with thumbnails of its blobs; it can be deleted at any time."""
 
 _SUFFIX = ".tmp"
 _serial = itertools.count()
@@ -52,10 +50,6 @@ class BlobStore:
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
-
-    def thumbnail(self, sha256: str) -> Path:
-        """Return the path of a blob's thumbnail, which is deleted when the blob is withdrawn."""
-        return self.root.parent / THUMBNAILS / self.path(sha256).relative_to(self.root).with_suffix(".jpg")
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
         """Store `data`; on return the blob survives a power cut. Raises OSError if the disk refuses.

@@ -162,7 +162,7 @@ REFUSED = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ncpfs", "fu
 """File systems, as in /proc/self/mountinfo, without the locks and shared memory that SQLite's log needs. Cluster file
 systems with coherent locks (Lustre, GPFS, BeeGFS, CephFS) are not among them."""
 
-_MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/proc/self/mountinfo")
 
 _held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
@@ -236,22 +236,19 @@ def _who_holds(run: Path, content: bytes) -> str:
     return f"{run}: process {holder['pid']} on {holder['host']} has been writing to this run since {holder['started']}"
 
 
-def check_filesystem(run: Path, mounts: Path = _MOUNTS) -> None:
-    """Raise InputError if `run` is on a network file system; pass where the type is unknown."""
-    kind = filesystem_type(run, mounts)
-    if kind in REFUSED:
+def check_filesystem(run: Path) -> None:
+    """Raise InputError if `run` is on a network file system; pass where the type is unknown, as off Linux."""
+    if (kind := _filesystem_type(run)) in REFUSED:
         raise InputError(
             f"{run} is on a network file system ({kind}), where a killed run can be lost; write it to a local disk, "
-            "with --blobs DIR to keep its images on shared storage, or copy it when it is done"
+            "and copy it when it is done"
         )
 
 
-def filesystem_type(folder: Path, mounts: Path = _MOUNTS) -> str:
-    """Return the type of the file system of `folder`, e.g. "ext4"; "" off Linux."""
-    if not mounts.is_file():
-        return ""
+def _filesystem_type(folder: Path) -> str:
     real, depth, kind = folder.resolve(), -1, ""
-    for line in mounts.read_text(errors="surrogateescape").splitlines():
+    mounts = MOUNTS.read_text(errors="surrogateescape") if MOUNTS.is_file() else ""
+    for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
         octal = re.compile(r"\\([0-7]{3})")  # of space, tab, newline and backslash
         point = Path(octal.sub(lambda found: chr(int(found[1], 8)), before.split()[4]))

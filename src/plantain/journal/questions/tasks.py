@@ -77,21 +77,6 @@ def findings_of_tasks(reader: JournalReader) -> set[str]:
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
 
 
-def parts_of_plan(reader: JournalReader) -> dict[tuple[str, str, str], int]:
-    """Return the number of edit tasks by modality, finding and direction, in order."""
-    query = "SELECT modality, finding, direction, count(*) FROM task WHERE kind = 'edit' GROUP BY 1, 2, 3"
-    return dict(sorted((tuple(key), n) for *key, n in reader.connection.execute(query)))
-
-
-def first_tasks(reader: JournalReader, part: tuple[str, str, str], most: int) -> list[str]:
-    """Return ids of the first edit tasks of a part, by id: ids are hashes, so this is a draw that never changes."""
-    query = (
-        "SELECT id FROM task WHERE kind = 'edit' AND modality = ? AND finding = ? AND direction = ? "
-        "ORDER BY id LIMIT ?"
-    )
-    return [task for (task,) in reader.connection.execute(query, (*part, most))]
-
-
 def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskState, int]]:
     """Return (finding, direction, state, rounds) of each closed edit task."""
     rows = reader.connection.execute(

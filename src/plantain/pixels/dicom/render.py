@@ -25,7 +25,7 @@ from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
 from plantain.pixels.dicom.frames import header_of_frame, own_header
-from plantain.pixels.dicom.window import film_window, percentile_window, without_padding
+from plantain.pixels.dicom.window import film_window, linear_window, without_padding
 
 WINDOWS = ("file", "percentile", "film")
 """`file`: the file's first window or VOI LUT, percentiles where it has no valid one. `film`: logarithmic, for
@@ -60,19 +60,14 @@ def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> P
     Raises:
         BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
     """
-    return render_frame(read_dicom(data, name), name, frame, how)
-
-
-def render_frame(dataset: Dataset, name: str, frame: int = 0, how: str = "file") -> Pixels:
-    """Do the same with a data set that was read already."""
-    pixels = render_planes(dataset, name, frame, how)
+    pixels = render_planes(read_dicom(data, name), name, frame, how)
     return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
 
 def render_planes(
     dataset: Dataset, name: str, frame: int = 0, how: str = "file", bounds: Bounds | None = None
 ) -> Pixels:
-    """Do the same, but return grey as (H, W): a third of the bytes to resize.
+    """Do the same with a data set that was read already, but return grey as (H, W): a third of the bytes to resize.
 
     Args:
         bounds: of the frame's series, instead of its own percentiles.
@@ -274,11 +269,11 @@ def _shown(
         return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
     if how == "film" and (real > 0).any():
         low, high = np.percentile(real[real > 0], (0.5, 99.5))
-        return film_window(values.clip(low, high), 0.0, 100.0, invert=invert)
+        return film_window(values, (float(low), float(high)), invert=invert)
     low, high = bounds or np.percentile(real, (0.5, 99.5))
     if high <= low:
         low, high = float(real.min()), float(real.max())
-    return percentile_window(values.astype(np.float32), invert=invert, bounds=(float(low), float(high)))
+    return linear_window(values.astype(np.float32), (float(low), float(high)), invert=invert)
 
 
 def _file_window(values: npt.NDArray[np.number], dataset: Dataset) -> Floats | None:

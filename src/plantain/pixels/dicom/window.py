@@ -1,4 +1,4 @@
-"""Grey windows by the content of an image, for files that state none."""
+"""Grey windows, and the values of an image that count for one."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage
 
 Number = TypeVar("Number", npt.NDArray[np.float32], npt.NDArray[np.float64])
-Values = npt.NDArray[np.integer] | npt.NDArray[np.floating]
+Values = npt.NDArray[np.number]
 
 
-def percentile_window(
-    values: Values,
-    low: float = 0.5,
-    high: float = 99.5,
-    *,
-    invert: bool = False,
-    bounds: tuple[float, float] | None = None,
-) -> Pixels:
-    """Return uint8 (H, W) between two percentiles of the finite values, or between `bounds`.
-
-    A constant image is black.
-    """
-    if bounds is None:
-        finite = values[np.isfinite(values)]
-        if finite.size == 0:
-            raise BadImage("image: it has no finite value")
-        bounds = (float(np.percentile(finite, low)), float(np.percentile(finite, high)))
-    bottom, top = bounds
+def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
+    """Return uint8 (H, W) that rises linearly between the two ends; black where they are not apart."""
+    bottom, top = ends
     if top <= bottom:
         return np.zeros(values.shape, np.uint8)
     filled = np.nan_to_num(values.astype(np.float32), nan=bottom, posinf=top, neginf=bottom)
     share = ((filled - bottom) / (top - bottom)).clip(0.0, 1.0)
     return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)
+
+
+def film_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
+    """Return uint8 (H, W) by a window in the logarithm of the values, as film responds to dose.
+
+    For radiographs stored linear in dose, whose lungs and mediastinum a linear window shows equally pale; attenuation
+    is proportional to the logarithm of dose (Beer-Lambert).
+
+    Args:
+        values: (H, W).
+        ends: positive values that become the ends of the scale.
+        invert: high dose is black, as on film (MONOCHROME1).
+    """
+    logs = np.log(np.maximum(values, ends[0] / 2).astype(np.float32)).clip(*np.log(ends))
+    return linear_window(logs, (float(logs.min()), float(logs.max())), invert=invert)
 
 
 def without_padding(values: Number) -> Number:
@@ -55,22 +54,3 @@ def without_padding(values: Number) -> Number:
     low, high = np.percentile(rest, (5.0, 99.5))
     margin = 0.1 * (high - low)
     return rest[rest >= low - margin] if low - least > margin else values.ravel()
-
-
-def film_window(values: Values, low: float = 0.5, high: float = 99.5, *, invert: bool = False) -> Pixels:
-    """Return uint8 (H, W) by a window in the logarithm of the values, as film responds to dose.
-
-    For radiographs stored linear in dose, whose lungs and mediastinum a linear window shows equally pale; attenuation
-    is proportional to the logarithm of dose (Beer-Lambert).
-
-    Args:
-        values: (H, W), positive where there is a signal.
-        low, high: percentiles of the positive values that become the ends of the scale.
-        invert: high dose is black, as on film (MONOCHROME1).
-    """
-    positive = values[values > 0]
-    if positive.size == 0:
-        raise BadImage("image: it has no positive value")
-    bottom, top = np.log(np.percentile(positive, (low, high)))
-    logs = np.log(np.maximum(values, positive.min()).astype(np.float32)).clip(bottom, top)
-    return percentile_window(logs, 0.0, 100.0, invert=invert)

@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from plantain.privacy.licence_terms import KNOWN
-from plantain.privacy.licence_texts import CC_BY, SourcePart
+from plantain.privacy.licence_parts import SourcePart
+from plantain.privacy.licence_texts import CC_BY, KNOWN
 from plantain.release.cards.datasheet import ImageCounts, Numbers, render
 from plantain.release.plan import ExportOptions, RunFacts, TableConfig
 from plantain.release.splits import SPLITS
@@ -39,7 +39,7 @@ def card(
     """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
-        judged_by: a line for each judge; see `who_judged`.
+        judged_by: a line for each judge.
     """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
     body = render(

@@ -13,52 +13,32 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.journal import JsonValue
-from plantain.privacy.licence_texts import SourcePart
+from plantain.privacy.licence_parts import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
 from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
-CONTEXT: dict[str, object] = {
+_SPECIAL: dict[str, object] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
     "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
 }
-"""The context that the specification prescribes."""
-
+_TERMS = (
+    "@language @vocab citeAs column conformsTo cr rai data dataType dct equivalentProperty examples "
+    "extract field fileProperty fileObject fileSet format includes isLiveDataset jsonPath key md5 "
+    "parentField path recordSet references regex repeated replace samplingRate sc separator source "
+    "subField transform"
+)
+CONTEXT = {name: _SPECIAL.get(name, f"cr:{name}") for name in _TERMS.split()}
+"""The context that the specification prescribes: its own terms, and a few of other vocabularies."""
 
 _TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
 

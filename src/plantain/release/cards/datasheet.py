@@ -22,7 +22,7 @@ from plantain.journal.questions.tables import (
 from plantain.journal.questions.tables import table1 as composition_of
 from plantain.journal.questions.tables import table2 as judged_of
 from plantain.journal.questions.units import snapshot
-from plantain.privacy.licence_texts import SourcePart
+from plantain.privacy.licence_parts import SourcePart
 from plantain.release.plan import RunFacts
 from plantain.release.splits import empty_splits
 from plantain.rubrics import recorded
@@ -115,7 +115,7 @@ def datasheet(
 
     Args:
         embedded: number of edits that came with a manifest of their provider.
-        judged_by: a line for each judge; see `who_judged`.
+        judged_by: a line for each judge.
     """
     return render(
         "DATASHEET.md.j2",

@@ -13,7 +13,7 @@ None of them names a finding, and only MedGEN-Bench names a modality: the rest i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import orjson
 
 from plantain.files.opening import is_inside
+from plantain.files.parquet import rows_of_table
 from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.records import InputError
@@ -32,7 +33,7 @@ from plantain.release.importing.pair_rows import (
     check_roles,
     direction_in,
 )
-from plantain.release.importing.reading import LARGEST_IMAGE, LARGEST_LINE, columns_of
+from plantain.release.importing.reading import LARGEST_IMAGE, LARGEST_LINE
 
 _DRAW = re.compile(r"(?P<key>.+?)(?:_sample\d+)?")
 _STATED = {"subject-add": "add", "subject-remove": "remove", "add": "add", "remove": "remove"}
@@ -60,19 +61,23 @@ def benchmark_rows(
     Raises:
         InputError: an unknown role, or a column.
     """
-    found = next((rows for read in _READERS if (rows := read(root)) is not None), None)
-    if found is None:
+    read = _reader(root)
+    if read is None:
         return None
     check_roles(columns, constants)
     if columns:
         raise InputError(f"--column: {root} is a benchmark's output folder and has no columns")
     joined = Originals(originals) if originals is not None else None
-    return (_completed(row, constants, joined) for row in found)
+    return (_completed(row, constants, joined) for row in read(root))
 
 
 def is_benchmark(root: Path) -> bool:
     """Return True for a folder that `benchmark_rows` reads."""
-    return any(read(root) is not None for read in _READERS)
+    return _reader(root) is not None
+
+
+def _reader(root: Path) -> Callable[[Path], _Rows] | None:
+    return next((read for read in _READERS if next(read(root), None) is not None), None)
 
 
 def _completed(
@@ -119,20 +124,24 @@ def _json(path: Path) -> Any:
         return None
 
 
+def _all_have(entries: Iterable[object], *names: str) -> bool:
+    return all(_has(entry, *names) for entry in entries)
+
+
 def _has(entry: object, *names: str) -> bool:
     return isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names)
 
 
-def _gedit(root: Path) -> _Rows | None:
+def _gedit(root: Path) -> _Rows:
     files = [*_files(root, "fullset/*/*/*.png"), *_files(root, "*/fullset/*/*/*.png")]
     edits = [path for path in files if not path.stem.endswith("_SRCIMG")]
-    return _gedit_rows(root, edits) if len(edits) < len(files) else None
-
-
-def _gedit_rows(root: Path, edits: list[Path]) -> _Rows:
+    if len(edits) == len(files):
+        return
     instructions: dict[str, str] = {}
     for table in (*_files(root, "*.parquet"), *_files(root, "data/*.parquet")):
-        instructions |= zip(*columns_of(table, "key", "instruction"), strict=True)
+        instructions |= {
+            str(row["key"]): str(row["instruction"]) for row in rows_of_table(table, ("key", "instruction"))
+        }
     for scores in _files(root, "**/*_gpt_score*.csv"):
         for _, cells, _ in read_table(scores).rows:
             instructions[_key(Path(str(cells.get("edited_image", ""))))] = str(cells.get("instruction", ""))
@@ -156,60 +165,42 @@ def _key(path: Path) -> str:
     return match["key"] if match else ""
 
 
-def _imgedit(root: Path) -> _Rows | None:
-    for path in _files(root, "*.json"):
-        entries = _json(path)
-        if isinstance(entries, dict) and entries and all(_has(e, *_IMGEDIT) for e in entries.values()):
-            return _imgedit_rows(root, entries)
-    return None
+def _imgedit(root: Path) -> _Rows:
+    documents = map(_json, _files(root, "*.json"))
+    entries = next(
+        (one for one in documents if isinstance(one, dict) and _all_have(one.values(), *_IMGEDIT)), {}
+    )
+    edits = [path for path in _files(root, "*/*.png") if path.stem in entries]
+    for number, path in enumerate(edits, 1):
+        entry = entries[path.stem]
+        yield _row(
+            root,
+            "ImgEdit",
+            f"original_images/{entry['id']}",
+            path,
+            row=number,
+            instruction=entry["prompt"],
+            model="" if path.parent.name == "edited_images" else path.parent.name,
+            direction=_STATED.get(entry["edit_type"], "change"),
+        )
 
 
-def _imgedit_rows(root: Path, entries: Mapping[str, Mapping[str, str]]) -> _Rows:
-    number = 0
-    for path in _files(root, "*/*.png"):
-        if (entry := entries.get(path.stem)) is not None:
-            number += 1
-            yield _row(
-                root,
-                "ImgEdit",
-                f"original_images/{entry['id']}",
-                path,
-                row=number,
-                instruction=entry["prompt"],
-                model="" if path.parent.name == "edited_images" else path.parent.name,
-                direction=_STATED.get(entry["edit_type"], "change"),
-            )
-
-
-def _miedb(root: Path) -> _Rows | None:
-    for path in _files(root, "dataBenchmark/metadata.json"):
-        entries = _json(path)
-        if isinstance(entries, list) and entries and all(_has(entry, *_MIEDB) for entry in entries):
-            return _miedb_rows(root, entries)
-    return None
-
-
-def _miedb_rows(root: Path, entries: list[Mapping[str, str]]) -> _Rows:
-    by_name = {Path(entry["output_image"]).stem: entry for entry in entries}
-    number = 0
-    for path in _files(root, "inference/eval_results/*/*.png"):
-        if (entry := by_name.get(path.stem.rpartition("_")[0])) is not None:
-            number += 1
-            yield _row(
-                root,
-                "MieDB-100k",
-                f"dataBenchmark/{entry['input_image']}",
-                path,
-                row=number,
-                instruction=entry["prompt"],
-                model=path.parent.name,
-            )
-
-
-def _medgen(root: Path) -> _Rows | None:
-    paths = [path for depth in ("*", "*/*", "*/*/*") for path in _files(root, f"{depth}.jsonl")]
-    results = [path for path in paths if _has(next(_lines(path), (0, None))[1], *_MEDGEN)]
-    return _medgen_rows(root, results) if results else None
+def _miedb(root: Path) -> _Rows:
+    documents = map(_json, _files(root, "dataBenchmark/metadata.json"))
+    listed = next((one for one in documents if isinstance(one, list) and _all_have(one, *_MIEDB)), [])
+    entries = {Path(entry["output_image"]).stem: entry for entry in listed}
+    found = [(path, path.stem.rpartition("_")[0]) for path in _files(root, "inference/eval_results/*/*.png")]
+    edits = [(path, entries[name]) for path, name in found if name in entries]
+    for number, (path, entry) in enumerate(edits, 1):
+        yield _row(
+            root,
+            "MieDB-100k",
+            f"dataBenchmark/{entry['input_image']}",
+            path,
+            row=number,
+            instruction=entry["prompt"],
+            model=path.parent.name,
+        )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -224,8 +215,11 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, None
 
 
-def _medgen_rows(root: Path, paths: list[Path]) -> _Rows:
+def _medgen(root: Path) -> _Rows:
+    paths = [path for depth in ("*", "*/*", "*/*/*") for path in _files(root, f"{depth}.jsonl")]
     for path in paths:
+        if not _has(next(_lines(path), (0, None))[1], *_MEDGEN):
+            continue  # not a list of results
         for number, record in _lines(path):
             id = f"{path.stem} line {number}"
             if not _has(record, *_MEDGEN):

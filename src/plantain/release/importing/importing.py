@@ -8,32 +8,31 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
-from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RecordedTask, RunHeader
+from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RunHeader
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
-from plantain.privacy.licence_terms import as_json, from_json
+from plantain.privacy.lineage import sha256_of
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
-from plantain.release.importing.reading import OurRelease, ReleaseSource, digest
+from plantain.release.importing.reading import OurRelease, ReleaseSource
 from plantain.release.originals import media_type_of
-from plantain.release.plan import IMPORTED
+from plantain.release.plan import IMPORTED, RunFacts
 from plantain.release.proof.inventory import CONTROL
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
-from plantain.release.task_record import TaskRecord, journal_parts
+from plantain.release.task_record import TaskRecord, recorded_task
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ImportSummary:
     """The result of an import.
 
@@ -45,20 +44,21 @@ class ImportSummary:
 
     run: Path
     kind: str
-    tasks: int
-    attempts: int
-    images: int
-    missing: int
-    signed: int
-    originals: int
-    without_original: int
+    tasks: int = 0
+    attempts: int = 0
+    images: int = 0
+    missing: int = 0
+    signed: int = 0
+    originals: int = 0
+    without_original: int = 0
 
 
 @dataclass(slots=True)
-class _Survey:
-    """Content of the records: hashes of edits, of masks, and of originals.
+class _Named:
+    """Hashes that the records name: of edits, of masks, and of originals.
 
-    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them.
+    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them. `stored`
+    has size and type of every original that is there.
     """
 
     edited: set[str] = field(default_factory=set)
@@ -66,17 +66,7 @@ class _Survey:
     originals: set[str] = field(default_factory=set)
     datasets: dict[str, str] = field(default_factory=dict)
     returned: dict[str, int] = field(default_factory=dict)
-    tasks: int = 0
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class _Stored:
-    """Images that were stored, how many of them had been signed, and size and type of every original."""
-
-    found: int = 0
-    signed: int = 0
-    originals: dict[str, tuple[int, str]] = field(default_factory=dict)
+    stored: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
@@ -100,16 +90,16 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     held = _blobs(originals) if originals is not None else None
     source: ReleaseSource
     if OurRelease.recognised(path):
-        source, kind = OurRelease(path), "plantain"
-        header, facts = _our_header(path, source.facts())
+        source, summary = OurRelease(path), ImportSummary(run, "plantain")
+        facts = _facts(path, source.facts())
     elif PublishedTree.recognised(path):
-        source, kind = PublishedTree(path), "med-banana"
-        header, facts = _our_header(path, {})
+        source, summary = PublishedTree(path), ImportSummary(run, "med-banana")
+        facts = _facts(path, {})
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     try:
         with new_run(run) as part:
-            survey, stored = asyncio.run(_fill(part, source, header, facts, held))
+            asyncio.run(_fill(part, source, facts, held, summary))
             if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
                 shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
             for card in cards_of(path):
@@ -118,69 +108,43 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
         raise InputError(
             f"{path}: two records contradict each other, or a number is out of range: {error}"
         ) from error
-    return ImportSummary(
-        run=run,
-        kind=kind,
-        tasks=survey.tasks,
-        attempts=survey.attempts,
-        images=stored.found,
-        missing=len(survey.edited | survey.masks) - stored.found,
-        signed=stored.signed,
-        originals=len(stored.originals),
-        without_original=len(survey.originals) - len(stored.originals),
-    )
+    return summary
 
 
-@dataclass(frozen=True, slots=True)
-class _StatedFacts:
-    """Facts in run.json that an import keeps; terms are read by `licence_terms.from_json`."""
-
-    run_id: str = ""
-    name: str = ""
-    seed: int = 0
-    frozen: dict[str, object] = field(default_factory=dict)
-    code_version: str = ""
-    models: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    left_out: int = 0
-    method: dict[str, str] = field(default_factory=dict)
-    original_terms: dict[str, object] = field(default_factory=dict)
-    terms: dict[str, object] = field(default_factory=dict)
+_KEPT = (
+    *("models", "left_out", "method", "original_terms", "terms"),
+    *("run_id", "name", "seed", "code_version", "frozen"),
+)
+"""Facts in run.json that an import keeps."""
 
 
-def _our_header(root: Path, facts: dict[str, object]) -> tuple[RunHeader, dict[str, JsonValue]]:
-    """Return the original run's header and facts; run.json may have only some of them."""
+def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
+    """Return the facts of the original run; without run.json those that its folder shows."""
+    if not recorded:
+        # The licence is unknown then: an export must not choose another one.
+        stated: dict[str, JsonValue] = {
+            "models": {},
+            "left_out": 0,
+            "method": {},
+            "original_terms": {},
+            "terms": None,
+        }
+        return stated | {
+            "run_id": tree_id(root),
+            "name": root.resolve().name,
+            "seed": 0,
+            "code_version": "",
+            "frozen": {},
+        }
     try:
-        stated = TypeAdapter(_StatedFacts).validate_python(facts)
-        original_terms, terms = as_json(from_json(stated.original_terms)), as_json(from_json(stated.terms))
+        facts = TypeAdapter(RunFacts).validate_python(recorded)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{root}/run.json: facts: {where}: {first['msg']}") from error
-    except TypeError as error:
-        raise InputError(f"{root}/run.json: facts: {error}") from error
-    if CONTROL.search(stated.run_id + stated.name):
+    if CONTROL.search(facts.run_id + facts.name):
         raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
-    header = RunHeader(
-        run_id=stated.run_id or tree_id(root),
-        name=stated.name or root.resolve().name,
-        seed=stated.seed,
-        frozen=cast("dict[str, JsonValue]", stated.frozen),
-        code_version=stated.code_version,
-    )
-    kept = {
-        "models": stated.models,
-        "left_out": stated.left_out,
-        "method": stated.method,
-        # Without run.json the licence is unknown: an export must not choose another one.
-        "original_terms": original_terms,
-        "terms": terms if facts else None,
-        "run_id": header.run_id,
-        "name": header.name,
-        "seed": header.seed,
-        "code_version": header.code_version,
-        "frozen": header.frozen,
-    }
-    return header, cast("dict[str, JsonValue]", kept)
+    return {name: value for name, value in orjson.loads(orjson.dumps(facts)).items() if name in _KEPT}
 
 
 def _blobs(folder: Path) -> BlobStore:
@@ -194,46 +158,46 @@ def _blobs(folder: Path) -> BlobStore:
 async def _fill(
     run: Path,
     source: ReleaseSource,
-    header: RunHeader,
     facts: dict[str, JsonValue],
     held: BlobStore | None,
-) -> tuple[_Survey, _Stored]:
-    survey = _survey(source)
-    if not survey.tasks:
+    summary: ImportSummary,
+) -> None:
+    named = _survey(source, summary)
+    if not summary.tasks:
         raise InputError("the release has no task in it")
-    async with Journal.create(run, header) as journal:
+    header = {name: facts[name] for name in ("run_id", "name", "seed", "frozen", "code_version")}
+    async with Journal.create(run, RunHeader(**header)) as journal:  # type: ignore[arg-type]
         journal.blobs.synced = False
-        stored = await asyncio.to_thread(_store_images, journal, source, survey, held)
-        await journal.add_images(_images(source, survey.returned, stored))
-        await journal.add_recorded(_recorded(source))
+        await asyncio.to_thread(_store_images, journal, source, named, held, summary)
+        await journal.add_images(_images(source, named))
+        await journal.add_recorded(map(recorded_task, _once(source)))
         await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
-    return survey, stored
 
 
-def _survey(source: ReleaseSource) -> _Survey:
+def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
     """Check every record before anything is written."""
-    survey = _Survey()
+    named = _Named()
     for record in _once(source):
         _check_record(record)
-        survey.tasks += 1
-        survey.attempts += len(record.attempts)
+        summary.tasks += 1
+        summary.attempts += len(record.attempts)
         image = record.image
         if image.prepared_sha256:
-            survey.originals.add(_checked(image.prepared_sha256, record))
-        known = survey.datasets.setdefault(image.id, image.dataset)
+            named.originals.add(_checked(image.prepared_sha256, record))
+        known = named.datasets.setdefault(image.id, image.dataset)
         if known != image.dataset:
             raise InputError(
                 f"image {image.id!r} is in {known} and in {image.dataset}: import them one by one"
             )
         for attempt in record.attempts:
-            for recorded, kept in ((attempt.edited, survey.edited), (attempt.mask, survey.masks)):
+            for recorded, kept in ((attempt.edited, named.edited), (attempt.mask, named.masks)):
                 if recorded is not None:
                     kept.add(_checked(recorded.sha256, record))
             raw = attempt.raw
             if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
-                survey.returned[raw.sha256] = raw.bytes
-    return survey
+                named.returned[raw.sha256] = raw.bytes
+    return named
 
 
 def _check_record(record: TaskRecord) -> None:
@@ -270,58 +234,52 @@ def _checked(text: str, record: TaskRecord) -> str:
 
 
 def _store_images(
-    journal: Journal, source: ReleaseSource, survey: _Survey, held: BlobStore | None
-) -> _Stored:
+    journal: Journal, source: ReleaseSource, named: _Named, held: BlobStore | None, summary: ImportSummary
+) -> None:
     """Store the images that records name; others in the folder are ignored.
 
     Raises:
         InputError: one of them is not an image, or too large to be decoded later.
     """
-    wanted = survey.edited | survey.masks
-    stored = _Stored()
+    wanted = named.edited | named.masks
 
     def store_original(data: bytes) -> None:
         media_type = media_type_of(data)
-        stored.originals[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
+        named.stored[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
 
     for where, data in source.images():
-        judged, name = data, digest(data)
-        if name in survey.originals and name not in stored.originals:
+        judged, name = data, sha256_of(data)
+        if name in named.originals and name not in named.stored:
             check_header(data, where)
             store_original(data)
-        if name not in wanted and name not in survey.originals:
+        if name not in wanted and name not in named.originals:
             judged = without_manifest(data)
-            name = digest(judged)
+            name = sha256_of(judged)
         if name in wanted:
             check_header(judged, where)
-            journal.put_blob(judged, "image/jpeg" if name in survey.edited else "image/png")
+            journal.put_blob(judged, "image/jpeg" if name in named.edited else "image/png")
             wanted.discard(name)
-            stored.found += 1
-            stored.signed += judged is not data
-    for name in sorted(survey.originals - stored.originals.keys()):
+            summary.images += 1
+            summary.signed += judged is not data
+    for name in sorted(named.originals - named.stored.keys()):
         if held is not None and held.path(name).is_file():
             store_original(held.read(name))
-    return stored
+    summary.missing = len(wanted)
+    summary.originals, summary.without_original = (
+        len(named.stored),
+        len(named.originals - named.stored.keys()),
+    )
 
 
-def _images(
-    source: ReleaseSource, returned: dict[str, int], stored: _Stored
-) -> Iterator[tuple[SourceImage, BlobRef]]:
+def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
     for record in _once(source):
         if record.image.id not in seen:
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
-            size, media_type = stored.originals.get(sha256, (returned.get(sha256, 0), "image/jpeg"))
+            size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
-
-
-def _recorded(source: ReleaseSource) -> Iterator[RecordedTask]:
-    for record in _once(source):
-        row, attempts, verdicts, scores, images = journal_parts(record)
-        blobs = tuple(BlobRef(p.sha256, p.bytes, p.media_type, p.pixel_sha256) for p in images)
-        yield RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), blobs)
 
 
 def _once(source: ReleaseSource) -> Iterator[TaskRecord]:

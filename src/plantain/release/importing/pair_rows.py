@@ -14,17 +14,14 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from plantain.files.installing import install_line
-from plantain.files.opening import check_inside, open_regular
+from plantain.files.opening import check_inside
+from plantain.files.parquet import header_of, rows_of_table
 from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
 from plantain.records.suggestions import fold, nearest, suggest
 from plantain.release.importing.published import PublishedTree
-
-_BATCH = 4
-"""Rows of Parquet at once: a dictionary can make each of them as large as the largest cell."""
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".xlsx", ".jsonl", ".ndjson", ".parquet")
 IMAGES = (".jpg", ".jpeg", ".png")
@@ -118,10 +115,6 @@ class TableRules:
     originals: Originals | None
 
 
-_Rows = Iterator[tuple[int, Mapping[str, object], str]]
-"""Line or number, cells and fault of each row; the header comes first, as a row of its own."""
-
-
 def rows_of(
     path: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
 ) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
@@ -186,32 +179,32 @@ def modality_of(word: str) -> str | None:
 
 
 def _table(path: Path, rules: TableRules) -> Iterator[PairRow | RejectedRow]:
-    rows = _parquet(path, rules) if path.suffix == ".parquet" else _text_rows(path)
-    _, header, _ = next(rows)
-    if not header:
-        raise InputError(f"{path}: has no rows")
-    named = {tuple(header): _columns(path, list(header), rules)}
-    return (_row_or_reason(path, number, row, named, rules) for number, row in enumerate(rows, start=1))
+    rows: Iterator[tuple[int, Mapping[str, object], str]]
+    if path.suffix == ".parquet":
+        named = _columns(path, header_of(path), rules)
+        whole = rows_of_table(path, list(dict.fromkeys(named.values())))
+        rows = ((number, cells, "") for number, cells in enumerate(whole, 1))
+    else:
+        table = read_table(path)
+        named, rows = _columns(path, table.columns, rules), table.rows
+    return (_row_or_reason(number, *row, named, rules) for number, row in enumerate(rows, 1))
 
 
 def _row_or_reason(
-    path: Path,
     number: int,
-    row: tuple[int, Mapping[str, object], str],
-    named: dict[tuple[str, ...], dict[str, str]],
+    line: int,
+    cells: Mapping[str, object],
+    fault: str,
+    named: Mapping[str, str],
     rules: TableRules,
 ) -> PairRow | RejectedRow:
-    """Return a row; `named` has the columns by header: a row of JSON lines may have more than the first row."""
-    line, cells, fault = row
+    """Return a row; `line` is its line or number, `fault` why it cannot be read."""
     id = ""
     try:
         if fault:
             raise InputError(fault)
-        if (header := tuple(cells)) not in named:
-            named[header] = _columns(path, header, rules) | next(iter(named.values()))
-        columns = named[header]
-        id = _text("id", cells.get(columns.get("id", "")))
-        return _row(id or str(number), line, cells, columns, rules)
+        id = _text("id", cells.get(named.get("id", "")))
+        return _row(id or str(number), line, cells, named, rules)
     except InputError as error:
         return RejectedRow(line, id or str(number), str(error))
 
@@ -326,49 +319,6 @@ def _base64(role: str, text: object) -> bytes:
     if not data:
         raise InputError(f"{role}: bytes that are not base64")
     return data
-
-
-# --- tables: each yields its header as a row of its own, then its rows ------------------------------
-
-
-def _text_rows(path: Path) -> _Rows:
-    table = read_table(path)
-    yield 0, dict.fromkeys(table.columns), ""
-    yield from table.rows
-
-
-def _header(path: Path, names: Sequence[str]) -> dict[str, object]:
-    if twice := next((name for name, n in Counter(names).items() if name and n > 1), None):
-        raise InputError(f"{path}: column {twice!r} appears twice")
-    return dict.fromkeys(names)
-
-
-def _parquet(path: Path, rules: TableRules) -> _Rows:
-    """Only the columns of a role are read: the size of others is not bounded by the file's."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError(f"{path}: needs pyarrow: {install_line('release')}") from None
-    from plantain.files.unpacking import unpacks_too_far
-
-    try:
-        with open_regular(path, str(path), None) as file, pq.ParquetFile(file) as table:
-            header = _header(path, table.schema_arrow.names)
-            yield 0, header, ""
-            read = list(dict.fromkeys(_columns(path, list(header), rules).values()))
-            start = 1
-            if too_far := unpacks_too_far(table, frozenset(read)):
-                raise InputError(f"{path}: {too_far}")
-            for batch in table.iter_batches(_BATCH, columns=read):
-                for number, row in enumerate(batch.to_pylist(), start):
-                    yield number, row, ""
-                start += batch.num_rows
-    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
-        if isinstance(error, InputError):
-            raise
-        # The last three: text that is not UTF-8, dates and time zones that do not exist.
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
 
 
 def _tree(root: Path, joined: Originals | None) -> Iterator[PairRow]:

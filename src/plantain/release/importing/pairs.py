@@ -10,10 +10,10 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -56,6 +56,8 @@ from plantain.release.importing.pair_rows import (
     rows_of,
 )
 from plantain.release.plan import IMPORTED
+
+T = TypeVar("T")
 
 AT_ONCE = 32
 """Rows whose images are in memory."""
@@ -262,8 +264,7 @@ class _RowImporter:
             raise InputError("instruction: is empty, and no finding is named")
         original = None if row.original is None else _read(self._root, row.original, "original")
         edited = _read(self._root, row.edited, "edited")
-        with _named("original"):
-            bits = 8 if original is None else grey_bits(original, row.original.name if row.original else "")
+        bits = 8 if original is None else _decoded(original, row.original, "original", grey_bits)
         after = _decoded(edited, row.edited, "edited", lambda data, name: decode_output(data, name, bits))
         source = hashlib.sha256(original).hexdigest() if original is not None else ""
         grey = modality != "fundus"
@@ -298,7 +299,7 @@ class _RowImporter:
     ) -> _PreparedOriginal:
         """Prepare an original once for all its rows."""
         if (source, grey) not in self._originals:
-            pixels = _decoded(original, row.original, "original")
+            pixels = _decoded(original, row.original, "original", decode_untrusted)
             synthetic = bool(declared_synthetic(original))
             data = _kept(original, pixels, grey=grey, synthetic=synthetic)
             geometry = prepare(np.zeros(pixels.shape[:2], np.uint8), SIDE)[1]
@@ -361,20 +362,10 @@ def _read(root: Path, image: RowImage, field: str) -> bytes:
         raise InputError(f"{field}: {error}") from error
 
 
-def _decoded(
-    data: bytes,
-    image: RowImage | None,
-    field: str,
-    decode: Callable[[bytes, str], Pixels] = decode_untrusted,
-) -> Pixels:
-    with _named(field):
-        return decode(data, image.name if image is not None and image.name else field)
-
-
-@contextmanager
-def _named(field: str) -> Iterator[None]:
+def _decoded(data: bytes, image: RowImage | None, field: str, decode: Callable[[bytes, str], T]) -> T:
+    """Return what `decode` makes of an image and its name. Raise InputError naming the field."""
     try:
-        yield
+        return decode(data, image.name if image is not None and image.name else field)
     except BadImage as error:
         raise InputError(f"{field}: {str(error).removeprefix(f'{field}: ')}") from error
 

@@ -18,8 +18,10 @@ import orjson
 
 from plantain.files.system_files import files_like
 from plantain.findings import load_taxonomy
+from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
+from plantain.privacy.lineage import sha256_of
 from plantain.records import (
     OK,
     Direction,
@@ -33,9 +35,9 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.release.importing.reading import LARGEST_IMAGE, digest
+from plantain.release.importing.reading import LARGEST_IMAGE
 from plantain.release.naming import safe
-from plantain.release.task_record import AttemptRecord, RecordedImage, ScoreRecord, TaskRecord
+from plantain.release.task_record import AttemptRecord, ScoreRecord, TaskRecord
 
 _FOLDER = re.compile(r"(?P<dataset>.+)-(?P<task>edit|remove)(?P<failed>-failed)?")
 _FILE = re.compile(
@@ -222,13 +224,13 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _read_image(path: Path) -> RecordedImage:
+def _read_image(path: Path) -> BlobRef:
     data = path.read_bytes()
     try:
         decode_untrusted(data, str(path))
     except BadImage as error:
         raise InputError(str(error)) from error
-    return RecordedImage(digest(data), len(data), "image/jpeg")
+    return BlobRef(sha256_of(data), len(data), "image/jpeg")
 
 
 def tree_id(root: Path) -> str:

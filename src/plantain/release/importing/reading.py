@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 import orjson
 
+from plantain.files.parquet import header_of, rows_of_table
 from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
@@ -21,11 +21,11 @@ LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
 """Bytes of one record or image at most: a release comes from outside, and may be anything."""
 
-_BATCH = 4
-"""Rows at once: a dictionary can make each of them as large as the largest image."""
-
 _RECORDED = ("trajectories", "preference")
 """Tables with a column `record`."""
+
+_IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
+"""Columns with images."""
 
 
 class ReleaseSource(Protocol):
@@ -74,8 +74,8 @@ class OurRelease:
         for name in _RECORDED:
             if tables := files_like(self.root, f"data/{name}/*.parquet"):
                 for path in tables:
-                    for _, line in _cells(path, ("record",), needed=True):
-                        yield _parse("" if line is None else line, f"{path}: record")
+                    for row in rows_of_table(path, ["record"]):
+                        yield _parse(row["record"] or "", f"{path}: record")
                 return
 
     def images(self) -> Iterator[tuple[str, bytes]]:
@@ -104,11 +104,6 @@ def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield str(path), path.read_bytes()
 
 
-def digest(data: bytes) -> str:
-    """Hash as SHA-256 hex."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def _parse(line: object, where: str) -> TaskRecord:
     if not isinstance(line, bytes | str):
         raise InputError(f"{where}: expected text, found {type(line).__name__}")
@@ -129,44 +124,12 @@ def _from_lines(path: Path) -> Iterator[TaskRecord]:
 
 
 def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
-    for name, cell in _cells(path, ("image", "edited", "mask", "original", "jpg_0", "jpg_1")):
-        data = cell.get("bytes") if isinstance(cell, dict) else cell
-        if isinstance(data, bytes):
-            yield f"{path}: {name}", data
-
-
-def _cells(path: Path, names: Sequence[str], *, needed: bool = False) -> Iterator[tuple[str, object]]:
-    """Yield (column, cell) of those columns that a table has. Raises InputError where a needed one is missing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from plantain.files.unpacking import unpacks_too_far
-
-    try:
-        with pq.ParquetFile(path) as table:
-            there = [name for name in table.schema_arrow.names if name in names]
-            for name in names:
-                if there.count(name) > 1 or (needed and name not in there):
-                    raise InputError(f"{path}: has {there.count(name) or 'no'} columns called {name}")
-            if too_far := unpacks_too_far(table, frozenset(there)):
-                raise InputError(f"{path}: {too_far}")
-            for batch in table.iter_batches(_BATCH, columns=there):
-                for name in there:
-                    for cell in batch.column(name).to_pylist():
-                        yield name, cell
-    except InputError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError, LookupError) as error:
-        # the last three: text that is not UTF-8, a date that no calendar has, a time zone that is none
-        raise InputError(f"{path}: not a readable Parquet file ({error})") from error
-
-
-def columns_of(path: Path, *names: str) -> list[list[object]]:
-    """Return whole columns of a Parquet table. Raises InputError where one is missing."""
-    found: dict[str, list[object]] = {name: [] for name in names}
-    for name, cell in _cells(path, names, needed=True):
-        found[name].append(cell)
-    return list(found.values())
+    names = [name for name in header_of(path) if name in _IMAGES]
+    for row in rows_of_table(path, names):
+        for name, cell in row.items():
+            data = cell.get("bytes") if isinstance(cell, dict) else cell
+            if isinstance(data, bytes):
+                yield f"{path}: {name}", data
 
 
 def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

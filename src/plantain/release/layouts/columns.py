@@ -11,9 +11,9 @@ import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
+from plantain.journal.cards import cards_by_path
 from plantain.journal.rows import dumps
 from plantain.records import Direction, JudgeCard, Rubric, Verdict
-from plantain.release.judges import kept_cards
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -269,7 +269,7 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
 def planned_columns(staging: Staging) -> ReleaseColumns:
     """Return the columns of an unfinished release."""
     frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), kept_cards(staging))
+    return ReleaseColumns(recorded(frozen), cards_by_path(staging.out))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
@@ -317,11 +317,11 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
     """Return the labels of a successful edit: those that remain, and the finding that was added; else None.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`.
+    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; of one that was changed otherwise they are unknown.
     """
     if attempt.role == "control":
         return list(record.image.labels)
-    if attempt.role != "success":
+    if attempt.role != "success" or record.direction is Direction.CHANGE:
         return None
     left = [label for label in record.image.labels if label != record.finding]
     if record.direction is Direction.REMOVE:

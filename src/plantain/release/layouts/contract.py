@@ -11,12 +11,13 @@ import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
 from plantain.files.writing import create
+from plantain.journal import BlobRef
 from plantain.records import InputError
 from plantain.release.originals import INDEX
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
-from plantain.release.task_record import AttemptRecord, RecordedImage, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP = "plantain.layouts"
 """Entry point group: name of the layout -> a `Layout`."""
@@ -94,7 +95,7 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
         staging.write_chunks(INDEX, index)
 
 
-def original_of(staging: Staging, entry: StagedEntry) -> RecordedImage:
+def original_of(staging: Staging, entry: StagedEntry) -> BlobRef:
     """Return the original of an entry's task."""
     original = staging.original(from_json(entry.record).image.prepared_sha256)
     assert original is not None

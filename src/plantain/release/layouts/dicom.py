@@ -50,7 +50,11 @@ _CLOCK = (
 _BODY_PARTS = {"chest_xray": "CHEST", "brain_mri": "BRAIN", "fundus": "EYE"}
 _UNPAIRED = ("CHEST", "BRAIN")
 
-_CODES = {Direction.ADD: ("ADD", "Finding added"), Direction.REMOVE: ("REMOVE", "Finding removed")}
+_CODES = {
+    Direction.ADD: ("ADD", "Finding added"),
+    Direction.REMOVE: ("REMOVE", "Finding removed"),
+    Direction.CHANGE: ("CHANGE", "Image changed"),
+}
 """In our own coding scheme: the standard's derivations (PS3.16, CID 7203) include no generative edit."""
 
 _LONGEST_TEXT, _LONGEST_STRING = 1024, 64

@@ -19,9 +19,6 @@ from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
-STEPS = ("generate_prompt", "update_prompt", "edit_image", "verify_image")
-"""Names of the calls of a round in the scripts."""
-
 _STATUS = {
     TaskState.SUCCESS: "success",
     TaskState.FAILED: "failed",

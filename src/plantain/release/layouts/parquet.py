@@ -21,11 +21,17 @@ from plantain.release.layouts.columns import (
 )
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.originals import MEDIA
-from plantain.release.pairs import WITHIN_TASK_SUCCESS, AttemptPair, pairs_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
+from plantain.release.task_record import (
+    WITHIN_TASK_SUCCESS,
+    AttemptPair,
+    AttemptRecord,
+    TaskRecord,
+    from_json,
+    pairs_of,
+)
 
 GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100

@@ -8,12 +8,13 @@ from functools import partial
 
 import orjson
 
+from plantain.journal import BlobRef
 from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
-from plantain.release.task_record import AttemptRecord, RecordedImage, TaskRecord, from_json
+from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 """Members of a tar by name, and the line of the image in the list of files."""
@@ -94,7 +95,7 @@ def _originals(
 def _read(
     entries: Iterator[StagedEntry],
     released: ReleasedImages,
-    choose: Callable[[AttemptRecord], RecordedImage | None],
+    choose: Callable[[AttemptRecord], BlobRef | None],
 ) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, ReleasedImage]]:
     """Yield every planned attempt with its chosen image."""
 

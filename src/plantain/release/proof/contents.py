@@ -1,4 +1,4 @@
-"""Checks the contents of a file of a release: rows and columns, embedded images, members of a tar, DICOM, JSON lines.
+"""Checks the contents of a file of a release: rows and columns, embedded images, members of a tar, DICOM.
 
 Only files with the right checksum are opened, but their author may be anyone: sizes are bounded, and whatever a library
 raises becomes a problem.
@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import unpacks_too_far
+from plantain.files.parquet import unpacks_too_far
 from plantain.pixels.decode import BadImage, check_header
 from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
@@ -24,7 +24,6 @@ from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import ReleaseProblem
 
-_LONGEST_LINE = 64 << 20
 _BATCH = 16
 """Rows of a table in memory."""
 _RAISED = (
@@ -65,11 +64,11 @@ def check_contents(
         inside: the entries of the images in it, by row and member.
     """
     try:
-        if file.path.endswith(".parquet") and file.role != "document":
+        if file.path.endswith(".parquet"):
             return list(_parquet(path, file, rows, inside, options))
         if file.path.endswith(".tar"):
             return list(_tar(path, file, inside, options))
-        if file.path.endswith(".dcm") and file.role != "document":
+        if file.path.endswith(".dcm"):
             return list(_dicom(path, file, inside, options))
         if inside:
             return [ReleaseProblem(file.path, "manifest", "cannot have images inside it")]
@@ -215,37 +214,3 @@ def _dicom(
         if entry.is_edit and not synthetic:
             yield ReleaseProblem(file.path, "image", "is an edit and does not state that it is synthetic")
         yield from _image(jpeg, entry, options)
-
-
-# --- JSON, line by line -----------------------------------------------------------------------------
-
-
-def json_entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield (line number, entry) of a JSON object or array with one entry a line, as the tree's files.
-
-    The entry of an object is {key: value}. Raises ValueError naming the line.
-    """
-    with path.open("rb") as file:
-        opening = file.readline(16).strip()
-        if opening not in (b"{", b"["):
-            raise ValueError("does not begin with a bracket on a line of its own")
-        closing = b"}" if opening == b"{" else b"]"
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=2):
-            entry = line.strip()
-            if entry == closing:
-                if file.read(1):
-                    raise ValueError(f"line {number} ends it, and more follows")
-                return
-            entry = entry.removesuffix(b",")
-            yield number, _object(b"{" + entry + b"}" if opening == b"{" else entry, number)
-        raise ValueError("ends without its closing bracket")
-
-
-def _object(line: bytes, number: int) -> dict[str, object]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"line {number} is not JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise ValueError(f"line {number} is not a JSON object")
-    return row

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -14,8 +12,6 @@ from plantain.release.plan import ORIGINAL, STAGING, ReleaseFile
 
 LONGEST_PATH = 1024
 """Longest path in characters; no release has longer ones."""
-
-EMPTY = "is an empty folder"
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -66,6 +62,7 @@ class Inventory:
         originals: a file with each original, by hash.
         next_to_edits: a file with the original next to edits of a task, by (task, hash); taken out likewise.
         trajectory_rows: rows of the Parquet tables of trajectories; None where there are none.
+        signed: True if the manifest lists an image with a signature.
         problems: problems found so far.
         system: files and folders of systems and downloads, which are not of the release.
     """
@@ -75,6 +72,7 @@ class Inventory:
     originals: dict[str, str] = field(default_factory=dict)
     next_to_edits: dict[tuple[str, str], str] = field(default_factory=dict)
     trajectory_rows: int | None = None
+    signed: bool = False
     problems: list[ReleaseProblem] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
 
@@ -92,6 +90,7 @@ class Inventory:
 
     def add_image(self, entry: ReleaseFile) -> None:
         """Record an entry of the manifest: an edited image or an original."""
+        self.signed = self.signed or bool(entry.source_sha256)
         if entry.role == ORIGINAL:
             self.originals.setdefault(entry.sha256, entry.path)
             if entry.task is not None:
@@ -104,19 +103,13 @@ class Inventory:
                 detail = f"its image of task {entry.task}, round {entry.round}, is another than in {known[0]}"
                 self.report(entry.path, "manifest", detail)
 
-    def lists_like(self, pattern: str) -> bool:
-        """Return True if the manifest names a file that a shell pattern matches."""
-        listed = (path for path, known in self.files.items() if known.listed is not None)
-        matches = re.compile(fnmatch.translate(pattern)).match
-        return any(map(matches, listed))
 
-
-def take_stock(out: Path, inventory: Inventory, listed: Collection[str]) -> None:
+def take_stock(out: Path, inventory: Inventory) -> None:
     """Record every regular file below `out`, and report anything else; nothing is followed.
 
-    Args:
-        listed: paths that the release names; a system file among them is its own.
+    A system file that SHA256SUMS names is the release's own.
     """
+    emptied = {str(parent) for path in inventory.files for parent in PurePosixPath(path).parents}
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -125,11 +118,11 @@ def take_stock(out: Path, inventory: Inventory, listed: Collection[str]) -> None
         except OSError as error:
             inventory.report(_shown(folder), "unreadable", str(error.strerror))
             continue
-        if folder and not entries:
-            inventory.report(_shown(folder), "extra", EMPTY)
+        if folder and not entries and folder not in emptied:
+            inventory.report(_shown(folder), "extra", "is an empty folder")
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if is_system_file(path) and path not in listed:
+            if is_system_file(path) and inventory.get(path).sums is None:
                 inventory.system.append(_shown(path).replace("\n", "\\n"))
             elif path == STAGING:
                 inventory.report(path, "unfinished", "is left by an unfinished export; run it again")
@@ -156,13 +149,6 @@ def why_unsafe(path: str) -> str | None:
     if str(PurePosixPath(path)) != path or ":" in path.split("/")[0]:
         return "is not a plain relative path"
     return None
-
-
-def unlisted(inventory: Inventory) -> Iterator[str]:
-    """Yield files on disk that neither SHA256SUMS nor the manifest names."""
-    for path, known in inventory.files.items():
-        if known.size is not None and known.sums is None and known.listed is None:
-            yield path
 
 
 def _shown(path: str) -> str:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from itertools import groupby, islice
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plantain.files.unpacking import unpacks_too_far
-from plantain.files.writing import create
-from plantain.journal.disk.blobs import sync_folder
+from plantain.files.parquet import unpacks_too_far
 from plantain.records import InputError
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.inventory import LONGEST_PATH, why_unsafe
-from plantain.release.staging import make_folder, part_name
+from plantain.release.staging import open_hashed
 
 MANIFEST = "manifest.parquet"
 FORMAT = 1
@@ -59,22 +55,22 @@ def write_manifest(
     out: Path, files: Iterable[ReleaseFile], rows_of: Callable[[ReleaseFile], int | None]
 ) -> tuple[str, int]:
     """Write the manifest of `files`, sorted by (path, row, member); return its SHA-256 and size."""
-
-    def fill(handle: BinaryIO) -> None:
-        with pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer:
-            writer.add_key_value_metadata({_KEY: str(FORMAT)})
-            batch: list[dict[str, str | int | None]] = []
-            for file in files:
-                row = {name: getattr(file, name) for name in _FIELDS}
-                row["rows"] = None if file.embedded else rows_of(file)
-                batch.append(row)
-                if len(batch) == _BATCH:
-                    writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
-                    batch.clear()
-            if batch:
-                writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
-
-    return write_file(out, MANIFEST, fill)
+    with (
+        open_hashed(out, MANIFEST) as handle,
+        pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer,
+    ):
+        writer.add_key_value_metadata({_KEY: str(FORMAT)})
+        rest = iter(files)
+        while batch := list(islice(rest, _BATCH)):
+            rows = [
+                {
+                    **{name: getattr(file, name) for name in _FIELDS},
+                    "rows": None if file.embedded else rows_of(file),
+                }
+                for file in batch
+            ]
+            writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+    return handle.sha256, handle.size
 
 
 def rows_in(path: Path) -> int | None:
@@ -87,62 +83,46 @@ def rows_in(path: Path) -> int | None:
     return None
 
 
-class ManifestReader:
-    """A manifest from anywhere, read in batches; every failure is a BadManifest."""
+def manifest_entries(path: Path) -> Iterator[tuple[ReleaseFile, int | None]]:
+    """Yield every entry of a manifest from anywhere with its `rows`.
 
-    def __init__(self, path: Path) -> None:
-        try:
-            self._file = pq.ParquetFile(path)
-            schema = self._file.schema_arrow
-        except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
-            raise BadManifest(f"is not a readable Parquet file: {_short(error)}") from error
-        version = (self._file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
-        if version != str(FORMAT):
-            raise InputError(
-                f"{path}: is of format {version[:20] or 'none'}; this plantain reads {FORMAT} only"
-            )
-        if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
-            raise BadManifest("does not have the columns of a manifest")
-        if too_far := unpacks_too_far(self._file):
-            raise BadManifest(too_far)
-
-    def __iter__(self) -> Iterator[tuple[ReleaseFile, int | None]]:
-        """Yield every entry with its `rows`."""
-        try:
-            for batch in self._file.iter_batches(_BATCH):
+    Raises:
+        BadManifest: it cannot be read. InputError: it is of another format.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            version = (file.metadata.metadata or {}).get(_KEY.encode(), b"").decode(errors="replace")
+            if version != str(FORMAT):
+                raise InputError(
+                    f"{path}: is of format {version[:20] or 'none'}; this plantain reads {FORMAT} only"
+                )
+            schema = file.schema_arrow
+            if schema.names != SCHEMA.names or schema.types != SCHEMA.types:
+                raise BadManifest("does not have the columns of a manifest")
+            if too_far := unpacks_too_far(file):
+                raise BadManifest(too_far)
+            for batch in file.iter_batches(_BATCH):
                 for row in batch.to_pylist():
                     rows = row.pop("rows")
                     if None in (row["path"], row["bytes"], row["sha256"], row["role"], row["source_sha256"]):
                         raise BadManifest("has an entry without path, size, hash or role")
                     yield ReleaseFile(**row), rows
-        except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
-            if isinstance(error, BadManifest):
-                raise
-            raise BadManifest(f"cannot be read to its end: {_short(error)}") from error
-
-    def close(self) -> None:
-        self._file.close()
-
-    def by_file(self) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
-        """Yield every file with its `rows` and the images inside it."""
-        held: ReleaseFile | None = None
-        held_rows: int | None = None
-        inside: list[ReleaseFile] = []
-        for entry, rows in self:
-            if not entry.embedded:
-                if held is not None:
-                    yield held, held_rows, inside
-                held, held_rows, inside = entry, rows, []
-            elif held is None or entry.path != held.path:
-                raise BadManifest(f"lists an image inside {entry.path[:200]!r} apart from that file")
-            else:
-                inside.append(entry)
-        if held is not None:
-            yield held, held_rows, inside
+    except (pa.ArrowException, OSError, MemoryError, ValueError) as error:
+        if isinstance(error, (BadManifest, InputError)):
+            raise
+        detail = " ".join(str(error).split())[:200] or type(error).__name__
+        raise BadManifest(f"is not a readable Parquet file: {detail}") from error
 
 
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def by_file(
+    entries: Iterable[tuple[ReleaseFile, int | None]],
+) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
+    """Yield every file with its `rows` and the images inside it. Raises BadManifest if they are apart."""
+    for path, group in groupby(entries, lambda one: one[0].path):
+        (file, rows), *inside = group
+        if file.embedded or not all(entry.embedded for entry, _ in inside):
+            raise BadManifest(f"lists {path[:200]!r} twice, or an image inside it apart from that file")
+        yield file, rows, [entry for entry, _ in inside]
 
 
 # --- SHA256SUMS -------------------------------------------------------------------------------------
@@ -152,27 +132,12 @@ SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
-def write_file(out: Path, path: str, fill: Callable[[BinaryIO], None] | Iterable[bytes]) -> tuple[str, int]:
-    """Write one file of a release durably under a temporary name, rename it, and return its SHA-256 and size."""
-    target = out / path
-    make_folder(out, target.parent)
-    temporary = part_name(target)
-    with create(temporary) as file:
-        if callable(fill):
-            fill(file)
-        else:
-            file.writelines(fill)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(target)
-    sync_folder(target.parent)
-    with target.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest(), target.stat().st_size
-
-
-def write_sums(out: Path, path: str, files: Iterable[tuple[str, str]]) -> tuple[str, int]:
-    """Write (path, SHA-256) pairs, which must be sorted by path, as a sums file."""
-    return write_file(out, path, (f"{sha256}  {name}\n".encode() for name, sha256 in files))
+def write_file(out: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
+    """Write one file of a release durably; return its SHA-256 and size."""
+    with open_hashed(out, path) as file:
+        for chunk in chunks:
+            file.write(chunk)
+    return file.sha256, file.size
 
 
 def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections import Counter, defaultdict
@@ -14,20 +15,18 @@ import orjson
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import closed_count
-from plantain.privacy.licence_texts import PARTS
-from plantain.privacy.original_licences import PART
+from plantain.privacy.licence_parts import PART, PARTS
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.plan import FACTS, TRAJECTORIES
-from plantain.release.proof.contents import json_entries
-from plantain.release.proof.inventory import Inventory, ReleaseProblem, why_unsafe
-from plantain.release.task_record import TaskRecord, from_json, journal_parts
+from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem, why_unsafe
+from plantain.release.task_record import TaskRecord, from_json, recorded_task
 
 NEEDED = "every release has it"
 """Detail of a missing file that no list names."""
 
-_SMALL = 64 << 20
-"""Largest document that is read whole."""
+_SMALL = _LONGEST_LINE = 64 << 20
+"""Bytes of the largest document that is read whole, and of the longest line."""
 
 _PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
 
@@ -62,7 +61,7 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
     for path, check in checks.items():
         if inventory.get(path).whole:
             yield from _guard(path, check)
-        elif inventory.get(path).listed is None and not os.path.lexists(out / path):
+        elif inventory.get(path) == KnownFile() and not os.path.lexists(out / path):
             yield ReleaseProblem(path, "missing", NEEDED)
         if path == TRAJECTORIES and not inventory.get(path).whole:
             break  # the others would only disagree with records that were not read
@@ -161,11 +160,11 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Problems:
         return
     if row.state is not record.state or (row.round or None) != record.round:
         yield differs(f"is {record.state.value} here and {row.state.value} in the run")
-    _, attempts, verdicts, scores, _ = journal_parts(record)
+    stated = recorded_task(record)
     if (
-        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != attempts
-        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, verdicts))
-        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, scores))
+        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != list(stated.attempts)
+        or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, stated.verdicts))
+        or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, stated.scores))
     ):
         yield differs("has other attempts, verdicts or scores than in the run")
 
@@ -189,7 +188,7 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _tree_json(out: Path, path: str, inventory: Inventory) -> Problems:
-    for number, entry in json_entries(out / path):
+    for number, entry in _json_entries(out / path):
         for value in _paths_in(entry):
             if why_unsafe(value) or inventory.get(value).listed is None:
                 detail = f"line {number} names {value[:200]!r}, which is not in the release"
@@ -225,8 +224,9 @@ def _card(out: Path, inventory: Inventory) -> Problems:
 
 
 def _matched(path: str, patterns: list[str], inventory: Inventory) -> Problems:
+    listed = [name for name, known in inventory.files.items() if known.listed is not None]
     for pattern in patterns:
-        if not inventory.lists_like(pattern):
+        if not fnmatch.filter(listed, pattern):
             yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
 
 
@@ -258,3 +258,30 @@ def _read(path: Path) -> bytes:
     if path.stat().st_size > _SMALL:
         raise ValueError("is too large")
     return path.read_bytes()
+
+
+# --- JSON, line by line -----------------------------------------------------------------------------
+
+
+def _json_entries(path: Path) -> Iterator[tuple[int, object]]:
+    """Yield (line number, entry) of a JSON object or array with one entry a line, as the tree's files.
+
+    The entry of an object is {key: value}. Raises ValueError naming the line.
+    """
+    with path.open("rb") as file:
+        opening = file.readline(16).strip()
+        if opening not in (b"{", b"["):
+            raise ValueError("does not begin with a bracket on a line of its own")
+        closing = b"}" if opening == b"{" else b"]"
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=2):
+            entry = line.strip()
+            if entry == closing:
+                if file.read(1):
+                    raise ValueError(f"line {number} ends it, and more follows")
+                return
+            entry = entry.removesuffix(b",")
+            try:
+                yield number, orjson.loads(b"{" + entry + b"}" if opening == b"{" else entry)
+            except orjson.JSONDecodeError as error:
+                raise ValueError(f"line {number} is not JSON: {error}") from error
+        raise ValueError("ends without its closing bracket")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,31 +40,8 @@ RATINGS = {
 """Columns of `ratings.csv`, one row an edit and criterion."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatedCriterion:
-    """A row of `ratings.csv`; `RATINGS` describes its columns."""
-
-    task: str
-    round: int
-    model: str
-    readers: int
-    accepted: float | None
-    own: bool
-    criterion: str
-    held: float | None
-    rating: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedStudy:
-    """A study to be released: `files` by their path below the release."""
-
-    name: str
-    files: Mapping[str, bytes]
-
-
-def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
-    """Return a study with its questions, every answer and its ratings.
+def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
+    """Return the files of a study by their path in a release: its questions, every answer and its ratings.
 
     Raises:
         InputError: no study, or one without a case of the run's closed tasks.
@@ -92,12 +69,11 @@ def study_for_release(folder: Path, run: Path) -> ReleasedStudy:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    rated = _ratings(rows, closed, own)
-    table = [astuple(one) for one in rated]
+    table = _ratings(rows, closed, own)
     files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
     files["ratings.parquet"] = _parquet(table)
     name = folder.resolve().name
-    return ReleasedStudy(name, {f"{FOLDER}/{name}/{file}": data for file, data in files.items()})
+    return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:
@@ -149,14 +125,16 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], own: Mapping[str, str]) -> list[RatedCriterion]:
-    """Return a row for each edit and criterion, of main items that were judged."""
+def _ratings(
+    rows: Sequence[Row], rounds: Mapping[str, int], own: Mapping[str, str]
+) -> list[tuple[object, ...]]:
+    """Return a row of the columns `RATINGS` for each edit and criterion, of main items that were judged."""
     given: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         asked = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
         if asked and row.kind is ItemKind.MAIN and not row.cannot and row.model:
             given.setdefault((row.source, row.model), []).append(row)
-    found = []
+    found: list[tuple[object, ...]] = []
     for (source, model), mine in sorted(given.items()):
         yes = [row.value["criteria"] for row in mine if row.task is ReaderTask.ACCEPT]
         scores = [row.value["scores"] for row in mine if row.task is ReaderTask.RATE]
@@ -165,18 +143,9 @@ def _ratings(rows: Sequence[Row], rounds: Mapping[str, int], own: Mapping[str, s
             held = float(np.mean([one[criterion] for one in yes])) if yes else None
             rating = float(np.mean([one[criterion] for one in scores])) if scores else None
             readers = len({row.reader for row in mine})
+            own_edit = model == own[source]
             found.append(
-                RatedCriterion(
-                    source,
-                    rounds[source],
-                    model,
-                    readers,
-                    accepted,
-                    model == own[source],
-                    criterion,
-                    held,
-                    rating,
-                )
+                (source, rounds[source], model, readers, accepted, own_edit, criterion, held, rating)
             )
     return found
 

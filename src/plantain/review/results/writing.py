@@ -13,6 +13,7 @@ from plantain.files.csv_form import written_csv
 from plantain.files.opening import read_inside
 from plantain.files.writing import open_folder, replace_file
 from plantain.pages.publishing import html_target, page_environment, write_page
+from plantain.pages.wording import escaped
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
@@ -78,17 +79,9 @@ def results_latex(found: dict[str, Any]) -> str:
         for name, one in entries.items():
             bounds = "--" if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
             value = "--" if one["value"] is None else f"{one['value']:z.2f}"
-            lines.append(rf"{_escaped(name)} & {value} & {bounds} \\")
+            lines.append(rf"{escaped(name)} & {value} & {bounds} \\")
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
     return "\n".join(parts)
-
-
-def _escaped(text: str) -> str:
-    for character in "\\{}$&#_%~^":
-        text = text.replace(
-            character, {"\\": r"\textbackslash ", "~": r"\~{}", "^": r"\^{}"}.get(character, f"\\{character}")
-        )
-    return text
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.journal import CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
+from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.questions.browsing import (
     BrowsedPage,
     Offered,
@@ -19,7 +19,7 @@ from plantain.journal.questions.browsing import (
     page_of,
 )
 from plantain.journal.verdicts import published_verdict
-from plantain.records import Attempt, Direction, SourceImage
+from plantain.records import Attempt, Direction, InputError, SourceImage
 from plantain.review.web.thumbnails import Thumbnails
 from plantain.rubrics.policies import unfavourable
 
@@ -175,6 +175,17 @@ class RunView:
             tuple(one for one in rounds if one.attempt.generation != row.generation),
             tuple(calls),
         )
+
+    def mark(self, task: str) -> str:
+        """Return a text that changes when anything of a task does."""
+        return self.task(task).mark
+
+    def read(self, sha256: str) -> bytes:
+        """Return an image of the run by its hash. Raise InputError if there is none."""
+        try:
+            return self.reader.blobs.read(sha256)
+        except BadBlob as error:
+            raise InputError("no such image") from error
 
     def neighbours(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
         """Return the ids of the tasks before and after a place in a list; "" if there is none."""

@@ -59,6 +59,7 @@ def create_viewer(view: RunView | StudyView) -> FastAPI:
     app.add_exception_handler(AnyHTTPException, _refused)
     app.add_exception_handler(sqlite3.Error, _unreadable)
     app.include_router(viewing.run_router if isinstance(view, RunView) else viewing.study_router)
+    app.include_router(viewing.router)
     return app
 
 

@@ -92,6 +92,14 @@ class StudyView:
         rows = self.rows().get(name, [])
         return ViewedCase(case, tuple(rows), _differ(rows))
 
+    def standing(self) -> dict[str, object]:
+        """Return the number of the newest answer."""
+        return {"newest": self.ratings.last()}
+
+    def mark(self, name: str) -> str:
+        """Return a text that changes with every answer."""
+        return str(self.ratings.last())
+
     def read(self, file: str) -> bytes:
         """Return an image of the study by its name. Raise InputError if no case has it."""
         if not file or file not in self._files:

@@ -1,9 +1,8 @@
-"""Thumbnails, made once: stored next to a run's blobs if that folder is writable, else in memory."""
+"""Thumbnails of the viewer, made once and kept in memory, so that looking at a run writes nothing into it."""
 
 from __future__ import annotations
 
 import io
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,12 +10,10 @@ from collections.abc import Callable
 import cv2
 from PIL import Image
 
-from plantain.files.opening import read_regular
 from plantain.journal.disk.blobs import BlobStore
 from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET
-from plantain.records import InputError
 
 SIDE = 176
 QUALITY = 80
@@ -25,7 +22,7 @@ KEPT = 4_000
 
 
 class Thumbnails:
-    """Thumbnails by name; those of a run's blobs are stored next to them."""
+    """Thumbnails by name; one of a run's blob is shown as long as the blob exists."""
 
     def __init__(self, blobs: BlobStore | None = None) -> None:
         self._blobs = blobs
@@ -49,42 +46,13 @@ class Thumbnails:
             if known is not None and (self._blobs is None or self._blobs.path(name).exists()):
                 self._kept.move_to_end(name)
                 return known
-        made = self._stored(name)
-        if made is None:
-            with self._decoding:
-                made = _made(read(), synthetic)
-            self._store(name, made)
+        with self._decoding:
+            made = _made(read(), synthetic)
         with self._turn:
             self._kept[name] = made
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return made
-
-    def _stored(self, name: str) -> bytes | None:
-        if self._blobs is None or not self._blobs.path(name).exists():
-            return None
-        path = self._blobs.thumbnail(name)
-        try:
-            found = read_regular(path, str(path)) if path.exists() else b""
-        except InputError:
-            return None
-        # Written without a sync: after a power cut it may be empty or incomplete.
-        return found if found.startswith(b"\xff\xd8") and found.endswith(b"\xff\xd9") else None
-
-    def _store(self, name: str, made: bytes) -> None:
-        """Store a thumbnail next to its blob, if that folder is writable."""
-        if self._blobs is None or not os.access(self._blobs.root.parent, os.W_OK):
-            return
-        path = self._blobs.thumbnail(name)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(f".{name}.{os.getpid()}.{threading.get_ident()}")
-            part.write_bytes(made)
-            part.replace(path)
-        except OSError:
-            return
-        if not self._blobs.path(name).exists():  # withdrawn meanwhile
-            path.unlink(missing_ok=True)
 
 
 def _made(data: bytes, synthetic: bool) -> bytes:

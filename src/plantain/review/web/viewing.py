@@ -1,14 +1,12 @@
 """Routes of the viewer, all by GET: over a run (tasks, judges, calls) and over a study (cases with every answer)."""
 
 from dataclasses import asdict, fields
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
 from plantain.journal.questions.telemetry import costs
-from plantain.journal.rows import BadBlob
-from plantain.pixels.decode import BadImage
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import as_json, href, image, rendered
@@ -17,17 +15,11 @@ from plantain.review.web.study_view import PAGE, CaseQuery, StudyView
 
 MAX_SEARCH = 200
 
-run_router, study_router = APIRouter(), APIRouter()
+run_router, study_router, router = APIRouter(), APIRouter(), APIRouter()
 
 
-async def _run(request: Request) -> RunView:
-    view: RunView = request.app.state.view
-    return view
-
-
-async def _study(request: Request) -> StudyView:
-    view: StudyView = request.app.state.view
-    return view
+async def _view(request: Request) -> Any:
+    return request.app.state.view
 
 
 def _given(request: Request, query: type[TaskQuery | CaseQuery]) -> dict[str, str]:
@@ -51,8 +43,9 @@ async def _case_query(request: Request) -> CaseQuery:
     return CaseQuery(**_given(request, CaseQuery))
 
 
-Run = Annotated[RunView, Depends(_run)]
-Study = Annotated[StudyView, Depends(_study)]
+View = Annotated[RunView | StudyView, Depends(_view)]
+Run = Annotated[RunView, Depends(_view)]
+Study = Annotated[StudyView, Depends(_view)]
 Tasks = Annotated[TaskQuery, Depends(_task_query)]
 Cases = Annotated[CaseQuery, Depends(_case_query)]
 
@@ -117,16 +110,6 @@ def calls(view: Run) -> Response:
     return rendered("calls.html.j2", view=view, rows=costs(view.reader), standing=view.standing())
 
 
-@run_router.get("/api/standing")
-def standing(view: Run) -> Response:
-    return as_json(view.standing())
-
-
-@run_router.get("/api/mark/{task}")
-def mark(view: Run, task: str) -> Response:
-    return as_json({"mark": view.task(task).mark})
-
-
 @run_router.get("/api/count")
 def count(view: Run, query: Tasks, order: Order) -> Response:
     return as_json({"count": count_of(view.reader, query, order)})
@@ -137,22 +120,28 @@ def filters(view: Run) -> Response:
     return as_json(asdict(view.offered()))
 
 
-@run_router.get("/image/{sha256}")
-def blob(view: Run, sha256: str) -> Response:
-    try:
-        return image(view.reader.blobs.read(sha256))
-    except BadBlob as error:
-        raise HTTPException(404, "no such image") from error
+# --- both --------------------------------------------------------------------------------------------
 
 
-@run_router.get("/thumbnail/{what}/{sha256}")
-def blob_thumbnail(view: Run, what: str, sha256: str) -> Response:
+@router.get("/api/standing")
+def standing(view: View) -> Response:
+    return as_json(view.standing())
+
+
+@router.get("/api/mark/{name}")
+def mark(view: View, name: str) -> Response:
+    return as_json({"mark": view.mark(name)})
+
+
+@router.get("/image/{name}")
+def whole_image(view: View, name: str) -> Response:
+    return image(view.read(name))
+
+
+@router.get("/thumbnail/{what}/{name}")
+def thumbnail(view: View, what: str, name: str) -> Response:
     """Return a small copy; `what` is "original" or "edited"."""
-    blobs = view.reader.blobs
-    try:
-        return image(view.thumbnails.of(sha256, lambda: blobs.read(sha256), synthetic=what != "original"))
-    except (BadBlob, BadImage) as error:
-        raise HTTPException(404, "no such image") from error
+    return image(view.thumbnails.of(name, lambda: view.read(name), synthetic=what != "original"))
 
 
 # --- a study ----------------------------------------------------------------------------------------
@@ -195,26 +184,6 @@ def case(view: Study, query: Cases, name: str) -> Response:
     )
 
 
-@study_router.get("/api/standing")
-def study_standing(view: Study) -> Response:
-    return as_json({"newest": view.ratings.last()})
-
-
-@study_router.get("/api/mark/{name}")
-def study_mark(view: Study, name: str) -> Response:
-    return as_json({"mark": str(view.ratings.last())})
-
-
-@study_router.get("/image/{file}")
-def study_image(view: Study, file: str) -> Response:
-    return image(view.read(file))
-
-
 @study_router.get("/region/{item}/{reader}")
 def region(view: Study, item: str, reader: str) -> Response:
     return image(view.region(item, reader))
-
-
-@study_router.get("/thumbnail/{what}/{file}")
-def study_thumbnail(view: Study, what: str, file: str) -> Response:
-    return image(view.thumbnails.of(file, lambda: view.read(file), synthetic=what != "original"))

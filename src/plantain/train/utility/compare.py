@@ -1,21 +1,29 @@
-"""Compare three training sets on the same real held-out images: real ones, with edits added, and augmented."""
+"""Compare three training sets on the same real held-out images: real ones, with edits added, and augmented.
+
+The classifier is a small convolutional one: a logit for each finding from the soft maximum of local evidence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor, nn
 
 from plantain.metrics.statistics.areas import PairedArea, paired_areas
+from plantain.pixels.arrays import Floats
 from plantain.records import InputError, derive_seed
-from plantain.train.utility.classifier import fit, logits_of
+from plantain.train.utility.frames import Frame, augment, normalise_tones
 from plantain.train.utility.images import LabelledFrames
 
 REAL, EDITS, AUGMENTED = "real", "real + edits", "real + standard augmentation"
 ARMS = (REAL, EDITS, AUGMENTED)
 TRAINING_SHARE = 0.6
+SHARPNESS = 3.0  # of the soft maximum over positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +112,103 @@ def _balanced_sample(rest: LabelledFrames, n: int, seed: int) -> npt.NDArray[np.
             if order and len(chosen) < n:
                 chosen.setdefault(order.pop())
     return np.array(sorted(chosen), np.intp)
+
+
+class Classifier(nn.Module):  # type: ignore[misc]  # torch is not typed
+    """From normalised frames (N, side, side) to logits (N, findings).
+
+    Args:
+        findings: how many.
+        width: channels of the widest layer.
+    """
+
+    def __init__(self, findings: int, width: int) -> None:
+        super().__init__()
+        quarter, half = width // 4, width // 2
+        self.features = nn.Sequential(
+            *_layer(3, quarter, size=5, stride=2),
+            *_layer(quarter, half, stride=2),
+            *_layer(half, half),
+            *_layer(half, width, stride=2),
+            *_layer(width, width),
+            *_layer(width, width),
+        )
+        self.evidence = nn.Conv2d(width, findings, 1)
+        self.dropout = nn.Dropout2d(0.1)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        n, rows, columns = frames.shape
+        down = torch.linspace(-1, 1, rows).view(1, 1, rows, 1).expand(n, 1, rows, columns)
+        across = torch.linspace(-1, 1, columns).view(1, 1, 1, columns).expand(n, 1, rows, columns)
+        features = self.features(torch.cat([frames.unsqueeze(1), down, across], 1))
+        flat = self.evidence(self.dropout(features)).flatten(2)
+        positions = torch.log(torch.tensor(float(flat.shape[2])))
+        return (torch.logsumexp(SHARPNESS * flat, 2) - positions) / SHARPNESS
+
+
+def _layer(before: int, after: int, *, size: int = 3, stride: int = 1) -> tuple[nn.Module, ...]:
+    convolution = nn.Conv2d(before, after, size, stride, size // 2, bias=False)
+    return convolution, nn.BatchNorm2d(after), nn.ReLU(inplace=True)
+
+
+def fit(
+    images: LabelledFrames, seed: int, *, steps: int, batch: int, width: int, augmented: bool
+) -> Classifier:
+    """Train a classifier on one thread; the same seed gives the same weights.
+
+    Args:
+        images: to learn from, some with a finding and some without any.
+        seed: of weights, order and augmentation.
+        steps: optimiser steps, of `batch` images each.
+        width: channels of the widest layer.
+        augmented: apply `augment` to every image.
+    """
+    torch.manual_seed(derive_seed(seed, "probe weights") % 2**31)
+    draws = derive_seed(seed, "probe draws") % 2**31
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    network = Classifier(len(images.findings), width)
+    adam = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.02)
+    pace = torch.optim.lr_scheduler.OneCycleLR(adam, 3e-3, total_steps=steps, pct_start=0.1)
+    share = images.labels.mean(axis=0)
+    weight = np.clip((1 - share) / np.maximum(share, 1e-3), 0.5, 20)
+    loss_of = nn.BCEWithLogitsLoss(pos_weight=torch.tensor(weight, dtype=torch.float32))
+    network.train()
+    for step, rows in enumerate(_order(images, steps, batch, seed)):
+        rng = np.random.default_rng((draws, step))
+        frames = [augment(images.frames[row], rng) if augmented else images.frames[row] for row in rows]
+        labels = torch.from_numpy(images.labels[rows].astype(np.float32))
+        adam.zero_grad(set_to_none=True)
+        loss_of(network(_batch(frames)), labels).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+        adam.step()
+        pace.step()
+    torch.set_num_threads(threads)
+    return network
+
+
+def logits_of(network: Classifier, frames: npt.NDArray[np.uint8]) -> Floats:
+    """Return logits (N, findings) of frames (N, SIDE, SIDE)."""
+    network.eval()
+    with torch.inference_mode():
+        chunks = [network(_batch(frames[at : at + 128])).numpy() for at in range(0, len(frames), 128)]
+    return np.concatenate(chunks).astype(np.float64)
+
+
+def _batch(frames: Iterable[Frame]) -> Tensor:
+    return torch.from_numpy(np.stack([normalise_tones(frame) for frame in frames]))
+
+
+def _order(images: LabelledFrames, steps: int, batch: int, seed: int) -> list[npt.NDArray[np.intp]]:
+    """Rows of each step: two fifths without any finding, the others with one; each kind in shuffled epochs."""
+    rng = np.random.default_rng(derive_seed(seed, "probe order") % 2**31)
+    kinds = [np.flatnonzero(images.healthy), np.flatnonzero(~images.healthy)]
+    counts = [batch * 2 // 5, batch - batch * 2 // 5]
+    drawn = [
+        np.concatenate([rng.permutation(kind) for _ in range(math.ceil(steps * n / len(kind)))])
+        for kind, n in zip(kinds, counts, strict=True)
+    ]
+    return [
+        np.concatenate([kind[step * n : (step + 1) * n] for kind, n in zip(drawn, counts, strict=True)])
+        for step in range(steps)
+    ]
