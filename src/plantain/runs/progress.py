@@ -56,6 +56,7 @@ class RunSummary:
         planned: tasks of the plan.
         closed: tasks that this process closed, by state.
         measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
+        kept: outputs that were measured before.
         made, replayed: calls.
         spent_usd: cost of the run so far, earlier processes included.
         stopped: None when all is done, else the reason ("interrupted", "limit", or another).
@@ -70,6 +71,7 @@ class RunSummary:
     measured: int = 0
     judged: int = 0
     sets: int = 0
+    kept: int = 0
     made: int = 0
     replayed: int = 0
     spent_usd: float = 0.0

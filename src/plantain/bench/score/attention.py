@@ -146,7 +146,9 @@ async def measure_attention(
         repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
 
         async def measure(output: Output) -> None:
-            if not repeated.is_measured(output):
+            if repeated.is_measured(output):
+                opened.summary.kept += 1
+            else:
                 await opened.journal.add_scores(await repeated.scores(output))
                 opened.summary.measured += 1
             observer.advanced(1)
