@@ -53,7 +53,7 @@ def through_plantain(
     from plantain.bench.benchmark.benchmark import Benchmark
     from plantain.bench.generate.generate import generate
     from plantain.bench.generate.requests import ArmRequest
-    from plantain.models.diffusers.device_process import DeviceProcess
+    from plantain.models.diffusers.devices import DeviceProcess
     from plantain.offline.workers import close_workers
     from plantain.runs.settings.terms import load_terms
 

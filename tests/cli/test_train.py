@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,36 @@ def settings(tmp_path: Path) -> Path:
     path = tmp_path / "settings.toml"
     path.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 64\n', encoding="utf-8")
     return path
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """A limit on file size stands in for the disk's: writing fails in the same way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.slow
+def test_full_disk_is_one_line_and_training_resumes(
+    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_bench(tmp_path / "bench", 4)
+    args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out", "--json"]
+    args += [*sets("sizes=1", "seeds=1", "steps_per_sample=1", "side=64", "per_task=3", "judge=none")]
+    args += ["--settings", settings]
+    for size, what in ((3_000, "the encoded example"), (100_000, "the editor n1-s0")):
+        with full_disk(size):
+            assert main([str(arg) for arg in args]) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert what in told[-1] and "make room and run the same command again" in told[-1]
+        assert not any("Traceback" in line for line in told)
+    assert not list((tmp_path / "out").rglob("training.json"))
+    assert main([str(arg) for arg in args]) == 0
+    assert len(list((tmp_path / "out").rglob("training.json"))) == 1
 
 
 @pytest.mark.slow
@@ -96,6 +129,9 @@ def test_a_release_gives_pairs_and_preferences(
     assert held_out.roi(held_out.samples[0]).any()
     args = ["train", "dpo", release, *both, "--to", tmp_path / "dpo"]
     args += sets("steps=2", "supervised_steps=1", "every=1", "lora_rank=2")
+    with full_disk(3_000):
+        assert main([str(arg) for arg in args]) == 2
+    assert "the encoded example" in capsys.readouterr().err.splitlines()[-1]
     assert main([str(arg) for arg in args]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [point["step"] for point in told["curve"]] == [0, 1, 2]

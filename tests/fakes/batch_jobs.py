@@ -59,6 +59,8 @@ class FakeJobs:
         self.deleted: list[str] = []
         self.asked: Counter[str] = Counter()
         """How often each request's body was in a job."""
+        self.listed = 1
+        """How often a list of jobs names each."""
         self.on_create: Callable[[FakeJob], None] | None = None
         self._sizes: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -101,7 +103,7 @@ class FakeJobs:
             job = self._create("gemini", batch["displayName"], model, source)
             return json_answer(self._gemini_job(job))
         if path == "/v1beta/batches":
-            jobs = [self._gemini_job(job) for job in self.jobs.values() if job.form == "gemini"]
+            jobs = [self._gemini_job(job) for job in self.jobs.values() if job.form == "gemini"] * self.listed
             return json_answer({"operations": jobs})
         if path.startswith("/v1beta/batches/"):
             return self._seen(path.removeprefix("/v1beta/"), self._gemini_job)
@@ -148,7 +150,7 @@ class FakeJobs:
             job = self._create("openai", key, fields["endpoint"], fields["input_file_id"])
             return json_answer(self._openai_job(job))
         if path == "/v1/batches":
-            jobs = [self._openai_job(job) for job in self.jobs.values() if job.form == "openai"]
+            jobs = [self._openai_job(job) for job in self.jobs.values() if job.form == "openai"] * self.listed
             return json_answer({"object": "list", "data": jobs, "has_more": False})
         if path.startswith("/v1/batches/"):
             return self._seen(path.removeprefix("/v1/batches/"), self._openai_job)
@@ -214,6 +216,10 @@ class FakeJobs:
         if job.fate == "junk lines":
             job.answers.reverse()
             job.answers[1:1] = [b'{"key": "cut', b"", b"[1]", b'{"key": "unknown"}', job.answers[0]]
+        if job.fate == "answered twice":  # with the same answer, with another's, and for a stranger's request
+            first, last = (job.key_of(job.lines[place]).encode() for place in (0, -1))
+            again, other = job.answers[0], job.answers[-1].replace(last, first)
+            job.answers += [again, other, again.replace(first, b"stranger")]
 
     def _online(self, job: FakeJob, line: dict[str, Any]) -> dict[str, Any]:
         path = f"/v1beta/models/{job.model}:generateContent" if job.form == "gemini" else line["url"]

@@ -6,7 +6,7 @@ import socket
 import threading
 from multiprocessing.connection import Connection
 
-from plantain.models.diffusers.device_process import DeviceProcess
+from plantain.models.diffusers.devices import DeviceProcess
 from plantain.models.diffusers.jobs import Batch, Done
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.worker import serve

@@ -57,3 +57,15 @@ def test_what_is_wrong_is_named_with_file_and_field(tmp_path: Path, text: str, s
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such settings file"):
         load_terms(tmp_path / "absent.toml", ())
+
+
+@pytest.mark.parametrize("name", ["../../x", "http://x/y", "openai/../../etc", "/etc/passwd", "openai/"])
+def test_name_that_is_a_path_or_an_address_is_one_line(name: str) -> None:
+    with pytest.raises(InputError, match="a path or an address; expected provider/model") as raised:
+        load_terms(None, (name,))
+    assert repr(name) in str(raised.value)
+
+
+def test_folder_of_open_weights_is_a_name() -> None:
+    names = ("diffusers//models/base", "diffusers/../base", "openai-compatible/org/model:tag")
+    assert load_terms(None, names).models == names

@@ -86,9 +86,10 @@ class BatchLedger:
         """Return closed jobs whose files could not be deleted at the provider."""
         return [job for job in self.jobs(closed=True) if job.state == "closed" and job.reason == FILES_LEFT]
 
-    def requests(self, job: str) -> list[str]:
-        """Return the keys of a job's requests whose calls are still open."""
-        query = f"SELECT r.key {_SERVED} AND r.job = ? ORDER BY r.key"
+    def requests(self, job: str, *, settled: bool = False) -> list[str]:
+        """Return the keys of a job's requests whose calls are still open; with `settled`, of every call."""
+        served = "FROM batch_request r WHERE true" if settled else _SERVED
+        query = f"SELECT r.key {served} AND r.job = ? ORDER BY r.key"
         return [key for (key,) in self._reader.connection.execute(query, (job,))]
 
     def settled_jobs(self) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -17,7 +17,7 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
 from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import resize
-from plantain.records import Direction, InputError, Outcome, OutcomeKind
+from plantain.records import Direction, Outcome, OutcomeKind
 from plantain.roles import EditRequest
 from plantain.roles.exchange import NO_REGION
 
@@ -71,13 +71,9 @@ class FramePolicy:
     reference: Literal["canvas", "shrunk", "derived", "raised"] = "canvas"
 
     @classmethod
-    def of(cls, fields: Mapping[str, object]) -> FramePolicy:
-        """Return the policy in a preset's table. Raise InputError for an unknown rule."""
-        rule, sizes = fields.get("rule", "own"), fields.get("sizes", ())
-        if rule not in ("own", "longest", "area", "width") or not isinstance(sizes, list | tuple):
-            raise InputError(f"frame: rule {rule!r}; choose one of own, longest, area, width")
-        side, multiple = int(str(fields.get("side", 0))), int(str(fields.get("multiple", 1)))
-        return cls(rule, side, multiple, tuple((int(width), int(height)) for width, height in sizes))
+    def of(cls, fields: Mapping[str, Any]) -> FramePolicy:
+        """Return the policy in a row of our table of presets."""
+        return cls(**{**fields, "sizes": tuple(map(tuple, fields.get("sizes", ())))})
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
         """Return the canvas for an image of this size, and the image's place on it.

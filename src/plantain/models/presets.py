@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
@@ -43,7 +44,7 @@ class Preset:
     lora: str = ""
     settings: Mapping[str, float] = field(default_factory=dict)
     sweep: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    frame: Mapping[str, object] = field(default_factory=dict)
+    frame: Mapping[str, Any] = field(default_factory=dict)
     prompt: str = "{instruction}"
     licence: str = "unknown"
     memory: str = ""

@@ -91,13 +91,6 @@ class PriceSection(Section):
         return Price(**self.model_dump(), source="recipe")
 
 
-class BatchJobs(Protocol):
-    """The run's batch client; an adapter that sends jobs narrows it to the class."""
-
-    @property
-    def models(self) -> frozenset[str]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """The run's data for an adapter, in addition to its settings.
@@ -113,7 +106,7 @@ class CallContext:
     listed: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
     clearance: Clearance | None = None
-    jobs: BatchJobs | None = None
+    jobs: object | None = None
     key_later: bool = False
 
 

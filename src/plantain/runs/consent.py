@@ -28,8 +28,7 @@ from plantain.records import (
 )
 from plantain.roles import EncodedImage, failed
 from plantain.roles.options import ProviderOptions
-from plantain.runs.limits import ON_THIS_MACHINE
-from plantain.runs.settings.terms import Terms, permission_for
+from plantain.runs.settings.terms import ON_THIS_MACHINE, Terms, permission_for
 
 T = TypeVar("T")
 

@@ -16,11 +16,7 @@ from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
-from plantain.runs.settings.terms import Limits, Terms
-
-ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python", "people"})
-"""Providers whose models run here: they cost nothing, and no image leaves the machine for them. "baseline" and
-"outputs" are a benchmark's own baselines, and outputs that were made elsewhere; "people" are a study's readers."""
+from plantain.runs.settings.terms import ON_THIS_MACHINE, Limits, Terms
 
 ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""

@@ -162,7 +162,7 @@ class RunSetup:
         self._gate.journal = journal
         try:
             async with engine_open(self.terms, journal, observer) as (terms, on_worker):
-                client = await self._client(terms, journal, accept_model_change)
+                client = await self._client(terms, journal, observer, accept_model_change)
                 client.on_worker = on_worker
                 client.admission.on_outage = lambda model, news: observer.waiting(f"{model}: {news}")
                 opened = OpenRun(terms, journal, client, observer, bool(self._jobs.models))
@@ -181,8 +181,10 @@ class RunSetup:
             await journal.close()
             await close_models(*self._made.values(), *also_close)
 
-    async def _client(self, terms: Terms, journal: Journal, accept_model_change: bool | None) -> ModelClient:
-        in_jobs = await self._jobs.open(journal)
+    async def _client(
+        self, terms: Terms, journal: Journal, observer: ProgressObserver, accept_model_change: bool | None
+    ) -> ModelClient:
+        in_jobs = await self._jobs.open(journal, observer.note)
         admission = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
         drift = ModelDrift(journal, accept_changes=accept_model_change)
         return ModelClient(journal, admission, drift, self._jobs.models, in_jobs, leave_jobs=self._jobs.leave)

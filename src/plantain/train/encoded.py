@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from plantain.records import InputError
+from plantain.train.editor_folder import cannot_write
 
 Parts = Mapping[str, Tensor]
 
@@ -35,7 +36,7 @@ class Encoded:
         encode: returns an example's parts; "source" is (channels, height, width).
 
     Raises:
-        InputError: as `read`, or a file is damaged.
+        InputError: as `read`, a file cannot be written, or a file is damaged.
 
     Attributes:
         ids: of the examples.
@@ -50,6 +51,7 @@ class Encoded:
         read: Callable[[Sequence[str]], Iterable[E]],
         encode: Callable[[E], Parts],
     ) -> None:
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         self.ids = tuple(ids)
@@ -62,7 +64,11 @@ class Encoded:
                 part: value.detach().float().cpu().contiguous() for part, value in encode(example).items()
             }
             new = self._path(example.id).with_suffix(".part")
-            save_file(parts, new)
+            try:
+                save_file(parts, new)
+            except (OSError, SafetensorError) as error:
+                new.unlink(missing_ok=True)
+                raise cannot_write(folder, f"the encoded example {example.id}", error) from error
             new.replace(self._path(example.id))
         shapes = [self._load(number)["source"].shape for number in range(len(self.ids))]
         self.canvases = tuple((int(shape[-2]), int(shape[-1])) for shape in shapes)

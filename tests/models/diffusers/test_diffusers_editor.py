@@ -16,8 +16,7 @@ import psutil
 import pytest
 
 from models.diffusers import waiting_device
-from plantain.models.diffusers.device_process import DeviceProcess
-from plantain.models.diffusers.devices import Devices, Order
+from plantain.models.diffusers.devices import DeviceProcess, Devices, Order
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.jobs import Done
 from plantain.models.diffusers.plan import plan_editor

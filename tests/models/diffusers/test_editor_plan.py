@@ -136,8 +136,8 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
         asked.append(name)
         cached(tmp_path, name, tiny_folder("flux2-klein" if "klein" in name else "icedit"))
 
-    monkeypatch.setattr("plantain.models.diffusers.download.fetch_pipeline", fetch)
-    monkeypatch.setattr("plantain.models.diffusers.download.fetch_files", lambda *place: None)
+    monkeypatch.setattr("plantain.models.diffusers.plan.fetch_pipeline", fetch)
+    monkeypatch.setattr("plantain.models.diffusers.plan.fetch_files", lambda *place: None)
     with pytest.raises(InputError, match="not on this machine"):
         plan("flux2-klein-4b", cache_dir=tmp_path)
     with pytest.raises(InputError, match=FLUX):

@@ -105,6 +105,10 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Okay, some air.\n</think>\n\nAdd air.", "Add air."),
         ("[THINK]Some air.[/THINK]Add air.", "Add air."),  # Magistral
         ("◁think▷Some air.◁/think▷Add air.", "Add air."),  # Kimi-VL
+        ("<unused94>thought\nSome air.<unused95>Add air.", "Add air."),  # MedGemma 1.5
+        ("- Add air.", "Add air."),
+        ("1. Add air.", "Add air."),
+        ("**Edit:** Add air.", "Add air."),
         ("<think>Some air.</think><answer>Add air.</answer>", "Add air."),  # the R1 paper's template
         # OpenAI's harmony format: channels analysis, commentary and final
         (

@@ -39,7 +39,8 @@ def test_first_answer_counts_also_across_files_and_after_an_error(
     """An error is not billed, by both providers' texts on batches; an answer behind it is paid for."""
     for number, said in enumerate(lines):
         (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
-    found = index(sorted(tmp_path.iterdir()), key_of, read)
+    found, repeated = index(sorted(tmp_path.iterdir()), key_of, read)
+    assert repeated == len(lines) - 1 - lines.index(expected)  # those behind the one that counts
     assert found["k"].read()["said"] == expected
 
 

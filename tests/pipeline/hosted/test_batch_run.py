@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import threading
@@ -16,11 +17,13 @@ from fakes.batch_jobs import FakeJob, FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.server import Answer, FakeProvider, Request, json_answer
 from pipeline.batched import BUDGET, check_whole, recipe, rows, run
-from pipeline.quick import quick_catalogue
+from pipeline.quick import NoText, quick_catalogue
 from pipeline.wrecks import derived
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pipeline.run import run_build
 from plantain.records import InputError, OutcomeKind
+from plantain.runs.progress import ProgressObserver
 
 EDITS = "SELECT usage FROM call WHERE step = 'edit'"
 
@@ -71,6 +74,42 @@ def test_fate_of_a_job_costs_tries_and_no_results(
     assert ends == {OutcomeKind.OK} | FATES[fate]
     if fate in ("expired", "line errors"):  # what a job has not answered is not billed, and holds no money
         assert rows(tmp_path / "run", "SELECT count(*) FROM call WHERE cost_usd IS NULL") == [(0,)]
+
+
+class Notes(ProgressObserver):
+    """Collects the lines for the user."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@pytest.mark.parametrize(
+    ("form", "created"), [("gemini", ":batchGenerateContent"), ("openai", "/v1/batches")]
+)
+def test_first_of_two_answers_counts_and_the_other_is_named_and_paid_for_once(
+    form: str, created: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+) -> None:
+    once, made = tmp_path / "once", recipe(catalogue, server.url, form, limits=BUDGET)
+    run(made, once)
+    before = list(jobs.jobs)
+    jobs.fates, jobs.listed = ["answered twice"] * 9, 2
+    spoiled(server, created, "POST", [lambda good: Answer(close=True)])  # the job is found in the list
+    notes = Notes()
+    summary = asyncio.run(run_build(made, tmp_path / "twice", observer=notes, text_reader=NoText()))
+    check_whole(tmp_path / "twice", summary, jobs)
+    assert derived(tmp_path / "twice") == derived(once)
+    calls = "SELECT count(*), round(sum(cost_usd), 9) FROM call"
+    assert rows(tmp_path / "twice", calls) == rows(once, calls)
+    # of three lines too many: two to the first request of the job, one to a request of no job
+    assert sorted(notes.lines) == sorted(
+        f"batch job {job}: ignored 2 further answers to answered requests, "
+        "and 1 answer to requests that were not in the job"
+        for job in jobs.jobs
+        if job not in before
+    )
 
 
 def test_cancelled_job_halts_the_run_keeps_its_answers_and_is_resumed(

@@ -52,6 +52,23 @@ def test_monochrome1_is_the_negative_of_monochrome2() -> None:
     assert np.abs(inverted.astype(int) + plain - 255).max() <= 1
 
 
+@pytest.mark.parametrize(
+    ("photometric", "shape", "inverted"),
+    [
+        ("MONOCHROME1", "INVERSE", True),
+        ("MONOCHROME1", "IDENTITY", False),
+        ("MONOCHROME2", "INVERSE", True),
+        ("MONOCHROME2", "IDENTITY", False),
+    ],
+)
+def test_presentation_shape_decides_where_it_is_given(photometric: str, shape: str, inverted: bool) -> None:
+    """Expected: which of the four dcmtk 3.6.7 inverts (dcm2pnm +Wi 1)."""
+    ends = {"WindowCenter": 1000, "WindowWidth": 500}
+    shown = grey(made(PhotometricInterpretation=photometric, PresentationLUTShape=shape, **ends))
+    plain = grey(made(**ends))
+    assert np.abs(shown.astype(int) - (255 - plain.astype(int) if inverted else plain)).max() <= 1
+
+
 def test_rescale_comes_before_the_window() -> None:
     data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
     assert np.array_equal(grey(data), linear(RAMP.astype(int) * 2 - 1000, 500, 1000))

@@ -12,6 +12,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader, verify
 from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
+from plantain.release.importing import published as published_tree
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
@@ -207,6 +208,41 @@ def test_broken_release_is_one_line_and_no_run(
     told = capsys.readouterr().err
     assert named in told and told.count("\n") == 1
     assert {path.name for path in tmp_path.iterdir()} == {"copy"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"disease": "AMD", "image": "0_left"}', "not JSON"),
+        ('[{"disease": "AMD", "image": "0_left"}, {"disease": nothing}]', "not JSON"),
+        ('{"a": {"disease": "AMD", "image": "0_left"}, "b', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('[{"disease": "\\ud800"}]', "not JSON"),
+        ("[7]", "entry 0: expected an object with a disease"),
+        ('"AMD"', "expected an object or a list of tasks"),
+    ],
+)
+def test_conversations_that_are_not_entries_are_one_line(text: str, said: str, tmp_path: Path) -> None:
+    root = published(tmp_path / "tree")
+    (root / "Fundus-edit" / "all_conversations.json").write_text(text)
+    with pytest.raises(InputError, match=said) as raised:
+        import_release(root, tmp_path / "run")
+    assert "all_conversations.json" in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("chunk", [3, 64, 1 << 20])
+def test_conversations_are_read_in_parts_as_json_reads_them_whole(
+    chunk: int, keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Expected: the standard library's own reading of the document."""
+    monkeypatch.setattr(published_tree, "_CHUNK", chunk)
+    entries = [{"disease": f"ü{n}]}}", "image": '\\"', "rounds": [{"round": n}]} for n in range(20)]
+    document = {f'"é{n}\\': entry for n, entry in enumerate(entries)} if keyed else entries
+    path = tmp_path / "all_conversations.json"
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False), encoding="utf-8")
+    found = [json.loads(path.read_bytes()[at : at + length]) for at, length in published_tree._spans(path)]
+    assert found == entries
 
 
 def test_import_into_a_run_is_refused(release: Path, small_run: Path) -> None:

@@ -7,6 +7,9 @@ import random
 import shutil
 from pathlib import Path
 
+import pytest
+
+from plantain.records import InputError
 from plantain.release.proof.manifest import MANIFEST, SUMS
 from plantain.release.proof.verify import verify_release
 from release.proofs import SEED, kinds, named
@@ -112,3 +115,15 @@ def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) ->
 def test_verify_says_that_an_export_did_not_finish(copy: Path) -> None:
     (copy / ".export").mkdir()
     assert (".export", "unfinished") in kinds(verify_release(copy))
+
+
+def test_a_release_of_links_is_named_as_such(release: Path, tmp_path: Path) -> None:
+    """The cache of the Hub's client keeps the files in `blobs`, and links to them in `snapshots`."""
+    snapshot = tmp_path / "snapshots" / "abc"
+    for path in release.rglob("*"):
+        if path.is_file():
+            place = snapshot / path.relative_to(release)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(path)
+    with pytest.raises(InputError, match="its files are links"):
+        verify_release(snapshot)

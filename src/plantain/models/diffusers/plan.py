@@ -1,7 +1,11 @@
-"""Resolve an editor's name and a provider's settings to a pipeline and its arguments. Loads nothing."""
+"""Resolve an editor's name and a provider's settings to a pipeline and its arguments.
+
+Nothing is loaded; weights are fetched from the hub only if the settings allow it.
+"""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -17,12 +21,14 @@ from plantain.models.diffusers.weights import (
     find_weights,
     folder_digest,
     has_index,
+    hub_cache,
     is_hub_id,
     missing_part,
     trained_side,
     variant_of,
 )
 from plantain.models.presets import Preset, known_weights, preset, presets
+from plantain.pixels.decode import one_line
 from plantain.records import InputError
 
 VERSION = "1"
@@ -155,8 +161,6 @@ def _on_disk(name: str, where: str, options: Settings) -> Weights:
     found = find_weights(where, options.revision, options.cache_dir)
     half = found is not None and is_hub_id(where) and (not has_index(found) or bool(missing_part(found)))
     if (found is None or half) and options.allow_downloads:
-        from plantain.models.diffusers.download import fetch_files, fetch_pipeline
-
         known = known_weights().get(where)
         if known is None or not known.conditions:
             fetch_files(where, options.revision, options.cache_dir, ["README.md"])
@@ -187,8 +191,6 @@ def _lora_weights(name: str, choice: LoraChoice, options: Settings) -> Weights:
     where = choice.weights
     found = find_weights(where, "", options.cache_dir)  # the revision is the base's
     if found is None and options.allow_downloads:
-        from plantain.models.diffusers.download import fetch_files
-
         check_terms(where, terms_of(where, None), options.accept_licence)
         fetch_files(where, "", options.cache_dir, ["*.safetensors", "README.md"])
         found = find_weights(where, "", options.cache_dir)
@@ -216,3 +218,48 @@ def _bundled(folder: Path) -> str:
     """LoRA weights in a pipeline's own folder, as training writes them; "" for none."""
     weights = folder / LORA
     return str(weights) if weights.is_file() else ""
+
+
+def fetch_files(name: str, revision: str, cache_dir: Path | None, patterns: list[str]) -> None:
+    """Download files of a repository into the hub's cache. Raise InputError if the hub does not return them."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        snapshot_download(name, revision=revision or None, cache_dir=cache_dir, allow_patterns=patterns)
+    except (OSError, ValueError) as error:
+        raise _not_fetched(name, error) from error
+
+
+def fetch_pipeline(name: str, revision: str, cache_dir: Path | None, disk_gb: float = 0.0) -> None:
+    """Download a pipeline into the hub's cache, or resume an interrupted download.
+
+    Args:
+        name, revision, cache_dir: as for the hub.
+        disk_gb: size of the weights, if known.
+
+    Raises:
+        InputError: the hub does not return them, or the disk is too small.
+    """
+    from diffusers import DiffusionPipeline
+
+    cache = hub_cache(cache_dir)
+    disk = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
+    blobs = cache / f"models--{name.replace('/', '--')}" / "blobs"
+    have = sum(blob.stat().st_size for blob in blobs.iterdir() if blob.is_file()) if blobs.is_dir() else 0
+    missing, free = disk_gb * 1e9 - have, shutil.disk_usage(disk).free
+    if missing > free:
+        raise InputError(
+            f"{name}: needs {missing / 1e9:.1f} GB more on the disk of {disk}, which has {free / 1e9:.1f} GB left; "
+            "free some, or name another disk with providers.diffusers.cache_dir"
+        )
+    try:
+        DiffusionPipeline.download(name, revision=revision or None, cache_dir=cache_dir)
+    except (OSError, ValueError) as error:
+        raise _not_fetched(name, error) from error
+
+
+def _not_fetched(name: str, error: BaseException) -> InputError:
+    return InputError(
+        f"{name}: could not be fetched from the hub: {one_line(str(error))}; gated weights need a token in HF_TOKEN "
+        "and their conditions accepted on their page"
+    )

@@ -165,8 +165,8 @@ MOST_NESTED_TAGS = 3
 """Of `<response><instruction>...` and the like, for the same reason."""
 
 _THINK = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning(?:_content)?|reflection|analysis|scratchpad|inner_monologue)"
-_OPENING = rf"<\|?{_THINK}\|?>|\[{_THINK}\]|◁{_THINK}▷|<\|begin_of_thought\|>|<\|channel>thought"
-_CLOSING = rf"<\|?/{_THINK}\|?>|\[/{_THINK}\]|◁/{_THINK}▷|<\|end_of_thought\|>|<channel\|>"
+_OPENING = rf"<\|?{_THINK}\|?>|\[{_THINK}\]|◁{_THINK}▷|<\|begin_of_thought\|>|<\|channel>thought|<unused94>(?:thought)?"
+_CLOSING = rf"<\|?/{_THINK}\|?>|\[/{_THINK}\]|◁/{_THINK}▷|<\|end_of_thought\|>|<channel\|>|<unused95>"
 _THINKING = re.compile(rf"({_OPENING})|({_CLOSING})", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(
     r"\A.*(?:<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>)", re.DOTALL
@@ -189,7 +189,7 @@ _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
 _PREFACE = re.compile(
     r"\A(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*"
     r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
-    rf"|(?:(?:the|my|your|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES}|assistant)(?: is)?[*_ ]*"
+    rf"|(?:(?:the|my|your|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES}|assistant|edit)(?: is)?[*_ ]*"
     r"(?::|(?=\n)))[*_]*\s*",
     re.IGNORECASE,
 )
@@ -238,8 +238,8 @@ def without_thoughts(text: str) -> str:
 def read_instruction(text: str) -> str:
     r"""Return the instruction of a writer's reply.
 
-    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, quotation marks, and a JSON object whose
-    only text is the instruction.
+    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, the mark of a list, quotation marks, and
+    a JSON object whose only text is the instruction.
 
     Raises:
         Unreadable: the instruction is empty or longer than `LONGEST_INSTRUCTION`.
@@ -254,6 +254,8 @@ def read_instruction(text: str) -> str:
         body, _, last = _PREFACE.sub("", answer).rpartition("\n")
         answer = body.strip().removesuffix("---") if body and _REMARK.match(last) else f"{body}\n{last}"
         answer = _only_text(answer.strip()).strip()
+        if "\n" not in answer:
+            answer = re.sub(r"\A(?:[-•*]|1[.)])\s+", "", answer)
         if all(line.startswith(">") for line in answer.splitlines()):
             answer = re.sub(r"(?m)^> ?", "", answer)
         for opening, closing in _QUOTES.items():

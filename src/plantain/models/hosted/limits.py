@@ -77,32 +77,24 @@ def _stop(why: str, wait: float | None = None) -> Outcome:
 
 
 def announced_wait(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Return the seconds to wait: the longest in headers, details and message ("try again in 7m12s"); or None."""
-    waits = [retry_after(headers, error)]
-    if found := _WAIT.search(str(error.get("message", ""))):
-        waits.append(
-            sum(float(number) * _SECONDS[unit.lower()] for number, unit in _PART.findall(found["wait"]))
-        )
-    known = [wait for wait in waits if wait is not None]
-    return min(max(known), LONGEST_WAIT_S) if known else None
+    """Return the seconds to wait, in [0, 86400]; None if none are announced. The longest announcement counts.
 
-
-def retry_after(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Return the longest of Retry-After (seconds or date), retry-after-ms and Google's RetryInfo; None if absent.
-
-    Numbers are clipped to [0, 86400]; other values are ignored.
+    Read are Retry-After (seconds or date) or retry-after-ms, Google's RetryInfo, and the message ("try again in
+    7m12s"). Other values are ignored.
     """
     lower = {name.casefold(): value for name, value in headers.items()}
-    waits: list[float | None] = []
+    waits = [
+        _number(text(detail, "retryDelay").removesuffix("s")) for detail in objects(error.get("details"))
+    ]
     if "retry-after-ms" in lower:
         milliseconds = _number(lower["retry-after-ms"])
         waits.append(None if milliseconds is None else milliseconds / 1000.0)
     elif "retry-after" in lower:
         waits.append(_seconds_or_date(lower["retry-after"]))
-    for detail in objects(error.get("details")):
-        waits.append(_number(text(detail, "retryDelay").removesuffix("s")))
-    announced = [wait for wait in waits if wait is not None]
-    return min(max(*announced, 0.0), LONGEST_WAIT_S) if announced else None
+    if found := _WAIT.search(str(error.get("message", ""))):
+        waits.append(_total(_PART.findall(found["wait"])))
+    known = [wait for wait in waits if wait is not None]
+    return min(max(*known, 0.0), LONGEST_WAIT_S) if known else None
 
 
 def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
@@ -154,8 +146,12 @@ def _number(value: str) -> float | None:
 def _seconds(value: str) -> float | None:
     parts = _PART.findall(value)
     if parts and "".join(number + unit for number, unit in parts) == value:
-        return sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
+        return _total(parts)
     return _number(value)
+
+
+def _total(parts: list[tuple[str, str]]) -> float:
+    return sum(float(number) * _SECONDS[unit.lower()] for number, unit in parts)
 
 
 def _seconds_or_date(value: str) -> float | None:

@@ -263,7 +263,10 @@ def _shown(
     Args:
         real: the image's values without padding, after the modality LUT.
     """
-    invert = dataset.PhotometricInterpretation == "MONOCHROME1"
+    shape = dataset.get("PresentationLUTShape", "")  # applies after the VOI step, PS3.3 C.11.6
+    if shape not in ("INVERSE", "IDENTITY"):
+        shape = "INVERSE" if dataset.PhotometricInterpretation == "MONOCHROME1" else "IDENTITY"
+    invert = shape == "INVERSE"
     share = _file_window(values, dataset) if how == "file" else None
     if share is not None:
         return np.rint((1.0 - share if invert else share) * 255.0).astype(np.uint8)

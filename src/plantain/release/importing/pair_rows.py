@@ -324,13 +324,13 @@ def _base64(role: str, text: object) -> bytes:
 def _tree(root: Path, joined: Originals | None) -> Iterator[PairRow]:
     """Yield every image of Med-Banana's tree. Its folder is the verdict; everything else is unknown."""
     for number, edit in enumerate(PublishedTree(root).edits(), 1):
-        key = edit.key
+        key, path = edit.key, Path(edit.path)
         yield PairRow(
-            id=edit.path.stem,
+            id=path.stem,
             row=number,
             original=joined.find(key.image_id) if joined is not None else None,
             original_name=f"{key.dataset}-{key.image_id}",
-            edited=RowImage(edit.path.relative_to(root).as_posix(), None, root),
+            edited=RowImage(path.relative_to(root).as_posix(), None, root),
             instruction="",
             finding=key.disease.replace("_", " "),
             modality=key.dataset.replace("-", "_").lower(),

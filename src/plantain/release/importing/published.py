@@ -6,17 +6,20 @@ failed.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
+import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import orjson
 
-from plantain.files.system_files import files_like
+from plantain.files.system_files import files_like, is_system_file
 from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
@@ -44,6 +47,8 @@ _FILE = re.compile(
     r"(?P<stem>.+)-(?P<task>edit|remove)(?:-failed(?:-(?P<round>\d{1,2}))?)?\.jpe?g", re.IGNORECASE
 )
 _VERDICT = ("has_disease", "structure_reasonable", "looks_realistic", "qualified", "reason")
+_CHUNK = 1 << 20
+_BEFORE_ENTRY = {"[": re.compile(r"[\s,]*"), "{": re.compile(r'[\s,]*(?:"(?:[^"\\]|\\.)*"\s*:\s*|(?=\}))')}
 _DIRECTION = {"edit": Direction.ADD, "remove": Direction.REMOVE}
 
 
@@ -57,9 +62,9 @@ class TreeKey(NamedTuple):
 
 
 class TreeImage(NamedTuple):
-    """One edit by its path; `round` where the name has one."""
+    """One edit by its path, as text; `round` where the name has one."""
 
-    path: Path
+    path: str
     key: TreeKey
     failed: bool
     round: int | None
@@ -81,18 +86,17 @@ class PublishedTree:
     def images(self) -> Iterator[tuple[str, bytes]]:
         """Yield every image with its path."""
         for image in self.edits():
-            yield str(image.path), image.path.read_bytes()
+            yield image.path, Path(image.path).read_bytes()
 
     def edits(self) -> Iterator[TreeImage]:
         """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
         for folder, place in self._folders():
-            for path in sorted((*files_like(folder, "*/*.jpeg"), *files_like(folder, "*/*.jpg"))):
-                if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_IMAGE:
-                    continue
-                match = _FILE.fullmatch(path.name)
+            for finding, name in _images_below(folder):
+                path = f"{finding}/{name}"
+                match = _FILE.fullmatch(name)
                 if match is None or match["task"] != place["task"]:
                     raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
-                image_id, disease = self._parts(path, match["stem"])
+                image_id, disease = self._parts(path, finding.name, match["stem"])
                 key = TreeKey(place["dataset"], image_id, disease, _DIRECTION[place["task"]])
                 number = None if match["round"] is None else int(match["round"])
                 yield TreeImage(path, key, place["failed"] is not None, number)
@@ -104,7 +108,8 @@ class PublishedTree:
             found[image.key].append(image)
         entries = self._conversations()
         for key in sorted(found.keys() | entries.keys()):
-            yield self._record(key, found.get(key, []), entries.get(key, {}))
+            entry = _entry(*entries[key]) if key in entries else {}
+            yield self._record(key, found.get(key, []), entry)
 
     def _folders(self) -> Iterator[tuple[Path, re.Match[str]]]:
         for path in sorted(self.root.iterdir()):
@@ -112,9 +117,9 @@ class PublishedTree:
             if place is not None and path.is_dir() and not path.is_symlink():
                 yield path, place
 
-    def _parts(self, path: Path, stem: str) -> tuple[str, str]:
+    def _parts(self, path: str, folder: str, stem: str) -> tuple[str, str]:
         """Return image id and disease: by the folder, else by the known findings, else by the last dash."""
-        for disease in (path.parent.name, *sorted(self._names, key=len, reverse=True)):
+        for disease in (folder, *sorted(self._names, key=len, reverse=True)):
             if stem.endswith(f"-{disease}") and len(stem) > len(disease) + 1:
                 return stem[: -len(disease) - 1], disease
         image_id, dash, disease = stem.rpartition("-")
@@ -122,26 +127,24 @@ class PublishedTree:
             raise InputError(f"{path}: expected IMAGE-DISEASE before the task in the file's name")
         return image_id, disease
 
-    def _conversations(self) -> dict[TreeKey, Mapping[str, object]]:
-        """Return entries by task, in the paper's form or the scripts'."""
-        found: dict[TreeKey, Mapping[str, object]] = {}
+    def _conversations(self) -> dict[TreeKey, tuple[Path, int, int]]:
+        """Return the file, offset and length of entries by task, in the paper's form or the scripts'."""
+        found: dict[TreeKey, tuple[Path, int, int]] = {}
         for folder, place in self._folders():
             path = folder / "all_conversations.json"
             if not path.is_file():
                 continue
-            try:
-                document = orjson.loads(path.read_bytes())
-            except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}: not JSON ({error})") from error
-            entries = list(document.values()) if isinstance(document, dict) else document
-            if not isinstance(entries, list):
-                raise InputError(f"{path}: expected an object or a list of tasks")
-            for number, entry in enumerate(entries):
+            for number, (offset, length) in enumerate(_spans(path)):
+                entry = _entry(path, offset, length)
                 if not isinstance(entry, dict) or "disease" not in entry:
                     raise InputError(f"{path}: entry {number}: expected an object with a disease")
                 image = Path(str(entry.get("image_id") or entry.get("image") or "")).stem
                 disease = str(entry["disease"]).replace(" ", "_")
-                found[TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])] = entry
+                found[TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])] = (
+                    path,
+                    offset,
+                    length,
+                )
         return found
 
     def _record(self, key: TreeKey, images: list[TreeImage], entry: Mapping[str, object]) -> TaskRecord:
@@ -207,6 +210,70 @@ class PublishedTree:
         )
 
 
+def _images_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the finding's folder and the name of every image; links and files that are too large are ignored."""
+    for finding in files_like(folder, "*"):
+        if finding.is_dir():
+            names = [
+                entry.name
+                for entry in os.scandir(finding)
+                if entry.name.endswith((".jpeg", ".jpg"))
+                and not is_system_file(entry.name)
+                and entry.is_file(follow_symlinks=False)
+                and entry.stat().st_size <= LARGEST_IMAGE
+            ]
+            for name in sorted(names):
+                yield finding, name
+
+
+def _spans(path: Path) -> Iterator[tuple[int, int]]:
+    """Yield offset and length in bytes of the values in a JSON list or object, without holding the file in memory.
+
+    Raises:
+        InputError: the file is not JSON, or another value.
+    """
+    decode, find_end = codecs.getincrementaldecoder("utf-8")().decode, json.JSONDecoder().raw_decode
+    try:
+        with path.open("rb") as file:
+            text = decode(file.read(_CHUNK))
+            start = re.match(r"\s*[\[{]", text)
+            if start is None:
+                raise InputError(f"{path}: expected an object or a list of tasks")
+            before, at = _BEFORE_ENTRY[start[0][-1]], start.end()
+            offset = at
+            while True:
+                try:
+                    gap = before.match(text, at)
+                    begin = gap.end() if gap else len(text)
+                    if text[begin] in "]}":
+                        return
+                    end = find_end(text, begin)[1]
+                except (IndexError, json.JSONDecodeError):
+                    more = file.read(max(_CHUNK, len(text)))
+                    if not more:
+                        raise
+                    text, at = text[at:] + decode(more), 0
+                    continue
+                offset += len(text[at:begin].encode())
+                length = len(text[begin:end].encode())
+                yield offset, length
+                offset, at = offset + length, end
+    except InputError:
+        raise
+    except (IndexError, RecursionError, ValueError) as error:
+        raise InputError(f"{path}: not JSON ({error})") from error
+
+
+def _entry(path: Path, offset: int, length: int) -> Mapping[str, object]:
+    """Return the JSON value at that place of a file."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        try:
+            return cast("Mapping[str, object]", orjson.loads(file.read(length)))
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"{path}: not JSON ({error})") from error
+
+
 def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:
     listed = entry.get("rounds")
     return {
@@ -224,10 +291,10 @@ def _published(verdict: Mapping[str, object]) -> tuple[ScoreRecord, ...]:
     return (ScoreRecord(PUBLISHED, value, "" if value is not None else "no decision was published", detail),)
 
 
-def _read_image(path: Path) -> BlobRef:
-    data = path.read_bytes()
+def _read_image(path: str) -> BlobRef:
+    data = Path(path).read_bytes()
     try:
-        decode_untrusted(data, str(path))
+        decode_untrusted(data, path)
     except BadImage as error:
         raise InputError(str(error)) from error
     return BlobRef(sha256_of(data), len(data), "image/jpeg")

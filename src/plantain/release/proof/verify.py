@@ -87,6 +87,11 @@ def verify_release(out: Path, *, against: Path | None = None, pixels: bool = Fal
     _read_sums(out / SUMS, inventory)
     take_stock(out, inventory)
     if inventory.get(SUMS).size is None and inventory.get(MANIFEST).size is None:
+        if (out / SUMS).is_symlink():
+            raise InputError(
+                f"{out}: its files are links, as in the cache of the Hub, and links are not followed; "
+                "verify a copy (cp -rL, or hf download --local-dir)"
+            )
         raise InputError(f"{out}: contains neither {SUMS} nor {MANIFEST}, so it is not a release")
     present = [known.size for known in inventory.files.values() if known.size is not None]
     signatures = importlib.util.find_spec("c2pa") is not None

@@ -22,6 +22,10 @@ from plantain.runs.settings.reading import Providers, RoleTables, check_provider
 
 S = TypeVar("S", bound=ProviderSettings)
 
+ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "outputs", "python", "people"})
+"""Providers whose models run here: they cost nothing, and no image leaves the machine for them. "baseline" and
+"outputs" are a benchmark's own baselines, and outputs that were made elsewhere; "people" are a study's readers."""
+
 
 class ConsentGiven(Section):
     """The owners' permission to send their images to the hosted models, as the file states it.
@@ -104,6 +108,16 @@ class Terms:
     settings: RoleTables = field(default_factory=dict)
     engine: EngineSection = HERE
     room: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a name that is a path or an address."""
+        for model in self.models:
+            parts = model.split("/")
+            if {"", ".", ".."} & set(parts) and parts[0] not in ON_THIS_MACHINE:
+                raise InputError(
+                    f"model {model!r}: a path or an address; expected provider/model, as openai/gpt-4.1 "
+                    "(an address is set in providers.NAME.base_url)"
+                )
 
     def provider(self, model: str) -> ProviderSettings:
         """Return the section of the provider of "provider/model"; its defaults where there is none."""

@@ -21,6 +21,7 @@ from plantain.models.hosted.batch.files import JobFiles, Line, index
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import Outcome, OutcomeKind
+from plantain.records.counts import counted
 from plantain.roles.options import BatchRules
 
 SLOWEST = 10.0
@@ -151,7 +152,7 @@ class Batcher:
         self.service = service
         self.path = path
         self._rules = rules
-        self._run: tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]] | None = None
+        self._run: tuple[BatchLedger, JobFiles, Callable[[str], Awaitable[None]]] | None = None
         self._places: dict[str, asyncio.Future[Result]] = {}
         self._queue: list[Waiting] = []
         self._queued_bytes = self._queued_images = 0
@@ -161,9 +162,9 @@ class Batcher:
         self._following: set[asyncio.Task[None]] = set()
         self._left = False
 
-    def bind(self, ledger: BatchLedger, files: JobFiles, sweep: Callable[[], Awaitable[None]]) -> None:
-        """Work for this run from now on; `sweep` is called when a job has ended."""
-        self._run, self._left = (ledger, files, sweep), False
+    def bind(self, ledger: BatchLedger, files: JobFiles, ended: Callable[[str], Awaitable[None]]) -> None:
+        """Work for this run from now on; `ended` is called when a job has ended, with a remark on it or ""."""
+        self._run, self._left = (ledger, files, ended), False
 
     def ask(self, body: JsonObject, images: int = 0) -> Awaitable[JsonObject]:
         """Return the answer to a request, when its job has ended; at once if an earlier process's job has it.
@@ -224,7 +225,7 @@ class Batcher:
         await asyncio.gather(*self._following, return_exceptions=True)
         self._places.clear()
 
-    def _bound(self) -> tuple[BatchLedger, JobFiles, Callable[[], Awaitable[None]]]:
+    def _bound(self) -> tuple[BatchLedger, JobFiles, Callable[[str], Awaitable[None]]]:
         if self._run is None:
             raise RuntimeError("a batch transport belongs to a run: `BatchClient.open` first")
         return self._run
@@ -308,19 +309,30 @@ class Batcher:
 
     async def _see_through(self, job: JobRow, keys: list[str], *, fresh: bool) -> None:
         """Create a job, wait for its end, fetch its answers and return them to the callers."""
-        ledger, files, sweep = self._bound()
+        ledger, files, finish = self._bound()
         ended = await JobPoller(self.service, ledger, files, self._rules).run(job, fresh=fresh)
         service = self.service
-        lines = await asyncio.to_thread(index, files.answers(job.key), service.key_of, service.read)
+        lines, repeated = await asyncio.to_thread(index, files.answers(job.key), service.key_of, service.read)
         for key in keys:
             self._resolve([key], lines.get(key) or ended.unanswered())
-        await sweep()
+        foreign = len(lines.keys() - ledger.requests(job.key, settled=True))
+        await finish(_remark(ended.id, repeated, foreign))
 
     def _resolve(self, keys: Iterable[str], result: Result) -> None:
         for key in keys:
             place = self._places.get(key)
             if place is not None and not place.done():
                 place.set_result(result)
+
+
+def _remark(job_id: str, repeated: int, foreign: int) -> str:
+    """Return the line about a job's answers that were not used; "" if there are none."""
+    if not repeated and not foreign:
+        return ""
+    return (
+        f"batch job {job_id}: ignored {counted(repeated, 'further answer')} to answered requests, "
+        f"and {counted(foreign, 'answer')} to requests that were not in the job"
+    )
 
 
 def _again(why: BaseException) -> BaseException:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 from plantain.journal import CallResult, Journal
 from plantain.journal.batches import FILES_LEFT, FOLDER, BatchLedger, JobRow
@@ -36,8 +38,11 @@ class BatchClient:
         """Names of the models whose calls come here."""
         return frozenset(model for model, _ in self.batchers)
 
-    async def open(self, journal: Journal) -> set[int]:
+    async def open(self, journal: Journal, note: Callable[[str], None]) -> set[int]:
         """Start work for a run and continue the jobs that earlier processes left.
+
+        Args:
+            note: prints a remark on a job for the user.
 
         Returns:
             Ids of the open calls that those jobs answer.
@@ -47,7 +52,7 @@ class BatchClient:
         for call in ledger.never_sent():
             await journal.settle_call(CallResult(call, never, final=False, usage=NOT_BILLED, cost_usd=0.0))
         for batcher in self.batchers.values():
-            batcher.bind(ledger, files, self.sweep)
+            batcher.bind(ledger, files, partial(self._ended, note))
         files.keep_only({job.key for job in ledger.jobs()})
         for job in ledger.jobs():
             requests = ledger.requests(job.key)
@@ -78,6 +83,11 @@ class BatchClient:
         """Stop with the run; jobs at providers continue."""
         for batcher in self.batchers.values():
             batcher.leave()
+
+    async def _ended(self, note: Callable[[str], None], remark: str) -> None:
+        if remark:
+            note(remark)
+        await self.sweep()
 
     async def sweep(self) -> None:
         """Close the jobs whose answers are all settled, and delete their files here and at the provider."""

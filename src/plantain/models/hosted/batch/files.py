@@ -34,13 +34,14 @@ class Line:
 
 def index(
     files: Iterable[Path], key_of: Callable[[JsonObject], str], read: Callable[[JsonObject], JsonObject]
-) -> dict[str, Line]:
-    """Return the line of every request that the files answer, in any order.
+) -> tuple[dict[str, Line], int]:
+    """Return the line of every request that the files answer, in any order, and how many later lines were ignored.
 
     Of several lines for one request the first counts that `read` accepts; it raises Fault for an error.
     A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
     """
     found: dict[str, Line] = {}
+    repeated = 0
     for path in files:
         offset = 0
         with path.open("rb") as file:
@@ -50,8 +51,10 @@ def index(
                         key = key_of(read_body(raw))
                         if key and (key not in found or _is_error(found[key], read)):
                             found[key] = Line(path, offset, len(raw))
+                        elif key:
+                            repeated += 1
                 offset += len(raw)
-    return found
+    return found, repeated
 
 
 def _is_error(line: Line, read: Callable[[JsonObject], JsonObject]) -> bool:
