@@ -195,7 +195,7 @@ def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
     outcome = fail(streaks, 1)
     assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
     assert f"{MOST} edit calls in a row ended so" in outcome.reason
-    assert "plantain run retry RUN --outcome malformed --step edit" in outcome.reason
+    assert "by `run retry` with --outcome malformed --step edit" in outcome.reason
 
 
 def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:

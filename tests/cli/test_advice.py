@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,26 +18,81 @@ from plantain.sources.samples import sample_images
 
 
 def advised(printed: str) -> list[str]:
-    found = re.findall(r"(?:next|images|with): plantain (.+)$", printed, re.M)
+    found = re.findall(r"(?:next|images|with|full): plantain (.+)$", printed, re.M)
     return shlex.split(found[-1]) if found else []
 
 
-def test_each_advised_command_runs_until_the_view(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my scans" / "notumor").mkdir(parents=True)
+def followed(words: list[str]) -> tuple[list[str], list[str]]:
+    """Run a command and each that is advised, until a view or no advice; return their names and the last words."""
+    ran = []
+    while words and words[0] != "view":
+        with redirect_stdout(StringIO()) as out:
+            assert main(words) in (0, None), words
+        ran.append(words[0])
+        words = advised(out.getvalue())
+    return ran, words
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with five brain images, as the current one."""
+    folder = tmp_path_factory.mktemp("my place")
+    (folder / "my scans" / "notumor").mkdir(parents=True)
     for sample in sample_images():
         if sample.image.modality == "brain_mri":
-            Image.fromarray(sample.pixels).save(tmp_path / "my scans" / "notumor" / f"{sample.image.id}.png")
-    words = shlex.split("ingest folder 'my scans' --modality brain_mri --licence open --to 'my catalogue'")
-    ran = []
-    while words[0] != "view":
-        assert main(words) in (0, None), words
-        ran.append(words[0])
-        words = advised(capsys.readouterr().out)
+            Image.fromarray(sample.pixels).save(folder / "my scans" / "notumor" / f"{sample.image.id}.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def walked(place: Path) -> tuple[list[str], list[str]]:
+    ingest = "ingest folder 'my scans' --modality brain_mri --licence open --to 'my catalogue'"
+    return followed(shlex.split(ingest))
+
+
+@pytest.fixture(scope="module")
+def run(walked: tuple[list[str], list[str]], place: Path) -> str:
+    shutil.copytree(walked[1][1], place / "my run")
+    return "my run"
+
+
+def test_each_advised_command_runs_until_the_view(walked: tuple[list[str], list[str]]) -> None:
+    ran, words = walked
     assert ran == ["ingest", "init", "plan", "build", "report"]
     assert Path(words[1], "journal.sqlite").is_file()
+
+
+@pytest.mark.parametrize(
+    ("line", "follow"),
+    [
+        ("status 'my run'", ["status", "report"]),
+        ("show 'my run'", ["show", "show"]),
+        ("export 'my run' --to 'my release' --licence CC-BY-4.0", ["export", "verify"]),
+    ],
+)
+def test_each_command_advised_about_a_run_runs(line: str, follow: list[str], run: str) -> None:
+    ran, last = followed(shlex.split(line))
+    assert ran == follow
+    assert not last or Path(last[1]).is_dir()
+
+
+def test_a_stopped_build_is_resumed_by_the_line_that_it_prints(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["build", "pilot.toml", "--run", "my stopped run", "--engine", "local", "--limit", "1"]
+    assert main(words) == 3
+    again = advised(capsys.readouterr().err)
+    assert again == words[:-2]  # as typed, without the limit
+    assert main(again) == 0
+
+
+def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> None:
+    text = (place / "pilot.toml").read_text(encoding="utf-8")
+    plan, build = map(shlex.split, re.findall(r"^# .*: plantain (.+)$", text, re.M))
+    assert (plan, build) == (["plan", "pilot.toml"], ["build", "pilot.toml", "--run", "runs/pilot"])
+    assert main(plan) in (0, None)
 
 
 @pytest.mark.parametrize(

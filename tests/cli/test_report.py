@@ -33,12 +33,10 @@ def test_report_prints_table_one_and_the_path(
 def test_report_json_has_paths_and_tables(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        main(["report", str(run), "--to", str(tmp_path / "new" / "r.html"), "--json", "--gallery", "2"]) == 0
-    )
+    assert main(["report", str(run), "--to", str(tmp_path / "new" / "r.html"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert Path(told["report"]) == tmp_path / "new" / "r.html" and Path(told["report"]).exists()
-    assert told["composition"]["total"]["success"] == 5 and len(told["gallery"]["ids"]) == 2
+    assert told["composition"]["total"]["success"] == 5 and len(told["gallery"]["ids"]) == 10
 
 
 def test_report_of_no_run_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

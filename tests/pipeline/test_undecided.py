@@ -22,10 +22,10 @@ from pipeline.quick import (
 )
 from plantain.api.run import Run
 from plantain.cli import main
+from plantain.cli.run.retry import RetryChoice, ended_tasks
 from plantain.journal import JournalReader
 from plantain.journal.questions.browsing import TaskQuery, page_of
 from plantain.journal.verify import verify
-from plantain.pipeline.retry import RetryChoice, ended_tasks
 from plantain.pipeline.run import run_build
 from plantain.records import Criterion, CriterionResult, Observations, TaskState
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply

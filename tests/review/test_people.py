@@ -136,7 +136,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     assert "give the run that the study was made from" in capsys.readouterr().err
     assert main(["judge", "audit", str(run), "--judge", f"people/{study.folder}"]) == 2
     told = capsys.readouterr().err
-    assert "rejudge RUN --judge people/" in told and told.count("\n") == 1
+    assert f"plantain judge rejudge {run} --judge people/{study.folder}" in told and told.count("\n") == 1
 
 
 def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path, capsys):

@@ -178,15 +178,15 @@ class Run:
             raise InputError("Run.table needs pandas: pip install pandas; Run.rows() works without") from None
         return pandas.DataFrame(self.rows(by))
 
-    def report(self, to: Path | str | None = None, *, gallery: int = 60) -> Path:
+    def report(self, to: Path | str | None = None) -> Path:
         """Write tables, figures and images as one HTML file, as `plantain report`; return its path.
 
         Args:
             to: the file; default `report.html` in the run.
-            gallery: tasks to show at most."""
+        """
         from plantain.report.page import write_report
 
-        return write_report(self.path, None if to is None else Path(to), gallery=gallery)
+        return write_report(self.path, None if to is None else Path(to))
 
     def export(
         self,

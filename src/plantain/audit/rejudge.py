@@ -34,7 +34,6 @@ from plantain.records import (
     TaskKind,
     derive_seed,
 )
-from plantain.records.commands import command_line
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import POLICIES, decide, recorded, rubric_named
 from plantain.runs.image_cache import ImageCache
@@ -127,10 +126,7 @@ class Rejudged:
 def check_rejudgeable(reader: JournalReader) -> None:
     """Raise InputError for a run without stored edits."""
     if any(reader.counts(TaskKind.BENCH).values()):
-        raise InputError(
-            f"{reader.run}: a benchmark's run; judge its outputs with "
-            f"{command_line('bench', 'score', reader.run, '--judge', 'MODEL')}"
-        )
+        raise InputError(f"{reader.run}: a benchmark's run; judge its outputs by bench score --judge")
     if next(stored_attempts(reader), None) is None:
         raise InputError(f"{reader.run}: no stored edit to judge")
 

@@ -106,7 +106,6 @@ def ingest(
     reader: Reader,
     catalogue: Catalogue,
     *,
-    mode: str = "pad",
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
@@ -120,7 +119,6 @@ def ingest(
     Args:
         reader: lists the source.
         catalogue: receives the prepared images.
-        mode: of preparing, see `pixels.prepare`.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
             two for each of its workers.
         on_file: called in order for each file that is done, with its refusal.
@@ -134,7 +132,7 @@ def ingest(
     known = catalogue.sources()
     withdrawn = Withdrawn(catalogue)
     workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
-    with closing(_Workshop(known, withdrawn, mode, gate, engine)) as workshop:
+    with closing(_Workshop(known, withdrawn, gate, engine)) as workshop:
         for result in _in_order(reader.scan(), workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
@@ -142,7 +140,7 @@ def ingest(
                 done.tables.append(result)
             elif isinstance(result, Refused):
                 on_file(done.refuse(result))
-            elif isinstance(fate := _take(result, catalogue, known, mode, gate), Refused):
+            elif isinstance(fate := _take(result, catalogue, known, gate), Refused):
                 on_file(done.refuse(fate))
             else:
                 done.count(result.image, fate)
@@ -191,12 +189,11 @@ class _Workshop:
         self,
         known: Known,
         withdrawn: Withdrawn,
-        mode: str,
         gate: PrivacyGate | None,
         engine: EngineThread | None,
     ) -> None:
         self._known, self._withdrawn = known, withdrawn
-        self._mode, self._gate, self._engine = mode, gate, engine
+        self._gate, self._engine = gate, engine
         # Giants go through one thread: not only one at a time, but all from the same part of the heap.
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
@@ -226,10 +223,8 @@ class _Workshop:
         if self._engine is not None:
             gate = self._gate
             reads = gate.reader.name if gate is not None and gate.reader is not None else ""
-            made = self._engine.run(
-                ROLE, prepared_there, entry, image, data, self._mode, gate is not None, reads
-            )
-        return prepare_file(entry, image, data, self._mode, self._gate) if made is None else made
+            made = self._engine.run(ROLE, prepared_there, entry, image, data, gate is not None, reads)
+        return prepare_file(entry, image, data, self._gate) if made is None else made
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:
@@ -242,13 +237,13 @@ def _declared(image: SourceImage, data: bytes) -> SourceImage:
 
 
 def _take(
-    result: PreparedFile, catalogue: Catalogue, known: Known, mode: str, gate: PrivacyGate | None
+    result: PreparedFile, catalogue: Catalogue, known: Known, gate: PrivacyGate | None
 ) -> Fate | Refused:
     """Add a prepared image or put it into quarantine; or return why it is refused."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
     if key in known:
-        return compare(name, image, catalogue, known[key], mode)
+        return compare(name, image, catalogue, known[key])
     assert result.data is not None
     there = catalogue.find(image.id)
     if there is not None and (there.source_sha256, there.frame) == key:
@@ -290,7 +285,7 @@ class Fate(Enum):
     ADDED, HELD, UNCHANGED, LABELLED, REGROUPED = range(5)
 
 
-def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, mode: str) -> Fate | Refused:
+def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) -> Fate | Refused:
     """Compare an image with its record in the catalogue, and update the record.
 
     Labels, permission and a mark as synthetic are added if they came later. A group or split that is given now replaces
@@ -300,15 +295,12 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str, 
         name: of the file in messages.
         image: as the source describes it now.
         there_id: of the image made of the same bytes, in the catalogue or its quarantine.
-        mode: how this ingest prepares images.
     """
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)
     same = (there.id, there.dataset) == (image.id, image.dataset)
     if not same or there.labels not in ((), image.labels):
         return Refused(name, _difference(there, image))
-    if there.geometry.mode != mode:
-        return Refused(name, f"is there already, prepared with {there.geometry.mode}; choose another --to")
     if there.licence != image.licence:
         return Refused(name, f"is there already with licence {there.licence}; choose another --to")
     own = there.group if waiting is not None else catalogue.own_group(there)

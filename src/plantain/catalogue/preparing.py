@@ -39,13 +39,12 @@ class PreparedFile:
 
 
 def prepare_file(
-    entry: SourceEntry, image: SourceImage, data: bytes, mode: str, gate: PrivacyGate | None
+    entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
 ) -> PreparedFile | Refused:
     """Prepare a file in this thread. Raise InputError if it cannot be read.
 
     Args:
         entry, image, data: of the file.
-        mode: as in `pixels.prepare`.
         gate: looks for text and faces; None looks for neither.
     """
     pixels = entry.decode(data)
@@ -54,7 +53,7 @@ def prepare_file(
         return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
     image = entry.describe(image, pixels)
     image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
-    image, prepared = finish(image, pixels, mode=mode, aspect=entry.aspect)
+    image, prepared = finish(image, pixels, aspect=entry.aspect)
     done = PreparedFile(entry, image, prepared, likeness(pixels))
     if gate is None:
         return done
@@ -64,10 +63,10 @@ def prepare_file(
 
 
 def prepared_there(
-    entry: SourceEntry, image: SourceImage, data: bytes, mode: str, gated: bool, reads: str
+    entry: SourceEntry, image: SourceImage, data: bytes, gated: bool, reads: str
 ) -> PreparedFile | Refused | None:
     """Prepare a file on a worker; return None if it has no reader of text of that name."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
-    return prepare_file(entry, image, data, mode, PrivacyGate(None, reader) if gated else None)
+    return prepare_file(entry, image, data, PrivacyGate(None, reader) if gated else None)

@@ -9,7 +9,7 @@ import typer
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.commands import next_line
+from plantain.records.commands import command_line, next_line
 from plantain.records.counts import counted
 
 
@@ -55,7 +55,7 @@ def import_run(
     if summary.signed:
         print(
             f"{counted(summary.signed, 'image was', 'images were')} imported without its signed manifest; check the "
-            "signatures with plantain verify"
+            f"signatures: {command_line('verify', path)}"
         )
     if summary.originals or summary.without_original:
         print(

@@ -55,7 +55,6 @@ def command(
     version: str = typer.Option("", help="Version of the dataset, if the source does not state it."),
     consent_by: str = typer.Option("", help="Who permitted sending these images to hosted models; recorded."),
     agreement: str = typer.Option("", help="Reference to that written permission."),
-    stretch: bool = typer.Option(False, "--stretch", help="Stretch instead of padding."),
     settings: list[str] = typer.Option([], "--set", help="Setting of the kind, name=value; repeatable."),
     table: Path | None = typer.Option(
         None, metavar="FILE", help="Labels and patients; default: PATH/labels.csv."
@@ -106,10 +105,9 @@ def command(
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
     elsewhere = load_terms(config, (), engine=engine).engine
-    mode = "stretch" if stretch else "pad"
     try:
         with engine_for_threads(elsewhere) as workers:
-            done = _run(reader, out, name, mode, skip_text, labels_file, as_json, workers)
+            done = _run(reader, out, name, skip_text, labels_file, as_json, workers)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -134,7 +132,6 @@ def _run(
     reader: Reader,
     out: Path,
     name: str,
-    mode: str,
     skip_text: bool,
     table: Path | None,
     as_json: bool,
@@ -147,7 +144,7 @@ def _run(
     with Catalogue.create(out) as catalogue:
         gate = PrivacyGate(catalogue, None if skip_text else open_reader())
         with _Watch(reader.count(), quiet=as_json) as observer:
-            done = ingest(reader, catalogue, mode=mode, on_file=observer.file, gate=gate, engine=workers)
+            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)
@@ -351,7 +348,7 @@ def group_remarks(
             how = "; add the patient in the table's column group and ingest again" if takes_table else ""
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
-            f"of a split, and must be withdrawn one by one (plantain run withdraw --image){how}"
+            f"of a split, and must be withdrawn one by one (run withdraw --image){how}"
         )
     if done.by_study:
         yield (

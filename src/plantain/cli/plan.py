@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import astuple
 from pathlib import Path
 
 import typer
@@ -15,6 +16,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pipeline.consent import warnings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.method import forecast
+from plantain.pipeline.pilot import three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.commands import next_line
@@ -44,12 +46,6 @@ def plan(
     print(next_line("build", recipe_file, "--run", f"runs/{recipe.name}"))
 
 
-def _three(estimate: CallEstimate | None) -> dict[str, float] | None:
-    return (
-        None if estimate is None else dict(zip(("low", "expected", "high"), _values(estimate), strict=True))
-    )
-
-
 def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> dict[str, object]:
     return {
         "name": recipe.name,
@@ -57,7 +53,7 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "controls": made.controls,
         "images": made.images,
         "by_finding": [
-            {"modality": m, "finding": f, "direction": d, "tasks": n, "tried": _three(made.tried_by[m, f, d])}
+            {"modality": m, "finding": f, "direction": d, "tasks": n, "tried": three(made.tried_by[m, f, d])}
             for (m, f, d), n in made.by_finding.items()
         ],
         "not_planned": [
@@ -65,15 +61,15 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
             for (m, f, view), n in made.not_planned.items()
         ],
         "accepted_per_finding": recipe.data.accepted_per_finding,
-        "tried": _three(made.tried),
-        "rounds": _three(made.rounds),
-        "success": _three(made.success),
-        "calls": _three(made.calls),
+        "tried": three(made.tried),
+        "rounds": three(made.rounds),
+        "success": three(made.success),
+        "calls": three(made.calls),
         "calls_by": [
             {
                 "step": step.value,
                 "model": model,
-                **(_three(calls) or {}),
+                **(three(calls) or {}),
                 "at_once": calls_at_once(recipe.terms, model),
                 **(
                     {"tokens_per_call": {"read": known[0], "written": known[1]}}
@@ -83,11 +79,11 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
             }
             for (step, model), calls in made.calls_by.items()
         ],
-        "cost_usd": _three(made.cost_usd),
+        "cost_usd": three(made.cost_usd),
         "unpriced_models": list(made.unpriced),
         "budget_usd": recipe.limits.budget_usd,
-        "duration_s": _three(made.duration_s),
-        "disk_bytes": _three(made.disk),
+        "duration_s": three(made.duration_s),
+        "disk_bytes": three(made.disk),
         "disk_free_bytes": free,
         "warnings": remarks,
     }
@@ -129,8 +125,8 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
             needs.add_row("  and written", *_row(written, "{:,.2f}"))
     if made.cost_usd is not None:
         needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
-    needs.add_row("time", *map(duration, _values(made.duration_s)))
-    needs.add_row("disk", *map(gigabytes, _values(made.disk)))
+    needs.add_row("time", *map(duration, astuple(made.duration_s)))
+    needs.add_row("disk", *map(gigabytes, astuple(made.disk)))
     print_table(needs)
     for line in _remarks(recipe, made, free):
         print(line)
@@ -165,12 +161,8 @@ def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
     return lines
 
 
-def _values(estimate: CallEstimate) -> tuple[float, float, float]:
-    return estimate.low, estimate.expected, estimate.high
-
-
 def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
-    return tuple(how.format(value) for value in _values(estimate))
+    return tuple(how.format(value) for value in astuple(estimate))
 
 
 def gigabytes(count: float) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful
 from plantain.cli.terminal.ending import damage_named
-from plantain.cli.terminal.options import AsJson, Gallery, RunArgument
+from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
@@ -22,15 +22,14 @@ def report(
     run: RunArgument,
     to: Path | None = typer.Option(None, metavar="FILE", help="The page; default: report.html in the run."),
     as_json: AsJson = False,
-    gallery: Gallery = 60,
 ) -> int:
-    """Write tables, figures and a gallery as one HTML file that opens from disk.
+    """Write tables, figures and images as one HTML file that opens from disk.
 
-    Example: plantain report runs/demo --gallery 100
+    Example: plantain report runs/demo
     """
     from plantain.report.page import make_report
 
-    written = make_report(run, to, gallery=gallery)
+    written = make_report(run, to)
     path = written.path
     if as_json:
         numbers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,7 +20,7 @@ from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
-from plantain.records.commands import command_line, next_line
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
@@ -105,7 +106,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     print_table(table)
     if document["held_usd"]:
         print(
-            f"Record the billed amount for held calls: {command_line('run', 'retry', run, '--settle-held', 'USD')}"
+            f"Record the billed amount for held calls by run retry {shlex.quote(str(run))} with --settle-held"
         )
     print_unsuccessful(ended, run)
     print(next_line("report", run))

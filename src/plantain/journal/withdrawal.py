@@ -252,7 +252,7 @@ def _refuse_waiting(connection: sqlite3.Connection) -> None:
     ).fetchone()[0]
     if waiting:
         raise InputError(
-            f"{waiting} batch jobs still hold requests of these images: run `plantain build` until they have ended, or "
+            f"{waiting} batch jobs still hold requests of these images: resume the build until they have ended, or "
             "cancel them at the provider, then withdraw again"
         )
 

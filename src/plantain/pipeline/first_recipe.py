@@ -15,6 +15,7 @@ from plantain.pipeline.plan import candidates, chosen_findings
 from plantain.pipeline.recipe import Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Direction, InputError
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 
 PILOT = 2
@@ -46,11 +47,13 @@ def first_recipe(
     else:
         raise InputError(
             f"{catalogue.root}: no image to which a finding could be added or from which one could be removed; "
-            "see `plantain findings` for the known labels, and `plantain run quarantine` for quarantined images"
+            f"`{command_line('findings')}` lists the known labels, "
+            f"`{command_line('run', 'quarantine', catalogue.root)}` the quarantined images"
         )
     lines = [
         f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",
-        "# Before anything is called:  plantain plan FILE.  Then:  plantain build FILE --run runs/pilot",
+        f"# Before anything is called: {command_line('plan', file)}",
+        f"# Then: {command_line('build', file, '--run', 'runs/pilot')}",
         "",
         'name = "pilot"',
         "seed = 0                       # another seed draws other images, places and sizes",

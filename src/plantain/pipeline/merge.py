@@ -136,11 +136,11 @@ def _held(kept: ExitStack, run: Path) -> Part:
         raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")
     if waiting := open_jobs(database):
         raise InputError(
-            f"{run}: {waiting} batch jobs have not answered yet; run its `plantain build` until they have"
+            f"{run}: {waiting} batch jobs have not answered yet; resume its build until they have"
         )
     if NOTE in meta:
         raise InputError(
-            f"{run}: a withdrawal was interrupted here; run `plantain run withdraw` on it again first"
+            f"{run}: a withdrawal was interrupted here; withdraw the same images from it again first"
         )
     return Part(run, database, meta, Share.from_json(meta[META]))
 

@@ -201,6 +201,6 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
     if isinstance(editor, TakesRegion) and editor.takes_region:
         remarks.append(
             f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
-            "not_applicable. Measure it on a benchmark with regions (plantain bench generate), or choose another"
+            "not_applicable. Measure it on a benchmark with regions by bench generate --editor, or choose another"
         )
     return made, remarks

@@ -8,39 +8,27 @@ import numpy as np
 from plantain.pixels.arrays import Pixels
 from plantain.records import Geometry
 
-MODES = ("pad", "stretch")
 
+def prepare(pixels: Pixels, side: int = 1024, aspect: float = 1.0) -> tuple[Pixels, Geometry]:
+    """Resize to a square: keep the proportions of the object and centre the image on black.
 
-def prepare(
-    pixels: Pixels, side: int = 1024, mode: str = "pad", aspect: float = 1.0
-) -> tuple[Pixels, Geometry]:
-    """Resize to a square.
-
-    `pad` keeps the proportions of the object and centres the image on black; `stretch` fills the square, as the
-    published Med-Banana scripts do. Shrinking averages areas, enlarging uses Lanczos-4; an image that
-    already fits is copied pixel by pixel.
+    Shrinking averages areas, enlarging uses Lanczos-4; an image that already fits is copied pixel by pixel.
 
     Args:
         pixels: uint8 (H, W, 3), or (H, W).
         side: of the square, in pixels.
-        mode: "pad" or "stretch".
         aspect: height of a pixel over its width.
 
     Returns:
         uint8 (side, side, 3) or (side, side), and the place of the original in it.
     """
     height, width = pixels.shape[:2]
-    if mode == "stretch":
-        inner_width = inner_height = side
-    elif mode == "pad":
-        tall = height * aspect
-        scale = side / max(width, tall)
-        inner_width = min(side, max(1, round(width * scale)))
-        inner_height = min(side, max(1, round(tall * scale)))
-    else:
-        raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
+    tall = height * aspect
+    scale = side / max(width, tall)
+    inner_width = min(side, max(1, round(width * scale)))
+    inner_height = min(side, max(1, round(tall * scale)))
     left, top = (side - inner_width) // 2, (side - inner_height) // 2
-    geometry = Geometry(width, height, mode, left, top, inner_width, inner_height)
+    geometry = Geometry(width, height, "pad", left, top, inner_width, inner_height)
     inner = resize(pixels, inner_width, inner_height)
     if inner.shape[:2] == (side, side):
         return np.ascontiguousarray(inner), geometry
@@ -91,7 +79,7 @@ def resize(pixels: Pixels, width: int, height: int) -> Pixels:
         return pixels
     shrink = min(width, old_width) * min(height, old_height) < old_width * old_height
     if shrink and (width > old_width or height > old_height):
-        # One side shrinks and the other grows (stretch): each with the filter that suits it.
+        # One side shrinks and the other grows (pixels that are not square): each with the filter that suits it.
         between = resize(pixels, min(width, old_width), min(height, old_height))
         return resize(between, width, height)
     method = cv2.INTER_AREA if shrink else cv2.INTER_LANCZOS4

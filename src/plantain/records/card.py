@@ -146,6 +146,7 @@ def _between(figure: Figure) -> str:
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
     """Return the line for a judge without a card, and how to make one."""
-    words = [] if rubric == "med-banana" else ["--rubric", rubric]
+    words = [] if judge.startswith("offline/") else ["--run", "runs/audit"]  # other judges' answers are kept
+    words += [] if rubric == "med-banana" else ["--rubric", rubric]
     how = command_line("judge", "audit", "--judge", judge, *words)
     return f"{judge}: no card; its accuracy has not been measured ({how})"

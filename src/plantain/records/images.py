@@ -21,7 +21,7 @@ class Geometry:
 
     Attributes:
         width, height: size of the original in pixels.
-        mode: "pad" (aspect kept, black border) or "stretch".
+        mode: "pad": aspect kept, black border.
         left, top, inner_width, inner_height: the box of the resized original in the prepared image, in pixels.
     """
 

@@ -25,6 +25,7 @@ from plantain.records import (
     OutcomeKind,
     Usage,
 )
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.review.blinding import fitted
 from plantain.review.results.agreeing import between_readers
@@ -119,7 +120,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
     if not both:
         raise InputError(
             f"--people {folder}: {judge} has judged none of the edits of {run} that people read; run "
-            f"`plantain judge rejudge {run} --judge {judge}`"
+            f"`{command_line('judge', 'rejudge', run, '--judge', judge)}`"
         )
     name = PREFIX + folder.resolve().name
     majority = [all(share > 0.5 for share in one.people.values()) for one in both]

@@ -60,9 +60,7 @@ def withdraw_from_study(folder: Path, names: Collection[str]) -> None:
     try:
         lock = RunLock(folder)
     except RunLocked as error:
-        raise InputError(
-            f"{folder}: is being served; stop `plantain review serve` first ({error})"
-        ) from error
+        raise InputError(f"{folder}: is being served; stop its server first ({error})") from error
     study, taken = open_study(folder), {case.id for case in gone}
     items = [item.id for _, item in study.by_item.values() if item.case in taken]
     kept = with_digest(

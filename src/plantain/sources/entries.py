@@ -224,10 +224,10 @@ def shown(path: Path, root: Path) -> str:
 
 
 def finish(
-    image: SourceImage, pixels: Pixels, side: int = 1024, mode: str = "pad", aspect: float = 1.0
+    image: SourceImage, pixels: Pixels, side: int = 1024, aspect: float = 1.0
 ) -> tuple[SourceImage, bytes]:
     """Prepare a decoded image, (H, W, 3) or (H, W); return its complete record and the bytes to store."""
-    prepared, geometry = prepare(pixels, side, mode, aspect)
+    prepared, geometry = prepare(pixels, side, aspect)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)
     complete = replace(

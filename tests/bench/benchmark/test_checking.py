@@ -119,7 +119,7 @@ def test_the_papers_figures_are_named_with_what_is_missing(
     assert code == 0
     assert out.startswith("Figure 3: 6 samples of 3 organs\n  missing: no samples of Eyes, Nose, Face,")
     assert "Figure 4: similarity of 0, region of 6 samples\n  missing: similarity: " in out
-    assert "Figure 5: not drawn\n  missing: a benchmark has no scores: plantain bench table RUN" in out
+    assert "Figure 5: not drawn\n  missing: a benchmark has no scores: bench table --to draws it" in out
     assert {path.name for path in tree.glob("*.svg")} == {"figure-3.svg", "figure-4.svg"}
 
 

@@ -99,7 +99,10 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     assert "CP (strict)" in marked and not marked & {"EA", "VQ", "CP judge"}
     monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
     assert main(["bench", "table", str(run)]) == 0
-    assert f"resume with: plantain bench score {run}\n" in capsys.readouterr().out
+    assert (
+        f"resume with: plantain bench score {run} --judge offline/instruments --variant D\n"
+        in capsys.readouterr().out
+    )
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +131,7 @@ def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
     absent = next(line for line in lines if "the benchmark has no sample of them" in line)
     assert absent.startswith("missing from Table 2: ") and "Nose" in absent and "Skin" not in absent
     assert f"missing from Table 2: {WEAK.label}, EA: 1 of 24 outputs: refused (1)" in lines
-    assert f"plantain bench rank {made.run} --ratings FILE" in next(li for li in lines if "Table 3" in li)
+    assert "bench rank --ratings reads them" in next(li for li in lines if "Table 3" in li)
     assert "Table 4: missing: no outputs of an open editor (diffusers/…)" in lines
     assert any(line.startswith("Table 7 (a): missing: no models trained") for line in lines)
     assert "Table 7 (b): demonstrations in the prompt of gemini/m" in lines

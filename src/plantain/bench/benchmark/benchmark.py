@@ -21,6 +21,7 @@ from plantain.files.opening import check_inside
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
+from plantain.records.commands import command_line
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ class Benchmark:
         """
         reading = read_benchmark(Path(path))
         if errors := reading.errors:
-            more = f" (and {len(errors) - 1} more: plantain bench check {path})" if errors[1:] else ""
+            more = (
+                f" (and {len(errors) - 1} more: {command_line('bench', 'check', path)})" if errors[1:] else ""
+            )
             detail = str(errors[0]).partition(": ")[2]
             raise InputError(f"{reading.root / errors[0].file}: {detail}{more}")
         samples = tuple(replace(sample, source="") for sample in reading.samples)

@@ -228,7 +228,7 @@ def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
         gaps.append(f"region: {counted(without, 'sample has', 'samples have')} none")
     organs = f"{counted(description.samples, 'sample')} of {counted(len(found), 'organ')}"
     measured = f"similarity of {len(description.similarity)}, region of {len(description.roi_shares)} samples"
-    why = "a benchmark has no scores: plantain bench table RUN --to DIR draws it from a scored run"
+    why = "a benchmark has no scores: bench table --to draws it from a scored run"
     return (
         PaperFigure("Figure 3", "figure-3.svg", organs, f"no samples of {absent}" if absent else ""),
         PaperFigure("Figure 4", "figure-4.svg", measured, "; ".join(gaps)),

@@ -34,7 +34,11 @@ from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
+from plantain.records.commands import command_line
 from plantain.version import __version__
+
+OVERLAYS = 8
+"""Maps that the page shows on their images."""
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
@@ -209,7 +213,6 @@ def write_attention_page(
     to: Path | None = None,
     *,
     judge: str | None = None,
-    gallery: int = 8,
 ) -> Path:
     """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
 
@@ -220,9 +223,11 @@ def write_attention_page(
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
         if not recorded_arms(scores):
-            raise InputError(f"{run}: no attention has been measured; run plantain bench attention")
+            raise InputError(
+                f"{run}: no attention has been measured; {command_line('bench', 'attention', run)}"
+            )
         rows, failures = grounding_rows(scores), failure_rows(scores, judge)
-        overlays = list(_overlays(opened, scores, benchmark, gallery))
+        overlays = list(_overlays(opened, scores, benchmark, OVERLAYS))
         recorded = recorded_layers(opened, scores)
     records = [record for row in rows for record in _records(row)]
     document = {

@@ -32,6 +32,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
 from plantain.records import InputError, Score, unscored
+from plantain.records.commands import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
@@ -99,7 +100,7 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
     ]
     if not arms:
         raise InputError(
-            f"{run.run}: no outputs of an open editor; run plantain bench generate with --editor diffusers/… first"
+            f"{run.run}: no outputs of an open editor; add some by bench generate --editor diffusers/…"
         )
     for arm in arms:
         if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
@@ -140,7 +141,7 @@ async def measure_attention(
         arm = recorded.arms[arm_label]
         made = [output for output in recorded.scored(arm_label) if output.attempt is not None]
         if not made:
-            raise InputError(f"{run}: {arm_label} has no outputs yet; plantain bench generate makes them")
+            raise InputError(f"{run}: {arm_label} has no outputs yet; rerun the bench generate that added it")
         observer.stage_started(arm_label, len(made))
         repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
 
@@ -250,7 +251,9 @@ def read_map(path: Path) -> npt.NDArray[np.float32]:
     """
     stored = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED)
     if stored is None:
-        raise InputError(f"{path}: is damaged; delete it and run plantain bench attention again")
+        raise InputError(
+            f"{path}: is damaged; delete it, then {command_line('bench', 'attention', path.parents[2])}"
+        )
     return np.asarray(stored, np.float32) / 65535.0
 
 

@@ -85,7 +85,7 @@ def attention(
             recorder.close()
         if summary.stopped is not None:
             return print_end(context, summary)
-    page = write_attention_page(run, benchmark, to, judge=judge, gallery=8)
+    page = write_attention_page(run, benchmark, to, judge=judge)
     if as_json:
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0

@@ -43,14 +43,14 @@ def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) ->
 def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     if absent := [organ for organ in ORGANS if organ not in made.scores.organs]:
         yield f"{', '.join(absent)}: the benchmark has no sample of them"
-    scoring = ("bench", "score", "RUN" if published_files(runs[0]) else runs[0])
     if made.judge is None:
-        yield f"EA, VQ: no judge has scored; {command_line(*scoring, '--judge', 'MODEL')}"
+        yield "EA, VQ: no judge has scored; bench score --judge adds one"
     elif not any(one.name.startswith(("EA", "Accuracy_")) for one in made.main):
-        yield f"EA: {plain(made.judge)} scored no output; {command_line(*scoring)} prints the reasons"
+        yield f"EA: {plain(made.judge)} scored no output; {command_line('bench', 'score', runs[0])} prints the reasons"
     if made.measure("CP") is None:
-        advice = command_line(*scoring, "--metrics", "cp_reference")
-        yield f"CP: no output has a masked SSIM, which needs a region; {advice}"
+        line = "CP: no output has a masked SSIM, which needs a region"
+        score = command_line("bench", "score", runs[0], "--metrics", "cp_reference")
+        yield line if published_files(runs[0]) else f"{line}; {score}"
     for arm in made.general:
         for measure in made.main:
             cell = made.cell(arm.label, OVERALL, measure.name)
@@ -64,8 +64,7 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
 def _print_table_three(runs: Sequence[Path], made: Table) -> None:
     ranks = [file for run in runs for file in published_files(run) if read_published(file).ranks]
     if not ranks:
-        advice = command_line("bench", "rank", runs[0], "--ratings", "FILE")
-        print(f"Table 3: missing: the runs contain no ranks by raters; {advice}")
+        print("Table 3: missing: the runs contain no ranks by raters; bench rank --ratings reads them")
         return
     samples, models = [s.id for s in made.scores.samples], [arm.label for arm in made.scores.arms]
     shown = correlations(compare(made, read_ratings(ranks, samples, models)))
@@ -109,16 +108,14 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
         _print_shots("Table 7 (a): training samples of each task", learning_of(made.scores, judge).rows)
     except InputError:
         print(
-            "Table 7 (a): missing: no models trained on different numbers of samples; plantain train finetune"
+            "Table 7 (a): missing: no models trained on different numbers of samples; train finetune makes them"
         )
     studies = shot_studies(made)
     for name, rows in studies.items():
         _print_shots(f"Table 7 (b): demonstrations in the prompt of {plain(name)}", rows)
     if not studies:
-        run = "RUN" if published_files(runs[0]) else runs[0]
-        words = ("bench", "generate", "BENCH", "--run", run, "--editor", "MODEL", "--shots", "0,1,2,3")
         print(
-            f"Table 7 (b): missing: no arms with different numbers of demonstrations; {command_line(*words)}"
+            "Table 7 (b): missing: no arms with different numbers of demonstrations; bench generate --shots adds them"
         )
 
 

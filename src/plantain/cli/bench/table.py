@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import zip_longest
 from pathlib import Path
@@ -18,7 +19,7 @@ from plantain.bench.leaderboard.published import published_agreement, published_
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.bench.paper import print_rest_of_paper
-from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, Gallery, ScoringJudge
+from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import plain
@@ -38,7 +39,6 @@ def table(
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
     benchmark: BenchPath = None,
     against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
-    gallery: Gallery = 8,
     paper: bool = typer.Option(
         False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and their missing parts."
     ),
@@ -59,7 +59,7 @@ def table(
     runs = [run for run in runs if run not in published]
 
     if to is not None:
-        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, gallery=gallery, against=against)
+        path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
             typer.echo(next_line("view", runs[0]))
@@ -85,7 +85,7 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        again = " && ".join(command_line("bench", "score", run) for run in runs)
+        again = " && ".join(command_line("bench", "score", run, *_judge_words(made.judge)) for run in runs)
         print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
@@ -100,6 +100,14 @@ def _print(runs: list[Path], made: Table) -> None:
         print(published_agreement(made.scores).line)
     for remark in made.scores.remarks:
         print(remark)
+
+
+def _judge_words(label: str | None) -> list[str]:
+    """Return the options of `bench score` for a judge's label, e.g. "gemini/m/D-blind"; none without a judge."""
+    found = re.fullmatch(r"(.+)/([PD])(-blind)?", label or "")
+    if found is None:
+        return []
+    return ["--judge", found[1], "--variant", found[2], *(["--without-truth"] if found[3] else [])]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:

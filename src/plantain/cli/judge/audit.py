@@ -30,6 +30,7 @@ from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
+from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.records.suggestions import suggest
 from plantain.review.people import agreement_with_people
@@ -82,9 +83,10 @@ def audit(
     others = tuple(beside or ())
     named = tuple(model for name in (judge, *others) for model in models_of(name))
     for readers in (name for name in named if name.startswith(PEOPLE)):
+        take = ("judge", "rejudge", *([folder] if folder is not None else []), "--judge", readers)
         raise InputError(
             f"--judge {readers}: readers judged no planted edits; compare a judge with them by --study "
-            f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `plantain judge rejudge RUN --judge {readers}`"
+            f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `{command_line(*take)}`"
         )
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run or a catalogue")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
 
 from plantain.models.hosted.prompts.library import write_prompts
-from plantain.records.commands import next_line
 from plantain.records.counts import counted
 
 
@@ -20,4 +20,6 @@ def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the 
     Example: plantain judge prompts --to my-prompts
     """
     print(f"{to}: {counted(len(write_prompts(to)), 'template')}")
-    print(next_line("judge", "rejudge", "RUN", "--prompts", "ours", "--prompts", to))
+    print(
+        f"next: compare them on a run by judge rejudge with --prompts ours --prompts {shlex.quote(str(to))}"
+    )

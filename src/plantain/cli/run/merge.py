@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, ModelChange
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.merge import Merged, merge
-from plantain.records.commands import command_line, next_line
+from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.release.register import copy_register
 
@@ -43,7 +44,7 @@ def _in_words(run: Path, merged: Merged) -> str:
     )
     pending = merged.tasks.get("pending", 0)
     return line + (
-        f"\ncontinue the pending tasks with: {command_line('build', 'RECIPE', '--run', run)}"
+        f"\nbuild its recipe with --run {shlex.quote(str(run))} to continue the pending tasks"
         if pending
         else f"\n{next_line('report', run)}"
     )

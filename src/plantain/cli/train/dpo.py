@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -13,7 +14,6 @@ from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.files.installing import require_extra
 from plantain.models.diffusers.settings import Settings
-from plantain.records.commands import next_line
 from plantain.runs.settings.terms import load_terms
 from plantain.train.plans import PreferencePlan
 from plantain.train.releases import ReleasePreferences, StoredOriginals
@@ -55,5 +55,5 @@ def dpo(
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")
     typer.echo(f"model: {to / MODEL}")
-    typer.echo(next_line("bench", "generate", "BENCH", "--run", "RUN", "--editor", f"diffusers/{to / MODEL}"))
+    typer.echo(f"next: measure it by bench generate with --editor {shlex.quote(f'diffusers/{to / MODEL}')}")
     return 0

@@ -33,7 +33,7 @@ async def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | No
 
 def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
     pixels = decode_untrusted(original.data, "original")
-    square, geometry = prepare(pixels, side=max(pixels.shape[:2]), mode="pad")
+    square, geometry = prepare(pixels, side=max(pixels.shape[:2]))
     return EncodedImage(made_from(encode_png(square), original.data), "image/png"), geometry
 
 
@@ -58,7 +58,7 @@ def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> En
     """
     plane = decode_untrusted(region.data, "region")
     if plane.shape[0] != plane.shape[1]:
-        plane, _ = prepare(plane, side=max(plane.shape[:2]), mode="pad")
+        plane, _ = prepare(plane, side=max(plane.shape[:2]))
     inside = plane[:, :, 0] > 127
     data = encode_clear(inside) if clear else encode_mask(inside)
     return EncodedImage(made_from(data, original.data), "image/png")
