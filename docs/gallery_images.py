@@ -226,7 +226,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     plantain("demo", "demo", folder=folder)
     plantain("bench", "demo", "bench-demo", folder=folder)
-    plantain("review", "demo", "review-demo", "--no-serve", folder=folder)
+    plantain("review", "demo", "review-demo", folder=folder)
     strip(Run(folder / "demo/run")).save(IMAGES / "strip.png", optimize=True)
     study = open_study(next((folder / "review-demo").rglob("study.json")).parent)
     with sync_playwright() as running:

@@ -10,11 +10,12 @@ import typer
 
 from plantain.cli.build import build_watched
 from plantain.cli.review.materials import register_study
-from plantain.cli.terminal.options import AsJson, Port
+from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.ratings import READER, Ratings
+from plantain.review.ratings import Ratings
 from plantain.review.simulated import simulate
 from plantain.review.sources import materials_of_run
 from plantain.review.study import ReaderTask, open_study
@@ -26,11 +27,9 @@ NOTICE = "plantain: the two readers of this study are simulated: their answers o
 def demo(
     folder: Path = typer.Argument(..., metavar="DIR", help="Folder; created or resumed."),
     limit: int = typer.Option(12, min=1, help="Tasks of the demo's run that are built."),
-    serve: bool = typer.Option(True, "--serve/--no-serve", help="Serve the study afterwards."),
-    port: Port = 8765,
     as_json: AsJson = False,
 ) -> None:
-    """Build a few edits offline, freeze a study of them, let two simulated readers answer, and serve it.
+    """Build a few edits offline, freeze a study of them, and let two simulated readers answer.
 
     Example: plantain review demo demo-review
     """
@@ -61,19 +60,8 @@ def demo(
     with closing(Ratings.open(opened)) as ratings:
         if not ratings.readers():
             simulate(opened, ratings)
-        token = ratings.invite(READER)[1] if serve else ""
     if as_json:
-        import orjson
-
-        print(orjson.dumps({"study": str(study)}).decode(), flush=True)
+        print_json({"study": str(study)})
     else:
-        print(f"study: {study}\nresults: {command_line('review', 'results', study)}", flush=True)
-    if serve:
-        from plantain.review.serving import link
-        from plantain.review.serving import serve as run_server
-
-        def announce(address: str, administrator: str, readers: int) -> None:
-            print(f"read it yourself: {link(address, token)}", file=sys.stderr)
-            print(f"administrator: {administrator}\nCtrl-C stops", file=sys.stderr, flush=True)
-
-        run_server(study, host="127.0.0.1", port=port, agreement=False, url="", announce=announce)
+        print(f"study: {study}\nresults: {command_line('review', 'results', study)}")
+        print(next_line("review", "invite", study))
