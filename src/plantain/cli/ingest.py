@@ -74,10 +74,11 @@ def command(
     Example: plantain ingest folder scans/ --modality chest_xray --licence open --to catalogue
 
     scans/ contains one folder per finding (normal/, Pneumothorax/, ...), or images and a table labels.csv (or .xlsx)
-    with the columns file, labels and optionally group (the patient) and split. Column names of published datasets
-    work too, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be used becomes one line in
-    catalogue/rejected.csv. Run it again to add new images and corrected groups. Images with a face, or with text that
-    may identify a patient, are quarantined until `plantain run quarantine` releases or masks them.
+    with the columns file, labels and optionally group (the patient), split and, for MRI, plane and sequence. Column
+    names of published datasets work too, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be
+    used becomes one line in catalogue/rejected.csv. Run it again to add new images and corrected groups. Images with
+    a face, or with text that may identify a patient, are quarantined until `plantain run quarantine` releases or masks
+    them.
     """
     if list_kinds:
         _print_kinds(as_json)
