@@ -105,6 +105,7 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
             "bench generate: Missing option '--run'; e.g. plantain bench generate b --run DIR",
         ),
         ("run 'my scans'", "plantain build RECIPE --run 'my scans'"),
+        ("resume 'runs/my pilot'", "plantain build 'my pilot.toml' --run 'runs/my pilot'"),
         ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
         ("init 'my scanz'", "did you mean 'my scans'?"),
     ],
@@ -114,6 +115,7 @@ def test_a_wrong_line_is_answered_with_the_right_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my scans").mkdir()
+    (tmp_path / "runs" / "my pilot").mkdir(parents=True)
     (tmp_path / "my pilot.toml").touch()
     assert main(shlex.split(typed)) == 2
     assert line in capsys.readouterr().err

@@ -103,7 +103,7 @@ def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.Captur
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
     assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run"]]) == 0
     told = capsys.readouterr().out
-    assert "2 models, 6 steps in total" in told
+    assert "2 models, 6 steps in total; shots: 0, 1, 2" in told
     assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"]]) == 2
     assert "--task Task 9: no such task; there are Task 0" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -102,6 +102,9 @@ def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
         "view RUN",
     ):
         assert f"plantain {command}" in head
+    # The page puts its own folder in: every RUN is marked for that.
+    commands = "".join(re.findall(r"<code[^>]*>plantain .*?</code>", html))
+    assert commands.count("RUN") == commands.count('<span class="run">RUN</span>')
 
 
 def test_trust_in_the_judge_is_one_badge_that_links_to_its_card(html: str) -> None:

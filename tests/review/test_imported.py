@@ -100,6 +100,10 @@ def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tm
     assert main(short) == 2
     err = capsys.readouterr().err
     assert "short.csv" in err and "finding" in err and err.count("\n") == 1
+    # The options that this line advises are those of import.
+    advised = ["--set", "modality=brain_mri", "--set", "finding=glioma", "--set", "direction=add"]
+    (pairs.parent / "short.csv").write_text("src,edited\nbefore0.png,after0-0.png\n")
+    assert main([*short, "--column", "original=src", *advised]) == 0
 
 
 def test_the_validation_preset_draws_judged_edits_in_turn(tmp_path: Path, capsys):

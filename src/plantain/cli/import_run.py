@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, by_role
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
 from plantain.records.commands import command_line, next_line
@@ -21,10 +21,8 @@ def import_run(
     ),
     run: Path = typer.Option(..., metavar="DIR", help="New folder for the run."),
     layout: str = typer.Option("", metavar="NAME", help="release or pairs; default: recognised by content."),
-    column: list[str] | None = typer.Option(None, metavar="ROLE=NAME", help="A column of pairs; repeatable."),
-    constant: list[str] | None = typer.Option(
-        None, "--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."
-    ),
+    column: PairColumns = None,
+    constant: PairConstants = None,
     originals: Path | None = typer.Option(
         None, metavar="PATH", help="Your originals: a catalogue, run or folder."
     ),
@@ -37,7 +35,7 @@ def import_run(
     if layout not in ("", "release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
     if layout == "pairs" or (not layout and _is_table(path)):
-        roles = _by_role("--column", column), _by_role("--set", constant)
+        roles = by_role("--column", column), by_role("--set", constant)
         _pairs(path, run, *roles, originals, as_json=as_json)
         return
     if column or constant:
@@ -78,12 +76,6 @@ def _is_table(path: Path) -> bool:
     if not path.is_dir() or OurRelease.recognised(path):
         return path.is_file()
     return bool(tables_in(path)) or is_benchmark(path)
-
-
-def _by_role(option: str, given: list[str] | None) -> dict[str, str]:
-    if wrong := next((pair for pair in given or () if "=" not in pair), None):
-        raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    return {role: value for role, _, value in (one.partition("=") for one in given or ())}
 
 
 def _pairs(

@@ -71,3 +71,10 @@ def test_published_protocol_gives_columns_under_their_published_names(
     assert "Accuracy_D, Quality_D, published protocol: openai/m/D" in " ".join(printed.split())
     row = next(line for line in printed.splitlines() if line.strip().startswith("planted/exact"))
     assert {"0.90", "0.80"} <= set(row.split())
+    # An editor that came later is unscored: the resuming line repeats the judge's options.
+    made(benchmark, tmp_path / "run", ArmRequest(own={"late": KnownEditor("planted/half", benchmark)}))
+    assert main(["bench", "table", str(tmp_path / "run")]) == 0
+    again = (
+        f"plantain bench score {tmp_path / 'run'} --judge openai/m --variant D --draws 1 --prompts published"
+    )
+    assert f"resume with: {again}\n" in capsys.readouterr().out

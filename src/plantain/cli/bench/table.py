@@ -18,10 +18,14 @@ from plantain.bench.leaderboard.page import read_tables, write_leaderboard
 from plantain.bench.leaderboard.published import published_agreement, published_files, published_scores
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
+from plantain.bench.score.judging import JudgeName
 from plantain.cli.bench.paper import print_rest_of_paper
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
+from plantain.journal import JournalReader
+from plantain.journal.questions.benchmark import most_draws
 from plantain.metrics.statistics.paired import Difference
+from plantain.models.hosted.prompts.library import PUBLISHED
 from plantain.pages.wording import plain
 from plantain.records import InputError
 from plantain.records.commands import command_line, next_line
@@ -85,7 +89,7 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        again = " && ".join(command_line("bench", "score", run, *_judge_words(made.judge)) for run in runs)
+        again = " && ".join(command_line("bench", "score", run, *_judge_words(run, made)) for run in runs)
         print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
@@ -102,12 +106,19 @@ def _print(runs: list[Path], made: Table) -> None:
         print(remark)
 
 
-def _judge_words(label: str | None) -> list[str]:
-    """Return the options of `bench score` for a judge's label, e.g. "gemini/m/D-blind"; none without a judge."""
-    found = re.fullmatch(r"(.+)/([PD])(-blind)?", label or "")
+def _judge_words(run: Path, made: Table) -> list[str | int]:
+    """Return the options of `bench score` by which the judge, e.g. "gemini/m/D-blind", scored a run."""
+    found = re.fullmatch(r"(.+)/([PD])(-blind)?", made.judge or "")
     if found is None:
         return []
-    return ["--judge", found[1], "--variant", found[2], *(["--without-truth"] if found[3] else [])]
+    name = JudgeName(found[1], found[2], truth=not found[3])
+    judged = next((one.stored for one in made.main if one.stored.endswith(f"@{name.label}")), "")
+    with JournalReader.open(run) as reader:
+        draws = most_draws(reader, judged)
+    words: list[str | int] = ["--judge", name.model, "--variant", name.variant]
+    words += [] if name.truth else ["--without-truth"]
+    words += ["--draws", draws] if draws not in (0, name.times) else []
+    return words + (["--prompts", PUBLISHED] if f":{PUBLISHED}@" in judged else [])
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:

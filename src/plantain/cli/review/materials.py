@@ -22,11 +22,15 @@ from plantain.review.sources import Cases, Material, Read, blob_reader, material
 from plantain.review.study import ORIGINAL
 
 
-def cases_at(source: Path, kept: ExitStack) -> Cases:
+def cases_at(
+    source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
+) -> Cases:
     """Return how to read the cases of a run, a benchmark or its run, a release or a table of pairs.
 
     Args:
         kept: removes the temporary run of an imported source after the images were read.
+        columns: role -> column, of a table of pairs.
+        constants: role -> value for all rows of that table.
 
     Raises:
         InputError: none of these, or without edited images.
@@ -38,7 +42,7 @@ def cases_at(source: Path, kept: ExitStack) -> Cases:
     elif (source / OWN).is_file():
         cases = _listed(_of_samples(source, {}))
     elif source.exists():
-        cases = partial(materials_of_run, _imported(source, kept))
+        cases = partial(materials_of_run, _imported(source, kept, columns, constants))
     else:
         raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
     if next(cases(None), None) is None:
@@ -58,13 +62,15 @@ def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Materia
             register(source, study, "study", [one.original or one.source for one in drawn])
 
 
-def _imported(source: Path, kept: ExitStack) -> Path:
+def _imported(
+    source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
+) -> Path:
     from plantain.release.importing.importing import import_release
     from plantain.release.importing.pairs import import_pairs
 
     run = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="plantain-review-"))) / "run"
     if source.is_file():
-        import_pairs(source, run)
+        import_pairs(source, run, columns=columns, constants=constants)
     else:
         import_release(source, run)
     return run

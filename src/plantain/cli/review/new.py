@@ -12,7 +12,7 @@ import typer
 from plantain.bench.generate.baselines import BASELINES
 from plantain.cli.review.materials import cases_at, register_study
 from plantain.cli.terminal.ending import damage_named
-from plantain.cli.terminal.options import AsJson, Seed
+from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
@@ -51,6 +51,8 @@ def new(
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
+    column: PairColumns = None,
+    constant: PairConstants = None,
     as_json: AsJson = False,
 ) -> int:
     """Draw cases, order items, blind the images, and freeze the study under a hash.
@@ -75,8 +77,9 @@ def new(
         anchors=anchors,
         scale=_scale(scale),
     )
+    roles = by_role("--column", column), by_role("--set", constant)
     with ExitStack() as kept:
-        parts = [cases_at(path, kept) for path in source]
+        parts = [cases_at(path, kept, *roles) for path in source]
         compare = any(one in COMPARES for one in tasks)
         found = joined([outlines(part(None)) for part in parts], compare=compare)
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)

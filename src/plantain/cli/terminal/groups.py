@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +78,17 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Context) -> list[str]:
         return list(self.homes)
 
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        ctx.args = args[1:]  # for the advice on an unknown command
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
             hint = suggest(
-                cmd_name, self.homes, self._meant(cmd_name), otherwise=f"see {ctx.command_path} --help"
+                cmd_name,
+                self.homes,
+                self._meant(cmd_name, ctx.args),
+                otherwise=f"see {ctx.command_path} --help",
             )
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
@@ -93,11 +100,16 @@ class LazyGroup(TyperGroup):
             found.command(name=cmd_name)(function)
         return typer.main.get_command(found)
 
-    def _meant(self, word: str) -> str | None:
+    def _meant(self, word: str, rest: Sequence[str]) -> str | None:
         """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
-        if self.name == "run" and (word.endswith(".toml") or Path(word).is_dir()):
-            recipe = word if word.endswith(".toml") else "RECIPE"
-            return command_line("build", recipe, *(() if recipe == word else ("--run", word)))
+        given = {"run": [word], "": rest if word == "resume" else []}.get(self.name or "", [])
+        recipe = next((text for text in given if text.endswith(".toml")), "")
+        run = next((text for text in given if Path(text).is_dir()), "")
+        if run and not recipe:
+            own = f"{Path(run).name}.toml"  # as `plantain init` names both
+            recipe = own if Path(own).is_file() else "RECIPE"
+        if recipe:
+            return command_line("build", recipe, *(("--run", run) if run else ()))
         if self.name:
             return None
         if word in OTHER_WORDS:

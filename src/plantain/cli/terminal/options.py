@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from plantain.records import InputError
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 EngineKind = Annotated[
@@ -59,3 +61,18 @@ ScoringJudge = Annotated[
         help="The judge whose scores are used; default: the one given most information.",
     ),
 ]
+PairColumns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="ROLE=NAME", help="A column of a table of pairs; repeatable."),
+]
+PairConstants = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="ROLE=VALUE", help="One value for all pairs; repeatable."),
+]
+
+
+def by_role(option: str, given: list[str] | None) -> dict[str, str]:
+    """Return role -> value of ROLE=VALUE words. Raise InputError naming the option where "=" is missing."""
+    if wrong := next((pair for pair in given or () if "=" not in pair), None):
+        raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
+    return {role: value for role, _, value in (one.partition("=") for one in given or ())}

@@ -147,7 +147,8 @@ def _print_plan(
         rows = [{"task": s.task, "held_out": list(s.held_out), "training": list(s.training)} for s in splits]
         print_json({"models": len(cells), "steps": steps, "tasks": rows})
         return
-    typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total")
+    shots = ", ".join(map(str, sorted({0, *plan.sizes})))
+    typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total; shots: {shots}")
     for split in splits:
         typer.echo(
             f"  {split.task}: {len(split.training)} samples to train on, {len(split.held_out)} held out"

@@ -3,7 +3,7 @@
   if (document.body.hasAttribute("data-in-run") && location.protocol === "file:") {
     var folder = decodeURIComponent(location.pathname).replace(/\/[^/]*$/, "");
     document.querySelectorAll(".unfilled").forEach(function (words) { words.remove(); });
-    document.querySelectorAll(".command .run").forEach(function (span) {
+    document.querySelectorAll("code .run").forEach(function (span) {
       span.textContent = "'" + folder.replace(/'/g, "'\\''") + "'";
     });
   }
