@@ -66,6 +66,7 @@ def imgedit(root: Path) -> Path:
     }
     (root / "basic_edit.json").write_text(json.dumps(entries))
     (root / "prompts.json").write_text(json.dumps({"adjust": "a rater's prompt"}))
+    (root / "a.json").write_text("{}")
     for shade, (key, entry) in enumerate(entries.items(), 1):
         image(root / "original_images" / entry["id"], shade)
         image(root / "edited_images" / f"{key}.png", 100 + shade)
