@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,12 +50,17 @@ def settings(tmp_path: Path) -> Path:
 
 @contextmanager
 def full_disk(size: int) -> Iterator[None]:
-    """A limit on file size stands in for the disk's: writing fails in the same way."""
+    """A limit on file size stands in for the disk's: writing fails in the same way.
+
+    Python 3.11 stores bytecode that was cut short by the limit, and fails on it ever after, so none is written.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = bytecode
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 

@@ -126,6 +126,7 @@ def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Pa
         "from plantain.release.plan import ExportOptions\n"
         "from plantain.records import InputError\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "sys.dont_write_bytecode = True\n"  # the limit would cut it short
         "def told(stage):\n"
         "    if stage == 'webdataset':\n"
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"

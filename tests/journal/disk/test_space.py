@@ -56,6 +56,7 @@ sys.path.insert(0, sys.argv[2])
 from journal.examples import a_run
 from plantain.journal import DiskFull
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # the limit would cut it short
 
 async def main():
     journal = await a_run(Path(sys.argv[1]))
