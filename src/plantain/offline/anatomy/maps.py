@@ -48,7 +48,7 @@ class AnatomyMap:
         """
         found = self.places.get(name)
         if found is None or not found.any():
-            raise CannotShow(f"this image shows no {name}")
+            raise CannotShow(f"no {name} region was found in this image")
         return found
 
     def side(self, name: str | None) -> Mask:

@@ -71,7 +71,7 @@ def _place(finding: Finding, intent: Intent, strokes: tuple[Stroke, ...], anatom
     )
     found = [anatomy.places[name] for name in sorted(names) if name in anatomy.places]
     if not found:
-        raise CannotShow(f"this image shows no {' or '.join(sorted(names))}")
+        raise CannotShow(f"no {' or '.join(sorted(names))} region was found in this image")
     return np.asarray(np.logical_or.reduce(found), bool)
 
 

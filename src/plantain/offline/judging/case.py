@@ -94,6 +94,6 @@ def _place(
         return np.asarray(grow(found[0], outside * anatomy.yard) & ~found[0], bool)
     if not found:
         if strokes and names:
-            raise CannotShow(f"this image shows no {' or '.join(sorted(names))}")
+            raise CannotShow(f"no {' or '.join(sorted(names))} region was found in this image")
         return anatomy.field
     return np.asarray(np.logical_or.reduce(found), bool)

@@ -38,7 +38,7 @@ def realism(case: Case) -> list[Check]:
         return checks  # tissue under a removed finding is new; spots replace all fine structure
     kept = _own_texture(case, case.change.mask)
     if kept is not None:
-        text = f"fine structure under it correlates {kept:.2f} with the original's"
+        text = f"fine structure under the change has correlation {kept:.2f} with the original's"
         checks.append(at_least(kept, 0.3, 0.15, text, FailureCode.REPETITION))
     return checks
 

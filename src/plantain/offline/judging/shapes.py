@@ -22,7 +22,7 @@ NEGLIGIBLE = 0.22
 
 def sign_checks(case: Case, change: Change) -> list[Check]:
     """Return whether the change goes the way that the finding's drawing steps go."""
-    text = f"{change.brighter:.0%} of it is brighter with the finding"
+    text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
     if "border" in shapes:  # it covers darker tissue, and moved structure darkens and brightens
