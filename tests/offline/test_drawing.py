@@ -132,7 +132,7 @@ def test_a_slice_of_unknown_sequence_without_a_skull_is_not_drawn_on() -> None:
 
 def test_a_pituitary_tumour_needs_a_sella() -> None:
     image, data = prepared()["mni152-t1-axial-z40"]
-    with pytest.raises(CannotShow, match="shows no"):
+    with pytest.raises(CannotShow, match="no suprasellar region was found"):
         add(decode(data), image, named("pituitary"), Intent("pituitary", ADD), np.random.default_rng(0))
 
 
