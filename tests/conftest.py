@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -78,6 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
         _same_examples_in_any_process()
     for name in [name for name in os.environ if name.upper().startswith(OF_THE_USER)]:
         del os.environ[name]
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background jobs inherit that it is ignored
     if not config.getoption("--as-is"):
         os.environ.update(SURROUNDINGS)
         time.tzset()
