@@ -66,10 +66,10 @@ class SampleFacts:
     """Facts of a sample for scores and tables without its benchmark.
 
     Attributes:
-        id, organ, task, cluster, prompt, rephrased, detailed, finding: as in `plantain.bench.benchmark.samples.Sample`.
-        direction, modality, licence: as text.
+        id, organ, task, cluster, prompt, rephrased, detailed: as in `plantain.bench.benchmark.samples.Sample`.
+        licence: as text.
         size: (width, height) in pixels.
-        has_truth, has_roi: whether there is an image after, and a region.
+        has_truth: whether there is an image after.
         roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
         synthetic_truth: the image after is synthetic.
@@ -82,13 +82,9 @@ class SampleFacts:
     prompt: str
     rephrased: str
     detailed: str
-    finding: str
-    direction: str
-    modality: str
     licence: str
     size: tuple[int, int]
     has_truth: bool
-    has_roi: bool
     roi_share: float | None
     content: str
     synthetic_truth: bool = False

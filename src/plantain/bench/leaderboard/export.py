@@ -268,7 +268,6 @@ def _row(cell: TableCell) -> dict[str, object]:
         "rank_low": cell.rank and cell.rank[0],
         "rank_high": cell.rank and cell.rank[1],
         "draws_sd": cell.draws_sd,
-        "outputs_sd": None,
     }
     return row | ({"task": cell.task} if cell.task else {})
 

@@ -191,13 +191,9 @@ def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
         prompt="",
         rephrased="",
         detailed="",
-        finding="",
-        direction="change",
-        modality="photograph",
         licence=Licence.UNKNOWN.value,
         size=(0, 0) if before is None else (before.shape[1], before.shape[0]),
         has_truth=_image(folder, sample, "Ground Truth") is not None,
-        has_roi=False,
         roi_share=None,
         content="",
     )

@@ -173,7 +173,6 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
         "images": sum(output.edited is not None for output in outputs),
         "without_image": dict(sorted(lost.items())),
         "reasons": dict(sorted(reasons.items())),
-        "rule": "first",
     }
 
 
