@@ -64,7 +64,14 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
     assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
-@pytest.mark.parametrize(("section", "calls"), [('form = "blind"', 2), ('service_tier = "priority"', 1)])
+@pytest.mark.parametrize(
+    ("section", "calls"),
+    [
+        ('form = "blind"', 2),
+        ('form = "blind"\n[data]\ncatalogue = "a recipe"', 2),
+        ('service_tier = "priority"', 1),
+    ],
+)
 def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, calls, tmp_path, capsys):
     (tmp_path / "terms.toml").write_text(f"[providers.gemini]\n{section}\n")
     options = ["--pairs", "2", "--dry-run", "--json", "--settings", str(tmp_path / "terms.toml")]

@@ -178,3 +178,8 @@ def test_missing_originals_advise_an_import_with_them(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "without a verdict: its original is not in this run" in printed
     assert "plantain import RELEASE --run NEW_RUN --originals CATALOGUE" in printed
+    run = stored_run(tmp_path / "two", images=2, missing=0)  # two tasks of two rounds for each image
+    assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "4 stored attempts\noffline/instruments: 4 calls\n" in printed
+    assert "4 left out: its original is not in this run" in printed

@@ -28,6 +28,11 @@ def followed(words: list[str]) -> tuple[list[str], list[str]]:
     while words and words[0] != "view":
         with redirect_stdout(StringIO()) as out:
             assert main(words) in (0, None), words
+        if words[0] == "build":  # the samples' plane and sequence are not recorded
+            change = (
+                "nothing was edited: change data.findings or models.editor in pilot.toml; use a new --run"
+            )
+            assert change in out.getvalue().splitlines()
         ran.append(words[0])
         words = advised(out.getvalue())
     return ran, words
@@ -79,13 +84,35 @@ def test_each_command_advised_about_a_run_runs(line: str, follow: list[str], run
 
 
 def test_a_stopped_build_is_resumed_by_the_line_that_it_prints(
-    run: str, capsys: pytest.CaptureFixture[str]
+    run: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["build", "pilot.toml", "--run", "my stopped run", "--engine", "local", "--limit", "1"]
     assert main(words) == 3
     again = advised(capsys.readouterr().err)
     assert again == words[:-2]  # as typed, without the limit
+    line = f"resume with: {shlex.join(['plantain', *again])}\n"
+    for command in ("status", "report"):  # the run has recorded it
+        assert main([command, "my stopped run"]) == 0
+        assert line in capsys.readouterr().out
+    with monkeypatch.context() as elsewhere:
+        elsewhere.chdir(place.parent)
+        assert main(["status", f"{place.name}/my stopped run"]) == 0
+    folder, moved = (
+        shlex.quote(str(place)),
+        [str(place / word) if word == words[3] else word for word in again],
+    )
+    line = f"resume with: cd {folder} && {shlex.join(['plantain', *moved])}\n"
+    assert line in capsys.readouterr().out
     assert main(again) == 0
+    assert main(["report", words[3]]) == 0
+    assert "resume with" not in capsys.readouterr().out
+    assert main(["export", words[3], "--to", "my other release", "--licence", "CC-BY-4.0"]) == 0
+    pages = [place / words[3] / name for name in ("report.html", "report.json")]
+    for path in (
+        *pages,
+        *(place / "my other release").rglob("*"),
+    ):  # the terminal alone names a user's folders
+        assert path.is_dir() or str(place).encode() not in path.read_bytes(), path
 
 
 def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> None:
@@ -104,7 +131,11 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
             "bench generate b",
             "bench generate: Missing option '--run'; e.g. plantain bench generate b --run DIR",
         ),
-        ("run 'my scans'", "plantain build RECIPE --run 'my scans'"),
+        ("run 'runs/my pilot'", "plantain build 'my pilot.toml' --run 'runs/my pilot'"),
+        ("run 'my scans'", "plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
+        ("run my-images", "plantain ingest folder my-images --modality MODALITY --to catalogue"),
+        ("bench prepare raw --keep-unaligned", "Did you mean --keep unaligned?"),
+        ("bench prepare b --concepts c.csv --to d", "--to d: --concepts and --study change RAW itself"),
         ("resume 'runs/my pilot'", "plantain build 'my pilot.toml' --run 'runs/my pilot'"),
         ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
         ("init 'my scanz'", "did you mean 'my scans'?"),
@@ -117,5 +148,6 @@ def test_a_wrong_line_is_answered_with_the_right_one(
     (tmp_path / "my scans").mkdir()
     (tmp_path / "runs" / "my pilot").mkdir(parents=True)
     (tmp_path / "my pilot.toml").touch()
+    (tmp_path / "runs" / "my pilot" / "journal.sqlite").touch()
     assert main(shlex.split(typed)) == 2
     assert line in capsys.readouterr().err

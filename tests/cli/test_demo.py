@@ -43,8 +43,8 @@ def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> No
     (card,) = told["cards"]
     assert card["gate"]["standing"] == "neither" and card["gate"]["why"][0].startswith("n = ")
     assert card["controls"]["blob"]["n"] == 4 and card["controls"]["clean edit"]["rate"] > 0.5
-    assert card["line"].split(";")[0] in page and "blob accepted" in page
-    assert "Qualified (self-consistency)" in page
+    assert card["line"].split(";")[0] in page and "edits that only draw a blob" in page
+    assert "Qualified (judge not validated)" in page
     assert "that plantain rendered" in page and "instrument, not an expert" in page
     with JournalReader.open(folder / "run") as reader:
         assert verify(reader).ok

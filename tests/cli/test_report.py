@@ -25,7 +25,7 @@ def test_report_prints_table_one_and_the_path(
     assert (
         "Table 1 (counts tasks)" in out and f"report: {run / 'report.html'}\nnext: plantain view {run}" in out
     )
-    assert "rate (self-consistency): success of" in out  # no card says what this judge's yes is worth
+    assert "rate (judge not validated): success of" in out  # no card says what this judge's yes is worth
     chest = next(line for line in out.splitlines() if line.strip().startswith("Chest X-ray  Add"))
     assert chest.split() == ["Chest", "X-ray", "Add", "4", "2", "1", "1", "67", "%", "9–97", "%", "1.50"]
 

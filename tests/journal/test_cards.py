@@ -38,8 +38,8 @@ def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():
     assert {"judge", "gate", "controls", "defects", "repeats", "agreement", "cost_usd"} <= said.keys()
     assert said["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "images": 40}
     assert said["line"] == (
-        "some/judge: may rank (blobs are accepted); right minus wrong +25 points (12 to 38); "
-        "blob accepted 50 % (35 to 65) of 40"
+        "some/judge: may rank (blobs are accepted); passes right edits more often than wrong ones by "
+        "25 points (12 to 38); accepts 50 % (35 to 65) of 40 edits that only draw a blob"
     )
 
 

@@ -280,7 +280,8 @@ def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
         return Check(
             _words(name),
             PASS,
-            f"right minus wrong {100 * gap.value:+z.0f} points, at least {100 * gap.alone:+z.0f}",
+            f"passes right edits more often than wrong ones by {100 * gap.value:z.0f} points, "
+            f"at least {100 * gap.alone:z.0f}",
         )
     return Check(_words(name), FAIL, _no_gap(name, gap))
 
@@ -339,7 +340,8 @@ def _no_gap(name: str, gap: Gap) -> str:
     if gap.value is None or gap.alone is None:
         return f"{_words(name)}: never asked about both right and wrong edits of an image"
     return (
-        f"{_words(name)}: right minus wrong {100 * gap.value:+z.0f} points, which may be {100 * gap.alone:+z.0f}: "
+        f"{_words(name)}: passes right edits more often than wrong ones by {100 * gap.value:z.0f} points, which may be "
+        f"{100 * gap.alone:z.0f}: "
         "no better than chance"
     )
 

@@ -12,6 +12,7 @@ from plantain.audit.gate import CLEAN
 from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import models_of
 from plantain.audit.rejudge import (
+    NO_ORIGINAL,
     RejudgeRequest,
     check_rejudgeable,
     chosen_attempts,
@@ -69,7 +70,9 @@ def forecast(
 
 
 def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[str, JsonValue]:
-    """Return the "attempts", "calls" by model, "cost_usd", and missing keys ("remarks") of a rejudging.
+    """Return the "attempts" that can be judged, "calls" by model and "cost_usd" of a rejudging.
+
+    "remarks" names missing keys, and how many attempts are left out because their original is missing.
 
     Raises:
         InputError: as `run_rejudge`.
@@ -78,14 +81,16 @@ def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[s
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
         juries_for(terms, request, rubric_for(reader.header.frozen, request), missing)
-        attempts = sum(1 for _ in chosen_attempts(reader, request))
+        images = (reader.image(one.task.image_id) for one in chosen_attempts(reader, request))
+        there = Counter(reader.has_blob(image.prepared_sha256) for image in images)
+    attempts, lost = there[True], there[False]
     judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
     times = attempts * max(1, len(request.prompts)) * request.repeat
     models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})
     return {
         "attempts": attempts,
         **_bill(models, models, terms),
-        "remarks": list[JsonValue](dict.fromkeys(missing)),
+        "remarks": list[JsonValue](dict.fromkeys(missing + [f"{lost} left out: {NO_ORIGINAL}"] * bool(lost))),
     }
 
 

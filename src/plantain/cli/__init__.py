@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     if args[:1] == ["--version"]:
         print(f"plantain {__version__}")
         return 0
-    for word in (*args, *_working_directory()):
+    for word in (*args, working_directory()):
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
             return _end(f"{word}: the name is not UTF-8 and cannot be recorded; rename it", 2)
     import typer
@@ -124,6 +123,10 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path.split()[1:] if context else [name]
     line = f"{' '.join(path)}: {error.format_message()}"
+    if type(error).__name__ == "NoSuchOption" and context:
+        typed = str(getattr(error, "option_name", ""))
+        near = next((o for p in context.command.params for o in p.opts if typed.startswith(f"{o}-")), "")
+        return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?" if near else line
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
     value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
@@ -132,14 +135,6 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     else:
         words = [*args, max(param.opts, key=len), value]
     return f"{line.rstrip('.')}; e.g. {command_line(*words)}"
-
-
-def _working_directory() -> list[str]:
-    """Return the path that relative arguments are resolved against; [] if it no longer exists."""
-    try:
-        return [str(Path.cwd())]
-    except OSError:
-        return []
 
 
 def _database_error() -> type[Exception]:

@@ -78,7 +78,7 @@ def build(
     for line in _regrouped(run, summary.regrouped):
         print(f"plantain: {line}", file=sys.stderr)
     if pilot is None:
-        _print_built(run, summary, as_json=as_json)
+        _print_built(recipe_file, run, summary, as_json=as_json)
     else:
         given = ["--engine", engine] * bool(engine) + ["--accept-model-change"] * accept_model_change
         _print_pilot(
@@ -87,7 +87,7 @@ def build(
     return print_end(context, summary)
 
 
-def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
+def _print_built(recipe_file: Path, run: Path, summary: RunSummary, *, as_json: bool) -> None:
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
         causes = reasons(reader)
@@ -97,6 +97,10 @@ def _print_built(run: Path, summary: RunSummary, *, as_json: bool) -> None:
         return
     print("\n".join([tasks_line(status), *causes]))
     print_unsuccessful(ended, run)
+    counts = status["tasks"]
+    assert isinstance(counts, dict)
+    if counts["total"] and counts["not_applicable"] == counts["total"]:
+        print(f"nothing was edited: change data.findings or models.editor in {recipe_file}; use a new --run")
     if summary.stopped is None:
         print(f"tables, figures and images: {command_line('report', run)}")
 

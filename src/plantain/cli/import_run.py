@@ -114,6 +114,6 @@ def _pairs(
         n = sum(summary.left_out.values())
         print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")
     for reason, n in summary.left_out.most_common(5):
-        more = f" and {n - 1} more" if n > 1 else ""
-        print(f"  {summary.first[reason]}{more}: {reason}")
+        more = f" (and {counted(n - 1, 'row')} more)" if n > 1 else ""
+        print(f"  {summary.first[reason]}{more}")
     print(next_line("show", run))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.status import NAMED, print_unsuccessful
+from plantain.cli.status import NAMED, print_unsuccessful, resume_lines
 from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.records.commands import next_line
+from plantain.records.commands import COMMANDS, next_line, with_settings
 from plantain.report.task_list import unsuccessful
 
 
@@ -42,9 +42,8 @@ def report(
     with JournalReader.open(run) as reader:
         print_unsuccessful(unsuccessful(reader, NAMED), run)
         for one in standings_of(reader):
-            print(f"judge's card: {one.line}")
+            print(f"judge's card: {with_settings(one.line, reader.meta(COMMANDS), 'build')}")
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
-    print(f"report: {path}")
-    print(next_line("view", run))
+        print(*resume_lines(reader), f"report: {path}", next_line("view", run), sep="\n")
     return damage_named(written.damaged, "not shown")

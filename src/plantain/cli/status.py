@@ -18,9 +18,11 @@ from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows
 from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.verify import not_closed
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
-from plantain.records.commands import next_line
+from plantain.records import TaskState
+from plantain.records.commands import COMMANDS, next_line, typed_before
 from plantain.records.counts import counted
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
@@ -48,6 +50,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         share = share_of(reader)
         engine = stored_state(reader)
         accepted = accepted_rows(reader)
+        resumes = resume_lines(reader)
     document |= {
         **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
@@ -109,7 +112,16 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
             f"Record the billed amount for held calls by run retry {shlex.quote(str(run))} with --settle-held"
         )
     print_unsuccessful(ended, run)
-    print(next_line("report", run))
+    print(*resumes, next_line("report", run), sep="\n")
+
+
+def resume_lines(reader: JournalReader) -> list[str]:
+    """Return the command that made the run's tasks as a line, if some are pending and no process works on them."""
+    again = typed_before(reader.meta(COMMANDS), reader.run, "build", "demo", "bench generate", "bench demo")
+    pending = reader.counts()[TaskState.PENDING]
+    if not again or not pending or (reader.sessions()[-1].ended_at is None and not not_closed(reader)):
+        return []
+    return [f"{counted(pending, 'task is', 'tasks are')} pending; resume with: {again[0]}"]
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:

@@ -21,7 +21,7 @@ from plantain.journal.reader import JournalReader
 from plantain.journal.rows import from_json as record_from_json
 from plantain.journal.rows import to_json
 from plantain.records import Figure, InputError, JudgeCard
-from plantain.records.card import SELF_CONSISTENCY, no_card
+from plantain.records.card import NOT_VALIDATED, no_card
 
 FOLDER = "cards"
 LARGEST = 4 << 20
@@ -131,7 +131,7 @@ class Standing:
 
     @property
     def qualifies(self) -> bool:
-        """Return True if its yes may be called qualified without the remark on self-consistency."""
+        """Return True if its yes may be called qualified without the remark that it is not validated."""
         return self.card is not None and self.card.gate.qualify
 
 
@@ -165,5 +165,5 @@ def standings_of(reader: JournalReader) -> list[Standing]:
 
 
 def consistency(judges: Sequence[Standing]) -> str:
-    """Return the remark behind "qualified": that this is self-consistency, unless every judge has passed its gate."""
-    return "" if judges and all(one.qualifies for one in judges) else f" ({SELF_CONSISTENCY})"
+    """Return the remark behind "qualified": that the judge is not validated, unless each has passed its gate."""
+    return "" if judges and all(one.qualifies for one in judges) else f" ({NOT_VALIDATED})"

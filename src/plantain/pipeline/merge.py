@@ -44,7 +44,7 @@ from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
+from plantain.records.commands import COMMANDS, command_line
 from plantain.runs import engine
 
 _OWN = frozenset(
@@ -58,6 +58,7 @@ _OWN = frozenset(
         CONNECTIONS,
         "consent",
         "audit.juries",
+        COMMANDS,
         engine.STATE,
         engine.KINDS,
     }
@@ -209,6 +210,7 @@ def _check_withdrawn(parts: Sequence[Part]) -> None:
 def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[str, str]:
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
     del meta[META]
+    meta.pop(COMMANDS, None)
     meta |= engine.joined(part.meta for part in parts)
     meta |= joined_decisions([part.meta for part in parts])
     ids = [part.meta["run_id"] for part in parts]

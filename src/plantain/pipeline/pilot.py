@@ -22,7 +22,7 @@ from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import DASH
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
-from plantain.records.card import SELF_CONSISTENCY
+from plantain.records.card import NOT_VALIDATED
 from plantain.records.counts import counted, shared_out
 from plantain.version import __version__
 
@@ -282,7 +282,7 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
             f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
         )
     if not numbers.believed:
-        mind.append(f"no card allows this judge to qualify edits: the rates are {SELF_CONSISTENCY}")
+        mind.append(f"{NOT_VALIDATED}: the rates are its own opinion")
     if whole.cost_usd is None:
         mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
     if numbers.accepted.n == 0:

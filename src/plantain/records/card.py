@@ -10,8 +10,15 @@ from plantain.records.commands import command_line
 MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
 """The result of a card: the first includes the second."""
 
-SELF_CONSISTENCY = "self-consistency"
-"""The name of a rate of qualified edits whose judge has not passed the gate."""
+NOT_VALIDATED = "judge not validated"
+"""The remark on a rate of qualified edits whose judge has not passed the gate."""
+
+_CONTROLS = {
+    "clean edit": "correct edits",
+    "blob": "edits that only draw a blob",
+    "swapped label": "edits under a wrong label",
+}
+"""Controls that a card's line names."""
 
 AUDIT_IMAGES = 30
 """Independent images that an audit needs at least; the gate's threshold and its reason are in `audit/gate.toml`."""
@@ -79,7 +86,7 @@ class Gate:
     @property
     def phrase(self) -> str:
         """The standing in words."""
-        return "may neither qualify nor rank" if self.standing == NEITHER else self.standing
+        return "not shown to be reliable" if self.standing == NEITHER else self.standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +137,13 @@ class JudgeCard:
             iter(self.gaps.get("all", {}).values()), None
         )
         if gap is not None and gap.value is not None:
-            parts.append(f"right minus wrong {100 * gap.value:+z.0f} points{_between(gap)}")
-        for name in ("clean edit", "blob", "swapped label"):
+            parts.append(
+                f"passes right edits more often than wrong ones by {100 * gap.value:z.0f} points{_between(gap)}"
+            )
+        for name, words in _CONTROLS.items():
             rate = self.controls.get(name)
             if rate is not None and rate.value is not None:
-                parts.append(f"{name} accepted {100 * rate.value:.0f} %{_between(rate)} of {rate.n}")
+                parts.append(f"accepts {100 * rate.value:.0f} %{_between(rate)} of {rate.n} {words}")
         return "; ".join(parts)
 
 

@@ -89,7 +89,7 @@ def export_run(
         try:
             _export(run, out, options, signer, stage)
         except BadBlob:  # every image is checked then, and the release planned again without the damaged ones
-            stage("look for damaged images")
+            stage("looking for damaged images")
             with JournalReader.open(run) as live:
                 found = damaged_blobs(live)
             for path in out.iterdir():
@@ -116,13 +116,13 @@ def _export(
 ) -> None:
     staging = Staging(out)
     try:
-        report("plan")
+        report("choosing the tasks of the release")
         if damaged:
             staging.set_meta("damaged", orjson.dumps(sorted(damaged)).decode())
         with _snapshot(run, staging) as reader:
             _plan(reader, run, options, staging)
             _write_layouts(run, options, staging, signer, report)
-            report("proof")
+            report("writing checksums, licences and cards")
             facts = TypeAdapter(RunFacts).validate_json(staging.meta("facts") or "{}")
             document = {"facts": facts, "state": staging.meta("state"), "totals": _totals(staging)}
             data = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -224,7 +224,7 @@ def _write_layouts(
         written: list[object] = []
         for name, layout in chosen(options.layouts).items():
             if layout.write not in written:  # `parquet` and `preference` share one
-                report(name)
+                report(f"writing {name}")
                 layout.write(staging, released)
                 written.append(layout.write)
     finally:

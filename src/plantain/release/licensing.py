@@ -16,6 +16,7 @@ from plantain.privacy.licence_parts import is_ours_to_choose
 from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
+from plantain.records.commands import COMMANDS, typed_before
 from plantain.records.suggestions import nearest
 from plantain.release.plan import IMPORTED, ExportOptions
 
@@ -52,8 +53,12 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms
         return named, named_terms(options.original_licences, classes, ORIGINALS)
     for option, texts in ((EDITS, options.licences), (ORIGINALS, options.original_licences)):
         if texts:
+            new = reader.run.with_name(f"{reader.run.name}-open")
+            again = typed_before(reader.meta(COMMANDS), new, "import") if option == EDITS else []
+            way = f", or import them with another one, e.g. {again[0]} --set licence=open" if again else ""
             raise InputError(
-                f"{option} {texts[0]}: {reader.run} was imported; its images keep the licence they came under"
+                f"{option} {texts[0]}: {reader.run} was imported; its images keep the licence they came under: "
+                f"leave out {option}{way}"
             )
     facts = orjson.loads(recorded)
     terms = facts.get("terms", {})

@@ -26,6 +26,7 @@ from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, has_own_connection
 from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
+from plantain.records.commands import COMMANDS, with_typed
 from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where
@@ -159,6 +160,8 @@ class RunSetup:
         before = journal.reader.meta(PROVIDERS)
         if (places := recorded_part(self.terms, before)) != (before or "{}"):
             await journal.set_meta(PROVIDERS, places)
+        if (commands := with_typed(journal.reader.meta(COMMANDS), run)) is not None:
+            await journal.set_meta(COMMANDS, commands)
         self._gate.journal = journal
         try:
             async with engine_open(self.terms, journal, observer) as (terms, on_worker):

@@ -140,10 +140,10 @@ def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Tabl
     judged = [cell for cell in again.cells.values() if cell.metric in ("EA", "VQ")]
     assert judged and not any(cell.mark or cell.rank for cell in judged)
     assert {"EA", "VQ"} <= again.barred and "CP" not in again.barred
-    assert again.card_lines == ("any/judge: may neither qualify nor rank (n = 4)",)
+    assert again.card_lines == ("any/judge: not shown to be reliable (n = 4)",)
     rows = {row["metric"]: row["card"] for row in table_json(again.cells.values(), again)}
-    assert rows["EA"] == "any/judge: may neither qualify nor rank (n = 4)" and rows["CP"] == ""
-    assert "Judge's card: any/judge: may neither qualify nor rank" in table_two(again)
+    assert rows["EA"] == "any/judge: not shown to be reliable (n = 4)" and rows["CP"] == ""
+    assert "Judge's card: any/judge: not shown to be reliable" in table_two(again)
 
 
 def test_latex_has_a_line_per_model_and_of_a_study_a_line_per_task(table: Table) -> None:

@@ -26,9 +26,10 @@ from plantain.bench.leaderboard.studies import ShotRow, shot_studies
 from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.tables import print_table
+from plantain.journal import JournalReader
 from plantain.pages.wording import decimal, plain
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.commands import COMMANDS, command_line, settings_typed
 
 
 def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) -> None:
@@ -76,9 +77,11 @@ def _print_table_three(runs: Sequence[Path], made: Table) -> None:
 def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> None:
     rows = grounding_rows(made.scores)
     if not rows:
-        open_editors = any(arm.model.startswith("diffusers/") for arm in made.scores.arms)
-        advice = command_line("bench", "attention", runs[0])
-        why = f"not measured yet; {advice}" if open_editors else "no outputs of an open editor (diffusers/…)"
+        why = "no outputs of an open editor (diffusers/…)"
+        if any(arm.model.startswith("diffusers/") for arm in made.scores.arms):
+            with JournalReader.open(runs[0]) as reader:
+                settings = settings_typed(reader.meta(COMMANDS), "bench generate", "bench attention")
+            why = f"not measured yet; {command_line('bench', 'attention', runs[0], *settings)}"
         print(f"Table 4: missing: {why}")
         return
     print("Table 4: attention and region")

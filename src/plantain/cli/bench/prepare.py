@@ -87,6 +87,10 @@ def prepare(
     terms = load_terms(settings, (describer,), engine=engine)
     if procedures:
         return _print_procedures(context, procedures, terms, run, seed, as_json)
+    if out is not None and (concepts or study):
+        raise InputError(
+            f"--to {out}: --concepts and --study change RAW itself; leave out --to, or copy RAW first"
+        )
     if concepts is not None:
         return _concepts(raw, concepts, as_json)
     if study is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from itertools import zip_longest
 from pathlib import Path
@@ -18,17 +19,14 @@ from plantain.bench.leaderboard.page import read_tables, write_leaderboard
 from plantain.bench.leaderboard.published import published_agreement, published_files, published_scores
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
-from plantain.bench.score.judging import JudgeName
 from plantain.cli.bench.paper import print_rest_of_paper
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.journal import JournalReader
-from plantain.journal.questions.benchmark import most_draws
 from plantain.metrics.statistics.paired import Difference
-from plantain.models.hosted.prompts.library import PUBLISHED
 from plantain.pages.wording import plain
 from plantain.records import InputError
-from plantain.records.commands import command_line, next_line
+from plantain.records.commands import COMMANDS, command_line, next_line, typed_before, with_settings
 from plantain.records.counts import counted
 
 
@@ -89,7 +87,7 @@ def table(
 
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
-        again = " && ".join(command_line("bench", "score", run, *_judge_words(run, made)) for run in runs)
+        again = " && ".join(_scored_by(run, made) for run in runs)
         print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
@@ -97,7 +95,8 @@ def _print(runs: list[Path], made: Table) -> None:
     if made.against:
         print_table(differences(made))
     for line in made.card_lines:
-        print(f"judge's card: {line}")
+        with JournalReader.open(runs[0]) as reader:
+            print(f"judge's card: {with_settings(line, reader.meta(COMMANDS), 'bench score')}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
     if published_files(runs[0]):
@@ -106,19 +105,15 @@ def _print(runs: list[Path], made: Table) -> None:
         print(remark)
 
 
-def _judge_words(run: Path, made: Table) -> list[str | int]:
-    """Return the options of `bench score` by which the judge, e.g. "gemini/m/D-blind", scored a run."""
+def _scored_by(run: Path, made: Table) -> str:
+    """Return the `bench score` that scored a run by the judge: as typed, or by its name where Python code scored."""
     found = re.fullmatch(r"(.+)/([PD])(-blind)?", made.judge or "")
-    if found is None:
-        return []
-    name = JudgeName(found[1], found[2], truth=not found[3])
-    judged = next((one.stored for one in made.main if one.stored.endswith(f"@{name.label}")), "")
     with JournalReader.open(run) as reader:
-        draws = most_draws(reader, judged)
-    words: list[str | int] = ["--judge", name.model, "--variant", name.variant]
-    words += [] if name.truth else ["--without-truth"]
-    words += ["--draws", draws] if draws not in (0, name.times) else []
-    return words + (["--prompts", PUBLISHED] if f":{PUBLISHED}@" in judged else [])
+        recorded = typed_before(reader.meta(COMMANDS), run, "bench score")
+    typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
+    words = ["--judge", found[1], "--variant", found[2]] if found else []
+    words += ["--without-truth"] if found and found[3] else []
+    return [*typed, command_line("bench", "score", run, *words)][0]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:

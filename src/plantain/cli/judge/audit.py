@@ -200,7 +200,7 @@ def _print_card(card: JudgeCard) -> None:
         if rows := getattr(card, title):
             print_table(_table(f"{card.judge}: {title}", rows))
     gaps = {f"{m}, {c.replace('_', ' ')}": f for m, own in card.gaps.items() for c, f in own.items()}
-    print_table(_table("right minus wrong, by modality and criterion", gaps))
+    print_table(_table("how much more often right edits pass than wrong ones", gaps))
     for reason, n in card.left_out.items():
         print(f"left out {counted(n, 'time')}: {reason}")
 

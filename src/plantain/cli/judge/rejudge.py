@@ -137,8 +137,8 @@ def _print_rejudged(
         )
     for flip in found:
         if (flip["modality"], flip["criterion"]) == (ALL, QUALIFIED) and flip["n"]:
-            alone = f"only the first accepts {flip['first_only']}, only the second {flip['second_only']}"
-            print(f"{flip['first']} and {flip['second']}: of {flip['n']}, {alone}")
+            alone = f"{flip['first']} alone accepts {flip['first_only']}, {flip['second']} alone {flip['second_only']}"
+            print(f"of {counted(flip['n'], 'edit')} that both judged, {alone}")
     print(f"page: {page}")
     print(next_line("report", run))
 

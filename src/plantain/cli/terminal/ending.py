@@ -8,12 +8,11 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 import typer
-from typer.core import TyperArgument
 
+from plantain.cli.terminal.groups import command_again
 from plantain.cli.terminal.progress import say
 from plantain.offline.workers import close_workers
 from plantain.records import InputError
-from plantain.records.commands import command_line
 
 T = TypeVar("T")
 
@@ -24,27 +23,6 @@ class Ended(Protocol):
     stopped: str | None
     failed: bool
     left: str
-
-
-def command_again(context: typer.Context) -> str:
-    """Return the command line that resumes this command: the arguments and options given, without --limit."""
-    words = context.command_path.split()[1:]
-    for param in context.command.params:
-        source = context.get_parameter_source(param.name or "")
-        if source is None or source.name != "COMMANDLINE" or param.name == "limit":
-            continue
-        value = context.params[param.name or ""]
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            option = (
-                []
-                if isinstance(param, TyperArgument)
-                else [next(name for name in param.opts if name.startswith("--"))]
-            )
-            if one is False:
-                words += param.secondary_opts
-            else:
-                words += option if one is True else [*option, str(getattr(one, "value", one))]
-    return command_line(*words)
 
 
 def damage_named(places: Sequence[str], what: str) -> int:
@@ -66,7 +44,7 @@ def print_stop(context: typer.Context, why: str, *, failed: bool = False, left: 
     for line in (why if failed else "", left):
         if line:
             say(line)
-    say(f"stopped ({'fault' if failed else why}); resume with: {command_again(context)}")
+    say(f"stopped ({'fault' if failed else why}); resume with: {command_again(context, 'limit')}")
     return 1 if failed else 3
 
 

@@ -15,7 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.commands import command_line, typed
 from plantain.records.suggestions import suggest
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ OWN_GROUPS = ("bench", "judge", "review", "run", "train")
 
 COMPLETING = "_PLANTAIN_COMPLETE"
 """Environment variable that a shell sets to request completions."""
+
+
+def _ingest(folder: str) -> str:
+    return command_line("ingest", "folder", folder, "--modality", "MODALITY", "--to", "catalogue")
 
 
 class LazyGroup(TyperGroup):
@@ -88,7 +92,8 @@ class LazyGroup(TyperGroup):
                 cmd_name,
                 self.homes,
                 self._meant(cmd_name, ctx.args),
-                otherwise=f"see {ctx.command_path} --help",
+                otherwise=f"see {ctx.command_path} --help"
+                + (f"; a folder of images is read by {_ingest(cmd_name)}" if self.name == "run" else ""),
             )
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
@@ -102,6 +107,8 @@ class LazyGroup(TyperGroup):
 
     def _meant(self, word: str, rest: Sequence[str]) -> str | None:
         """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
+        if self.name == "run" and Path(word).is_dir() and not next(Path(word).glob("journal.*"), None):
+            return _ingest(word)
         given = {"run": [word], "": rest if word == "resume" else []}.get(self.name or "", [])
         recipe = next((text for text in given if text.endswith(".toml")), "")
         run = next((text for text in given if Path(text).is_dir()), "")
@@ -164,6 +171,13 @@ class _Readable(Command):
 class _Command(_Readable, TyperCommand):
     """A command whose usage shows required arguments as `RECIPE` and optional ones as `[DIR]`."""
 
+    def invoke(self, ctx: Context) -> Any:
+        before = typed.set(command_again(ctx, "limit", "pilot", "as_json"))
+        try:
+            return super().invoke(ctx)
+        finally:
+            typed.reset(before)
+
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         pieces = [self.options_metavar] if self.options_metavar else []
         for param in self.get_params(ctx):
@@ -173,6 +187,23 @@ class _Command(_Readable, TyperCommand):
 
 class CommandWithOthers(_Readable, TyperGroup):
     """A command that also has subcommands."""
+
+
+def command_again(context: Context, *without: str) -> str:
+    """Return the command line with the arguments and options given, but those whose parameters are named."""
+    words = context.command_path.split()[1:]
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if source is None or source.name != "COMMANDLINE" or param.name in without:
+            continue
+        value = context.params[param.name or ""]
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            option = [name for name in param.opts if name.startswith("--")][:1]  # none of an argument
+            if one is False:
+                words += param.secondary_opts
+            else:
+                words += option if one is True else [*option, str(getattr(one, "value", one))]
+    return command_line(*words)
 
 
 def _whole_example(paragraph: str) -> str:

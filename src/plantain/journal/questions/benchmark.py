@@ -97,14 +97,6 @@ def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, lis
         yield arm, sample, output, metric, shares
 
 
-def most_draws(reader: JournalReader, metric: str) -> int:
-    """Return the largest number of answers requested of a judge for one output; 0 if none is recorded."""
-    query = (
-        f"SELECT max(json_extract(s.detail, '$.asked')) FROM score s {_CURRENT.format('s')} AND s.metric = ?"
-    )
-    return int(reader.connection.execute(query, (metric,)).fetchone()[0] or 0)
-
-
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
     """Return (metric, has no value, reason, scores), by metric, the commonest reasons first."""
     rows = reader.connection.execute(

@@ -93,11 +93,15 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that cannot be imported: its line (of Parquet its number), its id, and why, beginning with the field."""
+    """A row that cannot be imported: its line (of Parquet its number), its id, and why, beginning with the field.
+
+    Rows are counted by `kind`, the reason with FILE for the file's name; "" where the reason names none.
+    """
 
     row: int
     id: str
     reason: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
+from plantain.records.commands import COMMANDS, with_typed
 from plantain.records.suggestions import fold, suggest
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
@@ -87,7 +88,7 @@ class PairsSummary:
         resized: edits of a benchmark that had another shape than their original.
         published: rows with a verdict, by verdict.
         guessed: rows whose direction is from their instruction's words, by direction.
-        left_out: rows that could not be imported, by reason; first: the first of each.
+        left_out: rows that could not be imported, by reason with FILE for the file; first: the first of each, in full.
         rejected: the file that lists them; None if there are none.
     """
 
@@ -106,8 +107,9 @@ class PairsSummary:
 
     def leave_out(self, row: RejectedRow, file: Path) -> None:
         """Count a row that could not be imported, and add it to the file."""
-        self.left_out[row.reason] += 1
-        self.first.setdefault(row.reason, f"row {row.row}, id {row.id}")
+        kind = row.kind or row.reason
+        self.left_out[kind] += 1
+        self.first.setdefault(kind, f"row {row.row}, id {row.id}: {row.reason}")
         with file.open("a", encoding="utf-8") as listed:
             if self.rejected is None:
                 listed.write(csv_line(("row", "id", "reason")))
@@ -151,10 +153,8 @@ def import_pairs(
                 raise InputError(f"{path}: has no rows")
             listed = run.with_name(f"{run.name}.{REJECTED}")
             (part / REJECTED).replace(listed)
-            reason, where = next(iter(summary.first.items()))
-            raise InputError(
-                f"{path}: no row could be imported; {where}: {reason}; all {summary.rows} are in {listed}"
-            )
+            first = next(iter(summary.first.values()))
+            raise InputError(f"{path}: no row could be imported; {first}; all {summary.rows} are in {listed}")
     return summary
 
 
@@ -205,6 +205,7 @@ async def _fill(
         source_facts |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
         await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
+        await journal.set_meta(COMMANDS, with_typed(None, summary.run) or "[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,13 @@ class _RowImporter:
         try:
             return self._imported(journal, row)
         except (InputError, BadImage) as error:
-            reason = str(error)
-            for image in (row.original, row.edited):  # so that equal reasons are counted together
+            reason = kind = str(error)
+            for image in (row.original, row.edited):
                 if image is not None and image.name:
-                    reason = reason.replace(f"/{image.name}:", "/FILE:")
-            return RejectedRow(row.row, row.id, reason[:200])
+                    reason = reason.replace(str((image.root or self._root) / image.name), image.name)
+                    kind = kind.replace(str((image.root or self._root) / image.name), "FILE")
+                    kind = kind.replace(image.name, "FILE")
+            return RejectedRow(row.row, row.id, reason[:200], kind[:200])
 
     def _imported(self, journal: Journal, row: PairRow) -> _Imported:
         if not row.modality.strip():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, TypeVar, cast
 
 import orjson
-from pydantic import Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
@@ -179,6 +179,15 @@ class Settings(Section):
     settings: RoleTables = Field(default_factory=dict)
     engine: EngineSection = HERE
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_recipe(cls, table: dict[str, object]) -> dict[str, object]:
+        """Take a recipe's tables that a settings file may have, too."""
+        if not isinstance(data := table.get("data"), dict):
+            return table
+        consent = {"consent": data["consent"]} if "consent" in data else {}
+        return {name: part for name, part in table.items() if name in cls.model_fields} | consent
+
 
 def resolve_provider_paths(
     path: Path, providers: Mapping[str, ProviderSettings]
@@ -238,7 +247,7 @@ def _recorded_providers(run: Path, models: Sequence[str]) -> dict[str, ProviderS
 def load_terms(
     path: Path | None, models: tuple[str, ...], *, engine: str = "", run: Path | None = None
 ) -> Terms:
-    """Return the terms of a settings file for these models; without a file the defaults.
+    """Return the terms of a settings file, or a recipe, for these models; without a file the defaults.
 
     Args:
         engine: kind of engine, in place of the file's; "" leaves that.
