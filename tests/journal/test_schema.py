@@ -11,7 +11,7 @@ import pytest
 
 from journal.examples import a_run
 from plantain.journal import Journal, JournalReader
-from plantain.journal.schema import VERSION
+from plantain.journal.rows import VERSION
 from plantain.records import InputError
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import Journal, RunHeader
-from plantain.journal.disk.unfinished import new_run
+from plantain.journal.connect import new_run
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 

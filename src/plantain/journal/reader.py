@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import open_for_reading
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import open_for_reading
 from plantain.journal.rows import (
     BadBlob,
     CallRow,

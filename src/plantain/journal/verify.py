@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from plantain.journal.disk.connect import last_holder
+from plantain.journal.connect import last_holder
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
 from plantain.journal.rows import BadBlob
 from plantain.records.counts import counted

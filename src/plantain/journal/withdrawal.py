@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import held, temporary_changes
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import held, temporary_changes
 from plantain.journal.money import REMEMBERED, assumed_usd, keep_assumed, money_by_step
 from plantain.journal.rows import from_json, to_json
 from plantain.records import InputError, Withdrawal

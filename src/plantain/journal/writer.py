@@ -20,16 +20,16 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from plantain.journal import money, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
+from plantain.journal.blobs import BlobStore, check_room, raise_if_full, sync_folder
 from plantain.journal.commit import Committer
-from plantain.journal.disk.blobs import BlobStore, check_room, raise_if_full, sync_folder
-from plantain.journal.disk.connect import (
+from plantain.journal.connect import (
     JOURNAL_NAME,
     RunLock,
     check_filesystem,
     open_for_writing,
     refuse_foreign,
+    remove_unfinished,
 )
-from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -40,9 +40,9 @@ from plantain.journal.rows import (
     StartedCall,
     StoredScore,
     StoredVerdict,
+    create_tables,
     to_json,
 )
-from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentImage
 from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 

@@ -20,10 +20,9 @@ import orjson
 
 from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
+from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import JOURNAL_NAME, held
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
 from plantain.journal.merging import (
     JOINED,
     answered_by,

@@ -21,7 +21,7 @@ import orjson
 from plantain.calls import AdmissionController, ModelClient, ModelDrift
 from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
 from plantain.models.registry import close_models, has_own_connection
 from plantain.models.resolver import load_model

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from plantain.metrics.statistics.areas import paired_areas
+from plantain.metrics.statistics.ranks import paired_areas
 
 
 def test_areas_are_scikit_learns_with_ties() -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import RunLocked
-from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.journal.connect import RunLock, check_filesystem
 from plantain.records import InputError
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.journal.connect import RunLock, check_filesystem
 from plantain.records import InputError
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
@@ -41,7 +41,7 @@ def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(t
 FORK = """
 import os, signal, sys, time
 from pathlib import Path
-from plantain.journal.disk.connect import RunLock, check_filesystem
+from plantain.journal.connect import RunLock, check_filesystem
 from plantain.records import InputError
 lock = RunLock(Path(sys.argv[1]))
 worker = os.fork()
@@ -79,7 +79,7 @@ def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     ]
     mounts = tmp_path / "mountinfo"
     mounts.write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr("plantain.journal.disk.connect.MOUNTS", mounts)
+    monkeypatch.setattr("plantain.journal.connect.MOUNTS", mounts)
     check_filesystem(tmp_path)
     with pytest.raises(InputError, match=r"on a network file system \(nfs4\)"):
         check_filesystem(shared / "run")

@@ -15,7 +15,7 @@ import pytest
 
 from journal.examples import a_call, a_run, a_task
 from plantain.journal import DiskFull, Journal, verify
-from plantain.journal.disk import blobs as room
+from plantain.journal import blobs as room
 
 
 @pytest.fixture
