@@ -12,8 +12,7 @@ import orjson
 from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.images import shown_at
-from plantain.models.hosted.prompts.fill import checked_library
-from plantain.models.hosted.prompts.library import Prompt
+from plantain.models.hosted.prompts import Prompt, checked_library
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions

@@ -12,8 +12,7 @@ from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.images import from_square, mask_for, to_square
-from plantain.models.hosted.prompts.fill import checked_library, with_images
-from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library, with_images
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender, AttentionLook
     from plantain.models.diffusers.attention.watching import Watching
     from plantain.models.diffusers.plan import EditorPlan
-    from plantain.models.diffusers.settings import Settings
+    from plantain.models.diffusers.provider import Settings
 
 
 class WatchedEditor:
@@ -44,7 +44,7 @@ class WatchedEditor:
         asked = pixels, instruction, seed, concept, parameters
         engine = remote_engine()
         if engine is not None:
-            from plantain.models.diffusers.remote import look_here
+            from plantain.models.diffusers.editor import look_here
 
             return await repeated(engine, "editor", look_here, self._plan, self._watching, *asked)
         return await asyncio.to_thread(lambda: self._here().look(*asked))
