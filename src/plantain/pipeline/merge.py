@@ -20,6 +20,7 @@ import orjson
 
 from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
+from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
@@ -39,8 +40,7 @@ from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
-from plantain.journal.withdrawal import META as WITHDRAWN
-from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
+from plantain.journal.withdrawal import NOTE
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
 from plantain.records.commands import command_line

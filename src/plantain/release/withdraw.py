@@ -14,6 +14,7 @@ import orjson
 
 from plantain.files.writing import replace_file
 from plantain.journal import JournalReader
+from plantain.journal.account import account_of, meta_value
 from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
 from plantain.journal.blobs import BLOBS, sync_folder
@@ -23,11 +24,9 @@ from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
     Note,
-    account_of,
     extent_of,
     finish,
     held_for_withdrawal,
-    meta_value,
     replace_meta,
     take_out,
 )
