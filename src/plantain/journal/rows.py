@@ -244,7 +244,7 @@ def _clean(value: Any) -> object:
     return value
 
 
-VERSION = 1
+SCHEMA_VERSION = 1
 APPLICATION_ID = 0x706C6E74
 """Marks the SQLite file as ours ("plnt")."""
 
@@ -369,7 +369,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty journal in one transaction; the caller fills `meta`."""
     connection.executescript(
         f"PRAGMA application_id = {APPLICATION_ID}; BEGIN; {TABLES} "
-        f"INSERT INTO meta VALUES ('schema_version', '{VERSION}'); COMMIT;"
+        f"INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}'); COMMIT;"
     )
 
 
@@ -384,7 +384,8 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} is not a journal of plantain: {error}") from error
     if application != APPLICATION_ID or row is None:
         raise InputError(f"{path} is a database, but not a journal of plantain")
-    if row[0] != str(VERSION):
+    if row[0] != str(SCHEMA_VERSION):
         raise InputError(
-            f"{path} has schema version {row[0]}, this plantain reads version {VERSION}: use the plantain that made it"
+            f"{path} has schema version {row[0]}, this plantain reads version {SCHEMA_VERSION}: use the plantain that "
+            "made it"
         )
