@@ -1,4 +1,4 @@
-"""A run's account: the cost of its calls (settled, open and unknown), and what was withdrawn from it."""
+"""A run's account: the cost of its calls (settled, open and unknown), and its withdrawals."""
 
 from __future__ import annotations
 

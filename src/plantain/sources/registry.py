@@ -1,6 +1,6 @@
-"""The interface of sources: the kinds, ours and those of other packages, their settings, and what a reader yields.
+"""The interface of sources: the kinds, ours and those of other packages, their settings, and their readers.
 
-That is described images, not yet decoded, and refused files.
+A reader yields described images, not yet decoded, and refused files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read answers without guessing: fields of a provider's JSON body, images in base64, and the text of a model's answer."""
+"""Read answers without guessing: fields of a provider's JSON body, base64 images, and the text of a model's answer."""
 
 from __future__ import annotations
 

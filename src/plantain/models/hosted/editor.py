@@ -1,6 +1,6 @@
 """The hosted editor: sends the original and an instruction to any provider's image model, and checks its image.
 
-Images are sent as squares, and the edit is brought back to the original's size.
+Images are sent as squares, and the edit is returned at the original's size.
 """
 
 from __future__ import annotations
