@@ -17,8 +17,7 @@ from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows
 from plantain.journal.questions.tasks import why_not_done
-from plantain.journal.questions.telemetry import status_summary
-from plantain.journal.verify import not_closed
+from plantain.journal.questions.telemetry import not_closed, status_summary
 from plantain.pipeline.shards import share_of
 from plantain.pixels.decode import one_line
 from plantain.records import TaskState
