@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.api.blocking import finished
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -51,7 +51,7 @@ def slow_run(recipe: Recipe, run: Path) -> tuple[asyncio.Task[RunSummary], Slow]
     method = quick_method(CallLog(None))
     slow = Slow(method.editor)
     object.__setattr__(method, "editor", slow)
-    work = run_build(recipe, run, method=method, text_reader=NoText())
+    work = run_build(recipe, run, method=method)
     return asyncio.create_task(stoppable(work)), slow
 
 
@@ -60,9 +60,7 @@ def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
     with sqlite3.connect(run / "journal.sqlite") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     for folder in (run, whole):
-        summary = asyncio.run(
-            run_build(recipe, folder, method=quick_method(CallLog(None)), text_reader=NoText())
-        )
+        summary = asyncio.run(run_build(recipe, folder, method=quick_method(CallLog(None))))
         assert summary.stopped is None
     assert facts(run) == facts(whole)
 

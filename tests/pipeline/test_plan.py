@@ -14,21 +14,11 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import Step
 
-PRICED = {
-    "concurrency": 50,
-    "providers": {
-        "quick": {
-            "requests_per_minute": 6.0,
-            "prices": {
-                "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
-                "editor": {"image_out_each": 0.04},
-                "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
-            },
-        }
-    },
+PRICES = {
+    "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
+    "editor": {"image_out_each": 0.04},
+    "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
 }
-
-
 HOSTED = """
 name = "hosted"
 [data]
@@ -44,13 +34,8 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def priced(catalogue: Path) -> Recipe:
-    return Recipe.model_validate(
-        {
-            **quick_recipe(catalogue).model_dump(),
-            "limits": {"concurrency": 50},
-            "providers": PRICED["providers"],
-        }
-    )
+    section = {"requests_per_minute": 6.0, "prices": PRICES}
+    return quick_recipe(catalogue, limits={"concurrency": 50}, parts={"providers": {"quick": section}})
 
 
 def planned(recipe: Recipe, pilot: Pilot | None = None) -> BuildPlan:

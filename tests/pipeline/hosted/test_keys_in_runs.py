@@ -15,7 +15,6 @@ from fakes.openai_format import openai_route
 from fakes.server import FakeProvider
 from files.echoes import KEYS
 from pipeline.hosted.echoing import ECHOES, VARIABLES, Echoing, holds_a_key, recipe, texts_of
-from pipeline.quick import NoText
 from plantain.cli import main
 from plantain.files import redaction
 from plantain.files.redaction import HIDDEN, hide
@@ -53,9 +52,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
     with FakeProvider([gemini_route, openai_route]) as server:
         trouble = server.spoil = Echoing()
         server.key = ""
-        summary = asyncio.run(
-            run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run, text_reader=NoText())
-        )
+        summary = asyncio.run(run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run))
         assert summary.stopped is None, summary
     assert trouble.heard >= len(ECHOES), "every echo was said at least once"
     with JournalReader.open(run) as reader:
