@@ -35,8 +35,7 @@ from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import Chosen, run_build
 from plantain.pipeline.shards import Shard
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.progress import RunSummary

@@ -23,7 +23,7 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
 from plantain.runs.settings.terms import Terms

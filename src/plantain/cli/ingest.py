@@ -26,8 +26,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.settings.terms import load_terms
 from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions, TableRead

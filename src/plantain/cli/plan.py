@@ -19,8 +19,7 @@ from plantain.pipeline.method import forecast
 from plantain.pipeline.pilot import three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.runs.limits import calls_at_once, devices_of
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 Amount = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]

@@ -1,1 +1,1 @@
-"""Files: opening without following links, durable writing, tables, CSV, keys and their redaction."""
+"""Files: opening without following links, durable writing, tables, keys and what is installed."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 from urllib.parse import quote
 
@@ -131,3 +132,42 @@ def check_received(root: Path, levels: int = 64) -> None:
                     )
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+
+
+def read_toml_table(path: Path) -> dict[str, object]:
+    """Return a TOML file as it is.
+
+    Raises:
+        InputError: it cannot be read, or is not TOML.
+    """
+    data = read_regular(path, str(path), MAX_TEXT_BYTES)
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested deeper than Python reads
+        raise InputError(f"{path}: is not valid TOML: {' '.join(str(error).split())[:200]}") from None
+
+
+SYSTEM_NAMES = frozenset(
+    {
+        *(".ds_store", "__macosx", ".appledouble", ".spotlight-v100", ".trashes", ".fseventsd", "icon\r"),
+        *("thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "system volume information"),
+        *(".cache", ".huggingface", ".gitattributes", ".gitignore", ".git", ".ipynb_checkpoints"),
+        *("@eadir", "lost+found", ".directory"),
+    }
+)
+"""Names of files and folders in lower case: of macOS; of Windows; of downloads and tools; of servers and Linux."""
+
+SYSTEM_PREFIXES = ("._", ".~lock.", "~$")
+"""First letters of AppleDouble files, and of the locks of LibreOffice and Office."""
+
+
+def is_system_file(path: PurePath | str) -> bool:
+    """Return True if a part of a path, relative to the folder that is read, is named like such a file."""
+    return any(
+        part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in PurePath(path).parts
+    )
+
+
+def files_like(root: Path, pattern: str) -> list[Path]:
+    """Return the paths below a folder that a glob pattern matches, sorted, without system files."""
+    return sorted(path for path in root.glob(pattern) if not is_system_file(path.relative_to(root)))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from plantain.files.toml import read_toml_table
+from plantain.files.opening import read_toml_table
 from plantain.findings.places import SIDES
 from plantain.records import Differential, Finding, InputError, Stroke, Visibility
-from plantain.records.suggestions import fold, suggest
+from plantain.records.messages import fold, suggest
 
 BUILT_IN = tuple(Path(__file__).with_name(f"{name}.toml") for name in ("chest_xray", "brain_mri", "fundus"))
 POLARITIES = ("brighter", "darker", "mixed")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from plantain.journal.disk.connect import last_holder
 from plantain.journal.reader import BLOBS_ABSENT, JournalReader
 from plantain.journal.rows import BadBlob
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 _USES = "SELECT task, round, edited, mask, raw FROM attempt WHERE :sha IN (edited, mask, raw) ORDER BY 1, generation, 2"
 _ORIGINAL_OF = "SELECT t.id FROM image i JOIN task t ON t.image_id = i.id WHERE i.prepared = ? ORDER BY t.id"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from plantain.files.redaction import redacted
+from plantain.files.secrets import redacted
 from plantain.files.writing import replace_file
 from plantain.pages import wording
 from plantain.records import InputError

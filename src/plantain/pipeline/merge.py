@@ -44,7 +44,7 @@ from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.runs import engine
 
 _OWN = frozenset(

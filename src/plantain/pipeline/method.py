@@ -17,7 +17,7 @@ from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.shards import Shard, Share, counted, scaled_recipe, share_of_run
 from plantain.records import InputError, Rubric
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.limits import check_prices

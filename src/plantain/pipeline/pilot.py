@@ -23,7 +23,8 @@ from plantain.pages.wording import DASH
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.card import SELF_CONSISTENCY
-from plantain.records.counts import counted, shared_out
+from plantain.records.messages import counted
+from plantain.records.tasks import shared_out
 from plantain.version import __version__
 
 PEOPLE = "people/"

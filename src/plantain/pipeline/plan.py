@@ -20,7 +20,7 @@ from plantain.records import (
     derive_seed,
     task_id,
 )
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:

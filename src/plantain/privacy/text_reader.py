@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.privacy.text import TextReader
 
 _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}

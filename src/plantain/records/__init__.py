@@ -25,8 +25,8 @@ from plantain.records.judging import (
     Verdict,
     unscored,
 )
+from plantain.records.messages import InputError
 from plantain.records.prices import FREE, Price, Usage
-from plantain.records.suggestions import InputError
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
     OK,

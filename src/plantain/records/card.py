@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 MAY_QUALIFY, MAY_RANK, NEITHER = "may qualify", "may rank", "neither"
 """The result of a card: the first includes the second."""

@@ -16,7 +16,7 @@ from plantain.privacy.licence_parts import is_ours_to_choose
 from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 from plantain.release.plan import IMPORTED, ExportOptions
 
 LARGEST_TEXT = 200_000

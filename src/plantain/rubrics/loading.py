@@ -13,9 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from plantain.files.installed import entry_named, load_entry
-from plantain.files.toml import read_toml_table
+from plantain.files.opening import read_toml_table
 from plantain.records import Asked, InputError, Rubric, RubricCriterion
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.rubrics.policies import POLICIES
 
 GROUP = "plantain.rubrics"

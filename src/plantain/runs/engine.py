@@ -20,7 +20,7 @@ from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
 from plantain.engines.repeating import EngineThread, engine_thread
 from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.runs.progress import ProgressObserver
 from plantain.runs.settings.terms import Terms
 

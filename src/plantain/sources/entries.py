@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plantain.files.opening import is_inside
-from plantain.files.system_files import is_system_file
+from plantain.files.opening import is_inside, is_system_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes

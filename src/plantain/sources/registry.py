@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from plantain.files.installed import entry_named, installed, load_entry
 from plantain.findings import Taxonomy
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.entries import Reader, SourceOptions
 
 GROUP = "plantain.sources"

@@ -22,7 +22,7 @@ from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import compressed
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together

@@ -34,8 +34,7 @@ from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_reader import reader_named
 from plantain.records import InputError, Licence
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, suggest
 
 TABLE = "pairs.csv"
 

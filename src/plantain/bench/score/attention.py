@@ -32,7 +32,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
 from plantain.records import InputError, Score, unscored
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup

@@ -13,8 +13,7 @@ from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 
 
 def from_build(

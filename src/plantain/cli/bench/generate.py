@@ -25,8 +25,7 @@ from plantain.cli.terminal.progress import BuildProgress
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.runs.settings.terms import load_terms
 
 

@@ -28,8 +28,7 @@ from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.runs.settings.terms import Terms, load_terms
 
 

@@ -28,8 +28,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks.available import CLIP, find_networks
 from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import load_terms

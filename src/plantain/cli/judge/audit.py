@@ -30,9 +30,7 @@ from plantain.journal.cards import keep_card, write_card
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, counted, suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here

@@ -11,7 +11,7 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.journal.questions.tasks import SET
 from plantain.records import InputError
-from plantain.records.commands import next_line
+from plantain.records.messages import next_line
 
 
 def override(

@@ -26,8 +26,7 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
-from plantain.records.commands import command_line, next_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
 from plantain.runs.settings.terms import Terms, load_terms

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import typer
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.trying import EXTRA, check_new_folder
 from plantain.models.diffusers.weights import find_weights
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 PRESET = "diffusers/medebench-instruct-diffusion"
 """The only preset whose weights are published as a checkpoint alone."""

@@ -15,17 +15,15 @@ from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import TerminalConsole, print_json
-from plantain.files.installing import has_module, install_line
-from plantain.files.toml import read_toml_table
+from plantain.files.installed import has_module, install_line
+from plantain.files.opening import read_toml_table
 from plantain.models.facts import facts_of
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, counted, suggest
 from plantain.runs.probing import probe as probe_model
 from plantain.runs.settings.terms import Terms, load_terms
 

@@ -16,9 +16,7 @@ from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Se
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, next_line, suggest
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import Material, joined, loaded, outlines, with_arms
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask

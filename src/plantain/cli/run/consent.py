@@ -10,7 +10,7 @@ import orjson
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.runs.engine import stored_state
 
 

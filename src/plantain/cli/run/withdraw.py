@@ -21,8 +21,7 @@ from plantain.cli.terminal.options import AsJson, DryRun
 from plantain.cli.terminal.tables import print_json
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,

@@ -13,7 +13,7 @@ from typer.core import TyperArgument
 from plantain.cli.terminal.progress import say
 from plantain.offline.workers import close_workers
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from plantain.calls import Budget
 from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.records import TaskState
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.runs.engine import state_in_words
 from plantain.runs.progress import ProgressObserver
 from plantain.train.plans import TrainingProgress

@@ -25,10 +25,10 @@ from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals,
 from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms, load_terms

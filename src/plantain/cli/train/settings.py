@@ -8,7 +8,7 @@ from typing import TypeVar, get_origin
 from pydantic import ValidationError
 
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.train.plans import Plan
 
 P = TypeVar("P", bound=Plan)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pillow
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.metrics.metric import registered
 from plantain.metrics.networks.encoders import Networks
 from plantain.pixels.arrays import Image

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.settings import Settings
 from plantain.models.presets import presets
 from plantain.records import InputError

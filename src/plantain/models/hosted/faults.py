@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plantain.files.redaction import redacted, redacted_json
+from plantain.files.secrets import redacted, redacted_json
 from plantain.models.hosted.answers import JsonObject, error_of, kind_of, load_json, scrub
 from plantain.models.hosted.limits import announced_in_error, announced_wait, out_of_money, rate_limited
 from plantain.pixels.decode import one_line

@@ -22,7 +22,7 @@ from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.lineage import sha256_of
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import like_path
+from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource
 from plantain.release.originals import media_type_of

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 import orjson
 
-from plantain.files.system_files import files_like, is_system_file
+from plantain.files.opening import files_like, is_system_file
 from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from plantain.engines.contract import remote_engine
 from plantain.engines.repeating import repeated
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 

@@ -13,7 +13,7 @@ from diffusers import (
     TorchAoConfig,
 )
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.models.diffusers.jobs import Running
 from plantain.records import InputError
 

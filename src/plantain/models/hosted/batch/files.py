@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from plantain.files.redaction import redacted_line
+from plantain.files.secrets import redacted_line
 from plantain.files.writing import create
 from plantain.journal.disk.blobs import raise_if_full, sync_folder
 from plantain.models.hosted.answers import JsonObject

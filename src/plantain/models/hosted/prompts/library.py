@@ -14,7 +14,7 @@ from plantain.files.opening import MAX_TEXT_BYTES, read_inside
 from plantain.files.templates import StrangersTemplates
 from plantain.files.writing import open_folder, replace_file
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
