@@ -15,8 +15,7 @@ from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.prepare import prepare
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
-from plantain.privacy.text import TextKind, TextReader, classify
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import TextKind, TextReader, classify, open_reader, why_no_reader
 from plantain.sources.samples import LOOKED_AT
 
 
@@ -85,13 +84,13 @@ def test_nothing_is_downloaded(tmp_path: Path) -> None:
         "def refuse(*_): raise OSError('no network')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
         "import cv2, numpy as np\n"
-        "from plantain.privacy.text_reader import open_reader\n"
+        "from plantain.privacy.text import open_reader\n"
         "page = np.zeros((200, 600, 3), np.uint8)\n"
         "cv2.putText(page, 'MARY SMITH', (40, 120), cv2.FONT_HERSHEY_SIMPLEX, 2, (255,) * 3, 4)\n"
         "print([text.text for text in open_reader().read(page)])\n"
         "for name in [name for name in sys.modules if name.startswith('rapidocr')]: del sys.modules[name]\n"
         "sys.modules['rapidocr'] = None\n"
-        "from plantain.privacy.text_reader import why_no_reader\n"
+        "from plantain.privacy.text import why_no_reader\n"
         "print(why_no_reader(), open_reader())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

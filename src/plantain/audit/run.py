@@ -18,7 +18,7 @@ from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import (
     EditTask,
     InputError,

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
 from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
-from plantain.privacy.text import Text
-from plantain.privacy.text_reader import reader_named
+from plantain.privacy.text import Text, reader_named
 from plantain.records import SourceImage
 from plantain.sources.entries import Refused, SourceEntry, finish
 

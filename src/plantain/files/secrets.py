@@ -1,7 +1,7 @@
 """Keys: read from the environment for the SDK that needs them, and removed from all text that enters or leaves.
 
 Text is redacted where it enters (a provider's body, as soon as it is decoded) and where it leaves (the journal, pages,
-the terminal): keys as they are, URL-encoded, JSON-escaped, in base64, or split over streamed chunks. Raw bytes are never
+the terminal): a key as it is, URL-encoded, JSON-escaped, in base64, or split over streamed chunks. Raw bytes are never
 changed.
 """
 

@@ -1,4 +1,4 @@
-"""Tables of users and datasets, read by header: CSV in every dialect, .xlsx and JSON lines. And CSV as plantain writes it.
+"""Tables of users and datasets, read by header (CSV, .xlsx, JSON lines), and CSV as plantain writes it.
 
 Ingest, import, benchmarks and reader studies read tables through `read_table` alone. A published table may have a
 million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table. In CSV that

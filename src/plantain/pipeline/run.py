@@ -19,8 +19,7 @@ from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.rounds import Rounds
 from plantain.pipeline.shards import Shard, in_words, store_share, within
-from plantain.privacy.text import TextReader
-from plantain.privacy.text_reader import open_reader
+from plantain.privacy.text import TextReader, open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.image_cache import ImageCache
 from plantain.runs.open_run import OpenRun

@@ -18,7 +18,7 @@ from plantain.journal.questions.release import raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
 from plantain.pixels.encode import XMP_PACKET
-from plantain.privacy.licence_parts import (
+from plantain.privacy.licences import (
     ATTRIBUTION,
     attribution,
     decide_parts,

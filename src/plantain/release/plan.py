@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plantain.files.installed import install_line, require_extra
-from plantain.privacy.licence_texts import LicenceText
+from plantain.privacy.licences import LicenceText
 from plantain.records import InputError
 
 SHARD_BYTES = 700_000_000

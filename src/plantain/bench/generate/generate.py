@@ -27,7 +27,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, holds_pixels_only
 from plantain.pixels.likeness import sha256_of_pixels
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.open_run import OpenRun

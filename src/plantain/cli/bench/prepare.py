@@ -26,7 +26,7 @@ from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
 from plantain.runs.settings.terms import Terms, load_terms

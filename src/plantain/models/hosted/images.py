@@ -9,7 +9,7 @@ import re
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_clear, encode_mask, encode_png
 from plantain.pixels.prepare import prepare, resize, restore
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import Geometry
 from plantain.roles import EncodedImage
 

@@ -20,7 +20,7 @@ from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.journal.disk.unfinished import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id

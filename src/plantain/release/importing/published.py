@@ -24,7 +24,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import (
     OK,
     Direction,
