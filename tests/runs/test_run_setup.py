@@ -29,7 +29,7 @@ from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.cli import main
-from plantain.cli.train import finetune as measuring
+from plantain.cli.train import editors as measuring
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
@@ -239,7 +239,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.api.blocking import finished
+from plantain.api.building import finished
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.function_editor import EditFunction, FunctionEditor, Images
 from plantain.bench.generate.generate import generate

@@ -19,7 +19,7 @@ from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepa
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
-from plantain.engines.repeating import EngineThread, NoWorkers
+from plantain.engines.contract import EngineThread, NoWorkers
 from plantain.files.opening import read_regular
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import csv_line, read_csv

@@ -13,9 +13,8 @@ from plantain.audit.gate import CLEAN
 from plantain.audit.images import images_in
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
 from plantain.records.messages import counted, next_line

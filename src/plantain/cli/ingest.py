@@ -17,11 +17,10 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
-from plantain.cli.terminal.progress import Bar, say, time_left
+from plantain.cli.terminal.progress import Bar, print_stop, say, time_left
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.engines.repeating import EngineThread
+from plantain.engines.contract import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.text import open_reader, why_no_reader

@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of

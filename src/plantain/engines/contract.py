@@ -1,13 +1,33 @@
-"""An engine runs a module-level function on a worker, once, and reports where, or that the worker was lost."""
+"""An engine runs a module-level function on a worker, once, and reports where, or that the worker was lost.
+
+Work that leaves no trace may be repeated: a lost worker then costs only the time to ask another one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import importlib.metadata
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar, cast
 
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.engines.cluster import RayEngine
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+LIBRARIES = ("numpy", "opencv-python-headless", "torch", "diffusers")
+"""Packages whose version can change a pixel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +45,35 @@ class Ran(Generic[T]):
     on: str = ""
     lost: str = ""
     broken: str = ""
+
+
+@cache
+def machine_kind() -> str:
+    """Return processor or GPUs of this process, and versions, e.g. "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
+
+    Images of two kinds may differ in a bit. Torch is not imported: GPUs are read from the driver's files, and only
+    where this process may use some.
+    """
+    versions = []
+    for name in LIBRARIES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    cards: set[str] = set()
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "none") not in ("", "-1", "none", "NoDevFiles"):
+        for card in Path("/proc/driver/nvidia/gpus").glob("*/information"):
+            cards |= _named("Model", card)
+    processor = next(
+        iter(_named("model name", Path("/proc/cpuinfo"))), platform.processor() or platform.machine()
+    )
+    return f"{', '.join(sorted(cards)) or processor}; {', '.join(versions)}"
+
+
+def _named(field: str, file: Path) -> set[str]:
+    """Return the values of a field in a file of lines `field: value`."""
+    lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
+    return {line.partition(":")[2].strip() for line in lines if line.startswith(field)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +125,65 @@ def remote_engine() -> WorkEngine | None:
     """Return the engine of the present run, where its workers are elsewhere."""
     engine = engine_in_place.get()
     return engine if engine is not None and engine.remote else None
+
+
+LOST_IN_A_ROW = 10
+"""Workers that may be lost with one piece of work, as many as a call may lose."""
+
+
+class NoWorkers(InputError):
+    """No worker can do the work: a fault of the engine, not of its input file."""
+
+
+async def repeated(
+    engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return a module-level function's result on a worker of a role; repeat it if the worker was lost.
+
+    Raises:
+        NoWorkers: there will be no worker, or so many were lost with this piece of work that it must be the reason.
+    """
+    assert not kwargs, "a worker takes positional arguments"
+    lost = ""
+    for _ in range(LOST_IN_A_ROW):
+        ran = await engine.run(role, function, args)
+        if ran.broken:
+            raise NoWorkers(ran.broken)
+        if not ran.lost:
+            return cast(T, ran.value)
+        lost = ran.lost
+    raise NoWorkers(
+        f"{LOST_IN_A_ROW} workers in a row were lost with the same piece of work; the last: {lost}"
+    )
+
+
+class EngineThread:
+    """An engine for the threads of a program without an event loop: its own loop runs in a thread.
+
+    Attributes:
+        room: workers that it is to have.
+    """
+
+    def __init__(self, engine: WorkEngine, loop: asyncio.AbstractEventLoop, room: int) -> None:
+        self._engine, self._loop, self.room = engine, loop, room
+
+    def run(self, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same as `repeated`, blocking. Exceptions of the function are raised here."""
+        asked = repeated(self._engine, role, function, *args, **kwargs)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+
+
+@contextmanager
+def engine_thread(engine: RayEngine) -> Iterator[EngineThread]:
+    """Open an engine for the block. Raise InputError if the cluster cannot be reached or Ray is not installed."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="engine", daemon=True)
+    thread.start()
+    try:
+        engine.open()
+        yield EngineThread(engine, loop, engine.room)
+    finally:
+        asyncio.run_coroutine_threadsafe(engine.aclose(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

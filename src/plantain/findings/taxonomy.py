@@ -1,4 +1,4 @@
-"""The taxonomy: which findings exist for which modality, checked field by field, and which images can show them."""
+"""The taxonomy: which findings exist for which modality, and which images can show them."""
 
 from __future__ import annotations
 

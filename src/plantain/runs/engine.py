@@ -16,8 +16,7 @@ from dataclasses import asdict, replace
 import orjson
 
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
-from plantain.engines.repeating import EngineThread, engine_thread
+from plantain.engines.contract import EngineState, EngineThread, WorkEngine, engine_in_place, engine_thread
 from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.records.messages import counted

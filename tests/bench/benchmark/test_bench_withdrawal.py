@@ -134,7 +134,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
-        import plantain.cli.run.withdraw as command
+        import plantain.cli.run.consent as command
 
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)

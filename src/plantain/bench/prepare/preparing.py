@@ -26,8 +26,7 @@ from plantain.bench.prepare.pairs import (
     read_raw,
 )
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
+from plantain.engines.contract import remote_engine, repeated
 from plantain.files.tables import written_csv
 from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.encode import encode_mask

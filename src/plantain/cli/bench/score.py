@@ -13,7 +13,6 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.set_distances import stored_distances
 from plantain.bench.score.suite import METRICS, chosen
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,
@@ -22,7 +21,7 @@ from plantain.cli.terminal.options import (
     ModelChange,
     SettingsFile,
 )
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons

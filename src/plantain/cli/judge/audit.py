@@ -19,9 +19,8 @@ from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
-from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, confirm, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader

@@ -6,8 +6,7 @@ import asyncio
 import importlib.util
 from typing import TYPE_CHECKING
 
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
+from plantain.engines.contract import remote_engine, repeated
 from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
