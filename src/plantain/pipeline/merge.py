@@ -40,8 +40,8 @@ from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
+from plantain.journal.withdrawal import META as WITHDRAWN
 from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
-from plantain.journal.withdrawal import SHARD as WITHDRAWN
 from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line
