@@ -12,7 +12,7 @@ from plantain.models.registry import settings_class
 from plantain.models.resolver import load_model
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Reply, Writer
-from plantain.runs.settings.reading import SectionError, validated
+from plantain.runs.settings_file import SectionError, validated
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 

@@ -14,7 +14,7 @@ from plantain.findings import load_taxonomy
 from plantain.pages.publishing import write_page
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError
-from plantain.runs.settings.reading import read_toml
+from plantain.runs.settings_file import read_toml
 
 
 @pytest.fixture

@@ -35,8 +35,8 @@ from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
 from plantain.privacy import permission
 from plantain.records import InputError, Licence
-from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
 EDITOR = "gemini/gemini-3.1-flash-image"

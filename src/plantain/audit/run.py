@@ -34,8 +34,8 @@ from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import Terms
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""

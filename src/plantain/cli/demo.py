@@ -25,7 +25,7 @@ from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalo
 from plantain.records.messages import command_line
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 CARD_PAIRS, CARD_KINDS = 4, (CLEAN, "blob")
 """Edits of each kind: enough to show a card; four images cannot validate a judge."""

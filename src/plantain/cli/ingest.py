@@ -27,7 +27,7 @@ from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted
 from plantain.runs.engine import engine_for_threads
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions, TableRead
 from plantain.sources.registry import kinds, load, parse_settings
 

@@ -37,8 +37,8 @@ from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.consent import check_consent, hosted_models, kinship
 from plantain.runs.limits import check_prices
-from plantain.runs.settings.terms import ConsentGiven
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import ConsentGiven
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""

@@ -27,7 +27,7 @@ from plantain.records import (
 )
 from plantain.roles import EncodedImage, failed
 from plantain.roles.options import ProviderOptions
-from plantain.runs.settings.terms import ON_THIS_MACHINE, Terms, permission_for
+from plantain.runs.terms import ON_THIS_MACHINE, Terms, permission_for
 
 T = TypeVar("T")
 

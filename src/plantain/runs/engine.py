@@ -21,7 +21,7 @@ from plantain.engines.settings import EngineSection
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.records.messages import counted
 from plantain.runs.progress import ProgressObserver
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]
 

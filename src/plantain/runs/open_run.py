@@ -17,7 +17,7 @@ from plantain.journal import BadBlob, DiskFull, Journal
 from plantain.records import TaskState
 from plantain.runs.limits import seconds_left, tasks_at_once
 from plantain.runs.progress import ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 T = TypeVar("T")
 

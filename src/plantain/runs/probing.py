@@ -12,8 +12,8 @@ from plantain.models.hosted.faults import Fault
 from plantain.models.registry import provider
 from plantain.records import Direction, EditTask, InputError, Outcome, OutcomeKind, Step, TaskKind, TaskState
 from plantain.roles import Reply
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup
+from plantain.runs.terms import Terms
 
 
 async def probe(terms: Terms, name: str, run: Path) -> tuple[bool, str]:

@@ -26,7 +26,7 @@ from plantain.journal import JournalReader, verify
 from plantain.metrics.networks.encoders import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 from plantain.train.finished import DONE, write_json
 
 GONE, STAYS = "patient:10000032", "patient:10000048"

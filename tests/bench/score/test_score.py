@@ -29,7 +29,7 @@ from plantain.records import CriterionResult, InputError, Observations, Outcome,
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)

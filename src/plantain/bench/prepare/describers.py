@@ -27,8 +27,8 @@ from plantain.roles import ChangeDescription, Describer, DescribeRequest, Encode
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import Terms
 
 BY_OWNER = "offline/as-told"
 SEAM = 8

@@ -33,7 +33,7 @@ from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""

@@ -35,7 +35,7 @@ from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.settings import Settings
 from plantain.records import InputError
 from plantain.records.messages import suggest
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.registry import parse_settings
 
 

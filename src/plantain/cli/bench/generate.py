@@ -25,7 +25,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 
 class Restore(StrEnum):

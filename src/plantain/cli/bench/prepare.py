@@ -28,7 +28,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 
 class Regions(StrEnum):

@@ -30,7 +30,7 @@ from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
 from plantain.records.messages import counted, next_line
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 NONE = "none"
 OFFLINE = "offline/instruments"

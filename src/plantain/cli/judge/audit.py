@@ -33,8 +33,8 @@ from plantain.records.messages import command_line, counted, suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 LONG = 500
 """Calls above which an audit asks for confirmation; about two minutes of the offline judge."""

@@ -34,7 +34,7 @@ from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 
 def rejudge(

@@ -25,7 +25,7 @@ from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, Price
 from plantain.records.messages import command_line, counted, suggest
 from plantain.runs.probing import probe as probe_model
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 _PRICES = (
     *("input_per_m", "output_per_m", "cached_per_m", "cache_write_per_m", "image_out_each"),

@@ -18,7 +18,7 @@ from plantain.models.diffusers.weights import find_weights
 from plantain.pixels.encode import marked
 from plantain.records import InputError, Outcome
 from plantain.records.messages import command_line
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 
 def try_model(

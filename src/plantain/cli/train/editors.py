@@ -39,8 +39,8 @@ from plantain.records import InputError
 from plantain.records.messages import counted, suggest
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms, load_terms
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
 from plantain.train.releases import TABLES, ReleasePairs, ReleasePreferences, StoredOriginals

@@ -1,4 +1,4 @@
-"""Reading a TOML file into a validated model, with errors that name the file and the field."""
+"""Reading a recipe or a settings file (TOML) into a validated model, with errors that name the file and the field."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from plantain.models.hosted.addresses import destination
 from plantain.models.registry import settings_class
 from plantain.records import Consent, Destination, InputError, Reach
 from plantain.roles.options import ProviderOptions, ProviderSettings, Section
-from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, in_role, read_toml
+from plantain.runs.settings_file import Providers, RoleTables, check_provider_names, in_role, read_toml
 
 S = TypeVar("S", bound=ProviderSettings)
 
