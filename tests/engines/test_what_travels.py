@@ -12,8 +12,7 @@ from fakes.medebench_tree import picture, write_png
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import engine_thread
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection, engine_thread
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from sources.published import jpeg, put

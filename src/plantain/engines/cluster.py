@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from plantain.engines.contract import EngineState, Ran, machine_kind
+from plantain.engines.contract import ROLES, EngineSection, EngineState, Ran, WorkersSection, machine_kind
 from plantain.engines.joining import host_and_port, in_one_line, join
-from plantain.engines.settings import ROLES, EngineSection, WorkersSection
 from plantain.records import InputError
 from plantain.version import __version__
 

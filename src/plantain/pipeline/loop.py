@@ -57,8 +57,8 @@ from plantain.roles import (
     fingerprint_of,
 )
 from plantain.rubrics import decide, identity_of, majority
-from plantain.runs.image_cache import ImageCache
 from plantain.runs.looking import look_first, seen_in
+from plantain.runs.open_run import ImageCache
 
 NO_CHANGE = "Keep this image exactly as it is."
 """The instruction of every control."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from plantain.engines.settings import HERE, EngineSection
+from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section

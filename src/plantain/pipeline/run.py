@@ -54,8 +54,7 @@ from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.text import TextReader, open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
-from plantain.runs.image_cache import ImageCache
-from plantain.runs.open_run import OpenRun
+from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import NewRun, changed_since
 

@@ -16,8 +16,14 @@ from dataclasses import asdict, replace
 import orjson
 
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import EngineState, EngineThread, WorkEngine, engine_in_place, engine_thread
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import (
+    EngineSection,
+    EngineState,
+    EngineThread,
+    WorkEngine,
+    engine_in_place,
+    engine_thread,
+)
 from plantain.journal import DiskFull, Journal, JournalReader
 from plantain.records.messages import counted
 from plantain.runs.progress import ProgressObserver

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar, cast
 import orjson
 from pydantic import Discriminator, Field, Tag, ValidationError
 
-from plantain.engines.settings import HERE, EngineSection, engine_named
+from plantain.engines.contract import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.addresses import destination

@@ -31,7 +31,7 @@ from plantain.pixels.dicom.render import (
     render_planes,
     states_window,
 )
-from plantain.privacy.heads import profile_in_slice
+from plantain.privacy.faces import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.entries import (
     STUDY_GROUP,
