@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from plantain.files.opening import check_received, is_inside, read_inside, read_regular, read_toml_table
-from plantain.files.writing import create, replace_file
+from plantain.files.opening import (
+    check_received,
+    create,
+    is_inside,
+    read_inside,
+    read_regular,
+    read_toml_table,
+    replace_file,
+)
 from plantain.findings import load_taxonomy
 from plantain.pages.publishing import write_page
 from plantain.pipeline.recipe import Recipe

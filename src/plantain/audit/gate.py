@@ -21,7 +21,7 @@ from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
-from plantain.records.card import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
+from plantain.records.judging import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
 from plantain.records.messages import counted
 from plantain.rubrics import decide
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from plantain.catalogue.groups import JOINED, DisjointSets
 from plantain.catalogue.store import Catalogue
+from plantain.files.opening import replace_file
 from plantain.files.tables import written_csv
-from plantain.files.writing import replace_file
 from plantain.pixels.likeness import Codes, close_pairs
 
 NEAR = "near_duplicates.csv"

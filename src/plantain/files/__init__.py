@@ -1,1 +1,1 @@
-"""Files: opening without following links, durable writing, tables, keys and what is installed."""
+"""Files: opening and writing without following links, tables, keys and what is installed."""

@@ -26,7 +26,7 @@ from plantain.privacy.licences import (
     original_parts,
 )
 from plantain.records import InputError, JudgeCard
-from plantain.records.card import no_card
+from plantain.records.judging import no_card
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather

@@ -173,7 +173,8 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return limits.concurrency
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
-    return max(limits.concurrency, calls_in_flight(devices_of(terms, model), section.get("batch_size")))
+    devices = devices_of(terms, model)
+    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")) if devices else 0)
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:

@@ -15,9 +15,8 @@ import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark, metadata_of
 from plantain.bench.benchmark.samples import Sample
-from plantain.files.opening import read_regular
+from plantain.files.opening import read_regular, replace_file
 from plantain.files.tables import written_csv
-from plantain.files.writing import replace_file
 from plantain.records import InputError
 from plantain.records.messages import suggest
 

@@ -27,8 +27,8 @@ from plantain.bench.prepare.pairs import (
 )
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
 from plantain.engines.contract import remote_engine, repeated
+from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
-from plantain.files.writing import open_folder, replace_file
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest

@@ -23,7 +23,7 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled

@@ -10,7 +10,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import EXTRA, Tried, check_new_folder, try_editor

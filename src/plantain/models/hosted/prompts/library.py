@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from plantain.files.opening import MAX_TEXT_BYTES, read_inside
+from plantain.files.opening import MAX_TEXT_BYTES, open_folder, read_inside, replace_file
 from plantain.files.templates import StrangersTemplates
-from plantain.files.writing import open_folder, replace_file
 from plantain.records import InputError
 from plantain.records.messages import suggest
 
