@@ -12,7 +12,7 @@ import orjson
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import Journal, JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings, known_model, roles_at
 from plantain.models.presets import presets

@@ -20,7 +20,7 @@ import orjson
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view
 from plantain.journal import Journal, JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pipeline.recipe import Recipe
 from plantain.records import (
     Direction,

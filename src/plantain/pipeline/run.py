@@ -17,6 +17,7 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import DiskFull, Journal, JournalReader, TaskRow
+from plantain.journal.account import account_of
 from plantain.journal.questions.accepted import (
     META as ACCEPTED,
 )
@@ -28,7 +29,6 @@ from plantain.journal.questions.accepted import (
     ids_of_part,
 )
 from plantain.journal.rows import to_json
-from plantain.journal.withdrawal import account_of
 from plantain.metrics.statistics.intervals import wilson
 from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified, pass_through
 from plantain.pipeline.method import (

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from plantain.calls import Budget, ModelLimits
 from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
-from plantain.journal.money import money_by_step, seconds_worked
+from plantain.journal.account import money_by_step, seconds_worked
 from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
@@ -174,7 +174,9 @@ def calls_at_once(terms: Terms, model: str) -> int:
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
     devices = devices_of(terms, model)
-    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")) if devices else 0)
+    if not devices:
+        return limits.concurrency
+    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")))
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from plantain.files.installed import install_line
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
 

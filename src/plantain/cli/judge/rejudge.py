@@ -28,7 +28,7 @@ from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import SET
-from plantain.models.hosted.prompts.library import write_prompts
+from plantain.models.hosted.prompts import write_prompts
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line

@@ -20,7 +20,7 @@ from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.files.installed import has_module, install_line
 from plantain.files.opening import read_toml_table
 from plantain.journal import CallResult
-from plantain.models.facts import facts_of
+from plantain.models.diffusers.facts import facts_of
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets

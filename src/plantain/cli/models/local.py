@@ -11,8 +11,8 @@ from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
 from plantain.files.opening import replace_file
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.trying import EXTRA, Tried, check_new_folder, try_editor
 from plantain.models.diffusers.weights import find_weights
 from plantain.pixels.encode import marked

@@ -21,7 +21,7 @@ from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line, suggest

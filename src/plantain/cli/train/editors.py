@@ -34,7 +34,7 @@ from plantain.cli.terminal.progress import (
 )
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
 from plantain.records.messages import counted, suggest
 from plantain.roles import Editor
