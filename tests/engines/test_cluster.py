@@ -22,9 +22,8 @@ from fakes.medebench_tree import picture, write_png
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.engines.cluster import RayEngine
+from plantain.engines.contract import EngineSection, engine_thread
 from plantain.engines.joining import host_and_port, join, wants_token
-from plantain.engines.repeating import engine_thread
-from plantain.engines.settings import EngineSection
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from plantain.version import __version__
@@ -118,7 +117,7 @@ def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytes
 BUILD = """
 import asyncio, sys
 from plantain.engines.cluster import RayEngine
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection, engine_thread
 
 async def main():
     engine = RayEngine(EngineSection(kind="ray", address=sys.argv[1], workers=1))
@@ -363,7 +362,7 @@ def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
 def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(
     cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 2)
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 2)
     log = tmp_path / "log"
     once = f"import os; there = os.path.exists({str(log)!r}); open({str(log)!r}, 'a'); there or os._exit(1)"
     always = f"import os; open({str(log)!r}, 'a').write('x'); os._exit(1)"
@@ -383,7 +382,7 @@ def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     put(tmp_path / "scans/normal/0.jpg", jpeg("chest_xray", 0))
-    monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 1)
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 1)
     monkeypatch.setattr(
         "plantain.catalogue.ingest._Workshop._decode",
         lambda self, *_: self._engine.run("ingest", os._exit, 1),

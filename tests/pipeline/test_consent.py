@@ -20,7 +20,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
-from plantain.pipeline import consent as pipeline_consent
+from plantain.pipeline import method as pipeline_method
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
@@ -186,7 +186,7 @@ def test_calling_the_same_files_open_lets_nothing_out(
 def test_a_batch_jobs_file_is_cleared_as_a_whole(
     licence: Licence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline_consent, "check_consent", lambda *given: None)  # but for the gate
+    monkeypatch.setattr(pipeline_method, "check_consent", lambda *given: None)  # but for the gate
     jobs = FakeJobs(gemini_route)
     with FakeProvider([jobs]) as server, RecordedConnections() as connections:
         url = look_hosted(monkeypatch, server.url)
@@ -215,7 +215,7 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

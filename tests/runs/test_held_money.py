@@ -12,7 +12,7 @@ from plantain.cli import main
 from plantain.journal import CallResult, Journal, JournalReader, RunHeader, StartedCall
 from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
 from plantain.runs.limits import budget_of
-from plantain.runs.settings.terms import Limits
+from plantain.runs.terms import Limits
 
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plantain.models.hosted.answers import Unreadable, read_object, scrub
-from plantain.models.hosted.faults import Fault, http_fault, read_body
+from plantain.models.hosted.faults import LONGEST_WAIT_S, Fault, http_fault, read_body
 from plantain.models.hosted.gemini.models import read_usage
-from plantain.models.hosted.limits import LONGEST_WAIT_S
 from plantain.roles.options import checked_url
 
 DEEP = "[" * 100_000 + "]" * 100_000

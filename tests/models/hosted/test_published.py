@@ -10,7 +10,7 @@ from fakes.openai_format import prompt_text, saying
 from fakes.requests import scale_request
 from fakes.server import FakeProvider
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.prompts.library import prompts_folder
+from plantain.models.hosted.prompts import prompts_folder
 from plantain.models.hosted.reports import read_lines
 from plantain.records import Observations, OutcomeKind
 from plantain.roles import EncodedImage, Reply

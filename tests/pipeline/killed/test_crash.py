@@ -12,7 +12,7 @@ from pipeline.wrecks import EDIT_USD, LIMITS, answered, check_wreck, derived, ki
 from plantain.journal import JournalReader
 from plantain.report.page import write_report
 from plantain.runs.limits import budget_of
-from plantain.runs.settings.terms import Limits
+from plantain.runs.terms import Limits
 
 KILLS = 44
 """Of the 50 events of two tasks, one of which is refused an edit and fails: the last few come after the last call."""
