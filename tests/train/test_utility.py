@@ -15,8 +15,7 @@ from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.train.utility import compare
 from plantain.train.utility.compare import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
-from plantain.train.utility.frames import crop_frame
-from plantain.train.utility.images import LabelledFrames, read_sets
+from plantain.train.utility.images import LabelledFrames, crop_frame, read_sets
 from train.heads import catalogue_of, head
 
 

@@ -40,7 +40,7 @@ def dpo(
     """
     plan = read_plan(PreferencePlan, chosen or ())
     require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
-    from plantain.train.base import open_base
+    from plantain.train.editor import open_base
     from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))

@@ -33,10 +33,9 @@ from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.setup import RunSetup
-from plantain.train.pairs import ListedExample, PairSource, TrainingPair
+from plantain.train.pairs import ListedExample, PairSource, TaskSplit, TrainingPair
 from plantain.train.plans import FinetunePlan
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
-from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
 
@@ -83,7 +82,7 @@ def finetune(
         _print_plan(plan, splits, cells, as_json=as_json)
         return 0
     require_extra("plantain train finetune", "torch", "torch", "diffusers", "peft")
-    from plantain.train.base import open_base
+    from plantain.train.editor import open_base
 
     base = open_base(model, terms.provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
