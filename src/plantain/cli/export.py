@@ -113,7 +113,7 @@ def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
     """Return the files of reader studies by their path in the release."""
     if not folders:
         return {}
-    from plantain.review.results.released import study_for_release  # slower to load than a small export
+    from plantain.review.results.writing import study_for_release  # slower to load than a small export
 
     return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
 
