@@ -15,7 +15,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
 from plantain.records.commands import next_line
 from plantain.records.counts import counted
-from plantain.release.splits import empty_splits
+from plantain.release.plan import empty_splits
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
