@@ -14,7 +14,7 @@ from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.cli.bench.studies import study_ratings
+from plantain.cli.bench.rank import study_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
 from plantain.review.web.desk import slot_order

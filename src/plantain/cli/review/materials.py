@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.bench.benchmark.native_format import OWN
-from plantain.bench.benchmark.regions import proposed_regions
 from plantain.bench.generate.runfile import BenchRun
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader

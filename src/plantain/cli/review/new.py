@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.cli.review.materials import cases_at, register_study
 from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
