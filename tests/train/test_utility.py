@@ -13,9 +13,8 @@ from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.utility import compare
-from plantain.train.utility.compare import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
-from plantain.train.utility.images import LabelledFrames, crop_frame, read_sets
+from plantain.train.utility import ARMS, AUGMENTED, EDITS, REAL, Utility, compare, compare_arms
+from plantain.train.utility_images import LabelledFrames, crop_frame, read_sets
 from train.heads import catalogue_of, head
 
 

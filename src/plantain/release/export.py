@@ -41,8 +41,8 @@ from plantain.privacy.licence_parts import (
 from plantain.privacy.licence_texts import as_json
 from plantain.records import InputError, JudgeCard
 from plantain.records.card import no_card
-from plantain.release.cards.cards import ImageCounts, card, citation, datasheet, gather, table_configs
-from plantain.release.cards.croissant import croissant
+from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
+from plantain.release.croissant import croissant
 from plantain.release.layouts.contract import LAYOUTS, ReleasedImages, chosen
 from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
