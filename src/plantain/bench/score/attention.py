@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -37,6 +37,9 @@ from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
 
+if TYPE_CHECKING:  # imports torch
+    from plantain.models.diffusers.attention.attender import AttentionLook
+
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
 
@@ -46,22 +49,6 @@ MAP_SIDE = 128
 
 VERSION = 2
 """Raise it when the same map would be measured differently."""
-
-
-class RecordedEdit(Protocol):
-    """A repeated edit; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
-
-    @property
-    def attention(self) -> npt.NDArray[np.float32] | None: ...
-    @property
-    def tokens(self) -> tuple[int, ...]: ...
-    @property
-    def edited(self) -> Pixels | None: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    def on_image(self) -> npt.NDArray[np.float32]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +157,12 @@ class _RepeatedEdits:
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
         found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
-        concept, _ = concept_of(
-            self.benchmark.sample(output.sample_id)
-        )  # can be named, or changed, at any time
-        if found is None or (found.detail["options"], found.detail["concept"]) != (
-            self.options.digest,
-            concept,
-        ):
+        concept, _ = concept_of(self.benchmark.sample(output.sample_id))  # can change at any time
+        now = self.options.digest, concept
+        if found is None or (found.detail["options"], found.detail["concept"]) != now:
             return False
-        return (
-            not found.score.scored or map_path(self.run.run, self.arm, output.sample_id, output.k).is_file()
-        )
+        path = map_path(self.run.run, self.arm, output.sample_id, output.k)
+        return not found.score.scored or path.is_file()
 
     async def scores(self, output: Output) -> list[StoredScore]:
         """Return the scores of an output; its map has been written by then."""
@@ -202,7 +184,7 @@ class _RepeatedEdits:
         )
         return await asyncio.to_thread(self._measured, sample, output, seen)
 
-    def _measured(self, sample: Sample, output: Output, seen: RecordedEdit) -> list[StoredScore]:
+    def _measured(self, sample: Sample, output: Output, seen: AttentionLook) -> list[StoredScore]:
         detail: dict[str, JsonValue] = {
             "tokens": list(seen.tokens),
             "differs": self._difference(output, seen.edited),
