@@ -132,8 +132,7 @@ def _volumes() -> list[bytes]:
 
 def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.findings import load_taxonomy
-    from plantain.sources.entries import SourceOptions
-    from plantain.sources.registry import load
+    from plantain.sources.registry import SourceOptions, load
 
     taxonomy = load_taxonomy()
 

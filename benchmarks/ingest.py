@@ -46,8 +46,8 @@ from plantain.pixels.prepare import prepare
 from plantain.privacy.text_reader import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, SourceEntry, SourceOptions, finish
 from plantain.sources.folder import FolderReader
+from plantain.sources.registry import UNPREPARED, SourceEntry, SourceOptions, finish
 
 SIDE = 1024
 WIDTH, HEIGHT = 2544, 3056

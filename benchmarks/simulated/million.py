@@ -26,7 +26,7 @@ from plantain.journal import (
     StoredVerdict,
     TaskRow,
 )
-from plantain.journal.disk.connect import JOURNAL_NAME, open_for_writing
+from plantain.journal.connect import JOURNAL_NAME, open_for_writing
 from plantain.journal.rows import to_json
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe

@@ -18,7 +18,7 @@ from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, sides_on, why_not_shown, zones_on
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add
 from plantain.offline.language import Intent, compose, read_instruction

@@ -22,7 +22,7 @@ from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
 from plantain.journal.verdicts import JUDGED_AGAIN
-from plantain.models.hosted.prompts.library import prompts_folder
+from plantain.models.hosted.prompts import prompts_folder
 from plantain.records import (
     Attempt,
     EditTask,

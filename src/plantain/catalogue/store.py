@@ -29,7 +29,7 @@ from plantain.catalogue.rows import (
 )
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.blobs import sync_folder
 from plantain.records import InputError, SourceImage
 from plantain.records.suggestions import like_path
 

@@ -13,8 +13,8 @@ import typer
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
+from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
-from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.ending import print_stop
@@ -30,8 +30,16 @@ from plantain.records.commands import command_line
 from plantain.records.counts import counted
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.settings.terms import load_terms
-from plantain.sources.entries import NamingReader, Reader, Refused, SourceOptions, TableRead
-from plantain.sources.registry import kinds, load, parse_settings
+from plantain.sources.registry import (
+    NamingReader,
+    Reader,
+    Refused,
+    SourceOptions,
+    TableRead,
+    kinds,
+    load,
+    parse_settings,
+)
 
 SHOWN, ALIKE = 20, 3
 """Rejected files named in all, and for one reason; rejected.csv lists the rest."""

@@ -47,7 +47,7 @@ def view(
 
 
 def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
-    from plantain.journal.disk.connect import JOURNAL_NAME
+    from plantain.journal.connect import JOURNAL_NAME
     from plantain.review.study import STUDY
     from plantain.review.web.run_view import RunView
     from plantain.review.web.study_view import StudyView

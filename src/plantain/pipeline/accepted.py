@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from plantain.journal import DiskFull, Journal
+from plantain.journal.account import account_of
 from plantain.journal.questions.accepted import (
     META,
     Decisions,
@@ -21,7 +22,6 @@ from plantain.journal.questions.accepted import (
     ids_of_part,
 )
 from plantain.journal.rows import to_json
-from plantain.journal.withdrawal import account_of
 from plantain.metrics.statistics.intervals import wilson
 from plantain.pipeline.method import Ready
 from plantain.pipeline.plan import chosen_findings, further_tasks

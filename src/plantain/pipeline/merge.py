@@ -20,10 +20,10 @@ import orjson
 
 from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
+from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
+from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import JOURNAL_NAME, held
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
 from plantain.journal.merging import (
     JOINED,
     answered_by,
@@ -40,8 +40,7 @@ from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
-from plantain.journal.withdrawal import META as WITHDRAWN
-from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
+from plantain.journal.withdrawal import NOTE
 from plantain.pipeline.shards import META, Share
 from plantain.records import InputError, TaskState
 from plantain.records.commands import command_line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.presets import presets
 from plantain.pipeline.consent import check_planned_consent

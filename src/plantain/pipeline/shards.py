@@ -16,7 +16,7 @@ from typing import Self
 import orjson
 
 from plantain.journal import Journal, JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pipeline.recipe import Recipe
 from plantain.records import EditTask, InputError
 from plantain.roles.options import ProviderSettings

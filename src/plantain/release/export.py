@@ -21,10 +21,10 @@ from pydantic import TypeAdapter
 
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
+from plantain.journal.blobs import is_full, sync_folder
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.cards import cards_by_path
-from plantain.journal.disk.blobs import is_full, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, backup
+from plantain.journal.connect import JOURNAL_NAME, backup
 from plantain.journal.questions.release import closed_digest, closed_images, raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON

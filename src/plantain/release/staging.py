@@ -22,7 +22,7 @@ from typing import BinaryIO, Self
 
 from plantain.files.writing import create
 from plantain.journal import BlobRef
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile
 
 _TABLES = """

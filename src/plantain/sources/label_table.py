@@ -26,7 +26,7 @@ from plantain.records import InputError
 from plantain.records.suggestions import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
-from plantain.sources.entries import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
+from plantain.sources.registry import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
 
 NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 

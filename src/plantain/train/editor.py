@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from plantain.files.installing import install_line
 from plantain.files.system_files import files_like
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.blobs import sync_folder
 from plantain.models.diffusers.plan import plan_editor
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import quiet_libraries
-from plantain.models.diffusers.settings import Settings
 from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.records import InputError
 

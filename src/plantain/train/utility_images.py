@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed

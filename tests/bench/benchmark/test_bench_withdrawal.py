@@ -23,7 +23,7 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
 from plantain.runs.settings.terms import Terms

@@ -22,7 +22,7 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
 from plantain.privacy.text_reader import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage

@@ -19,8 +19,8 @@ from matplotlib.ticker import MaxNLocator
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.samples import Sample
-from plantain.metrics.networks.available import CLIP, find_networks
-from plantain.metrics.networks.encoders import ImageTextEncoder, label
+from plantain.metrics.metric import ImageTextEncoder, label
+from plantain.metrics.networks import CLIP, find_networks
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg

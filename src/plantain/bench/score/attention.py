@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -27,7 +27,7 @@ from plantain.files.writing import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watched import WatchedEditor
+from plantain.models.diffusers.attention.watching import WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
@@ -36,9 +36,6 @@ from plantain.records.commands import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
-
-if TYPE_CHECKING:  # imports torch
-    from plantain.models.diffusers.attention.attender import AttentionLook
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
@@ -49,6 +46,22 @@ MAP_SIDE = 128
 
 VERSION = 2
 """Raise it when the same map would be measured differently."""
+
+
+class RecordedEdit(Protocol):
+    """A repeated edit; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
+
+    @property
+    def attention(self) -> npt.NDArray[np.float32] | None: ...
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def edited(self) -> Pixels | None: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    def on_image(self) -> npt.NDArray[np.float32]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +197,7 @@ class _RepeatedEdits:
         )
         return await asyncio.to_thread(self._measured, sample, output, seen)
 
-    def _measured(self, sample: Sample, output: Output, seen: AttentionLook) -> list[StoredScore]:
+    def _measured(self, sample: Sample, output: Output, seen: RecordedEdit) -> list[StoredScore]:
         detail: dict[str, JsonValue] = {
             "tokens": list(seen.tokens),
             "differs": self._difference(output, seen.edited),

@@ -28,8 +28,8 @@ from plantain.bench.score.suite import (
 from plantain.engines.contract import remote_engine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric
-from plantain.metrics.networks.available import find_networks
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
+from plantain.metrics.networks import find_networks
 from plantain.records import InputError
 from plantain.roles import Judge
 from plantain.runs.open_run import OpenRun

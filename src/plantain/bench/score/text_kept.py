@@ -9,8 +9,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from plantain.metrics import Metric, MetricSample
-from plantain.metrics.metric import Measured
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Measured, Networks
 from plantain.pixels.arrays import Pixels
 from plantain.privacy.text import TextReader
 from plantain.privacy.text_changes import text_changes

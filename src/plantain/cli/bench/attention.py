@@ -31,9 +31,8 @@ from plantain.cli.terminal.options import (
 from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_table
 from plantain.metrics.grounding import ALPHA
-from plantain.models.diffusers.attention.watched import watched_editor
-from plantain.models.diffusers.attention.watching import Choice, Watching
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.attention.watching import Choice, Watching, watched_editor
+from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
 from plantain.records.suggestions import suggest
 from plantain.runs.settings.terms import load_terms

@@ -26,8 +26,8 @@ from plantain.cli.terminal.progress import StageProgress
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
-from plantain.metrics.networks.available import CLIP, find_networks
-from plantain.models.hosted.prompts.library import PUBLISHED, prompts_folder
+from plantain.metrics.networks import CLIP, find_networks
+from plantain.models.hosted.prompts import PUBLISHED, prompts_folder
 from plantain.records.commands import next_line
 from plantain.records.counts import counted
 from plantain.rubrics import MEDEBENCH, rubric_named

@@ -27,7 +27,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.commands import command_line

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.models.hosted.prompts.library import write_prompts
+from plantain.models.hosted.prompts import write_prompts
 from plantain.records.counts import counted
 
 

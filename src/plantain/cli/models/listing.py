@@ -17,7 +17,7 @@ from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.files.installing import has_module, install_line
 from plantain.files.toml import read_toml_table
-from plantain.models.facts import facts_of
+from plantain.models.diffusers.facts import facts_of
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
 from plantain.models.presets import Preset, presets
 from plantain.models.registry import provider, provider_names, settings_class

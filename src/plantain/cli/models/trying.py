@@ -9,7 +9,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.cli.terminal.tables import print_json
 from plantain.files.writing import replace_file
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.trying import Tried, try_editor
 from plantain.pixels.encode import marked
 from plantain.records import Outcome

@@ -13,7 +13,7 @@ from plantain.bench.benchmark.native_format import OWN
 from plantain.bench.generate.runfile import BenchRun
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
 from plantain.release.register import register

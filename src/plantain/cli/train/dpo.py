@@ -13,7 +13,7 @@ from plantain.cli.terminal.progress import TrainingBar, stopping_on_ctrl_c
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.files.installing import require_extra
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.runs.settings.terms import load_terms
 from plantain.train.plans import PreferencePlan
 from plantain.train.releases import ReleasePreferences, StoredOriginals

@@ -26,7 +26,7 @@ from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_
 from plantain.cli.terminal.tables import print_json
 from plantain.cli.train.settings import read_plan, settings_help
 from plantain.files.installing import require_extra
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
 from plantain.records.counts import counted
 from plantain.roles import Editor

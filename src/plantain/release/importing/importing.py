@@ -16,8 +16,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
 from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RunHeader
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import JOURNAL_NAME, check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
 from plantain.privacy.lineage import sha256_of

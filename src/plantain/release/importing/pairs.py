@@ -23,7 +23,7 @@ from plantain.files.opening import read_inside
 from plantain.files.source_type import declared_synthetic
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.journal.verdicts import PUBLISHED

@@ -14,7 +14,7 @@ import cv2
 from PIL import Image
 
 from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.blobs import BlobStore
 from plantain.journal.questions.browsing import (
     BrowsedPage,
     Offered,

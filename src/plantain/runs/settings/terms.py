@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError
 
 from plantain.engines.settings import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.addresses import destination
 from plantain.models.registry import settings_class
 from plantain.records import Consent, Destination, InputError, Reach

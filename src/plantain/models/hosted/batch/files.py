@@ -12,7 +12,7 @@ from typing import IO
 
 from plantain.files.redaction import redacted_line
 from plantain.files.writing import create
-from plantain.journal.disk.blobs import raise_if_full, sync_folder
+from plantain.journal.blobs import raise_if_full, sync_folder
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, read_body
 

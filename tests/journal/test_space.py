@@ -15,7 +15,7 @@ import pytest
 
 from journal.examples import a_call, a_run, a_task
 from plantain.journal import DiskFull, Journal, verify
-from plantain.journal.disk import blobs as room
+from plantain.journal import blobs as room
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_limit_on_file_size_is_a_full_disk_too(tmp_path: Path) -> None:
     """Needs no root: files of this process may not grow beyond 400 kB."""
     run = tmp_path / "run"
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(run), str(Path(__file__).parents[2])],
+        [sys.executable, "-c", LIMITED, str(run), str(Path(__file__).parents[1])],
         capture_output=True,
         text=True,
     )

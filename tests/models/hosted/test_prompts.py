@@ -7,8 +7,13 @@ import pytest
 
 from fakes.requests import judge_request, source_image, write_request
 from plantain.findings import load_taxonomy, shown_sides
-from plantain.models.hosted.prompts.fill import checked_library, judge_prompt, write_prompt
-from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary
+from plantain.models.hosted.prompts import (
+    BUILT_IN,
+    PromptLibrary,
+    checked_library,
+    judge_prompt,
+    write_prompt,
+)
 from plantain.records import (
     BUILD_DIRECTIONS,
     OK,

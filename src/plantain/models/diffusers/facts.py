@@ -1,4 +1,7 @@
-"""The terms under which weights come, and the gate before those that have conditions."""
+"""Facts about open weights before they are loaded: size, memory, state on disk, and the terms under which they come.
+
+Weights whose terms have conditions need the user's consent.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.models.diffusers.weights import NotReady, hub_name, is_hub_id
-from plantain.models.presets import known_weights
+from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.weights import (
+    NotReady,
+    Weights,
+    find_weights,
+    hub_name,
+    is_hub_id,
+    missing_part,
+    size_gb,
+)
+from plantain.models.presets import KnownWeights, Preset, known_weights
+from plantain.records import InputError
 
 CONDITIONS = re.compile(
     r"non-?commercial|\bnc\b|-nc-|research|gated|llama|gemma|^other$|community", re.IGNORECASE
@@ -85,3 +98,65 @@ def _card(folder: Path) -> WeightsTerms | None:
         return None
     gated = "extra_gated_prompt" in fields or "extra_gated_fields" in fields
     return WeightsTerms(licence, gated or bool(CONDITIONS.search(licence)))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One open editor.
+
+    Attributes:
+        weights: hub ids, base and LoRA.
+        licence: names, joined; "unknown" if none is stated.
+        conditions: the licence must be accepted by name.
+        disk_gb: gigabytes on disk, measured if the weights are there, else as published; 0 if unknown.
+        memory: of the device, as text.
+        on_disk: "yes", "no", "incomplete: FILE", or the origin of weights that have no hub id.
+        source: source of the preset's numbers.
+        note: for a reader.
+    """
+
+    weights: tuple[str, ...]
+    licence: str
+    conditions: bool
+    disk_gb: float
+    memory: str
+    on_disk: str
+    source: str
+    note: str
+
+
+def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
+    """Return the facts of a preset from the table and the hub's cache; load nothing."""
+    if not preset.weights:
+        place = "yours: NAME@FOLDER" if preset.method else "with its program"
+        return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
+    names = tuple(filter(None, (preset.weights, preset.lora)))
+    known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
+    found = {name: find_weights(name, "", cache_dir) for name in names}
+    by_class = METHODS[preset.method].licence if preset.method else ""
+    terms = [terms_of(name, weights.folder if weights else None, by_class) for name, weights in found.items()]
+    return Facts(
+        names,
+        " + ".join(dict.fromkeys(each.licence for each in terms)),
+        any(each.conditions for each in terms),
+        sum(size_gb(here) if (here := found[one.id]) else one.disk_gb for one in known),
+        known[0].memory,
+        _on_disk(found),
+        preset.source,
+        "; ".join(filter(None, (one.note for one in known))),
+    )
+
+
+def _on_disk(found: dict[str, Weights | None]) -> str:
+    absent = [name for name, weights in found.items() if weights is None]
+    if absent:
+        return "no" if len(absent) == len(found) else f"incomplete: {absent[0]}"
+    for weights in list(found.values())[:1]:
+        assert weights is not None
+        try:
+            part = missing_part(weights)
+        except InputError as error:
+            return f"incomplete: {error}"
+        if part:
+            return f"incomplete: {part}"
+    return "yes"

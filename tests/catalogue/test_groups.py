@@ -10,14 +10,13 @@ import pytest
 from PIL import Image
 
 from fakes.samples import package_samples
-from plantain.catalogue.groups import Groups
+from plantain.catalogue.groups import NEAR, Groups, write_near_duplicates
 from plantain.catalogue.ingest import ingest
-from plantain.catalogue.near import NEAR, write_near_duplicates
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.likeness import LIMIT, distances, likeness
 from plantain.sources.brain_tumor_mri import BrainTumorReader
-from plantain.sources.entries import SourceOptions
+from plantain.sources.registry import SourceOptions
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()

@@ -11,7 +11,7 @@ import pytest
 
 from journal.examples import a_run
 from plantain.journal import Journal, JournalReader
-from plantain.journal.schema import VERSION
+from plantain.journal.rows import SCHEMA_VERSION
 from plantain.records import InputError
 
 
@@ -46,14 +46,14 @@ def test_no_column_can_hold_an_image(run: Path) -> None:
     assert all("STRICT" in sql for _, sql in tables)
 
 
-@pytest.mark.parametrize("version", [VERSION + 1, VERSION - 1])
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, SCHEMA_VERSION - 1])
 def test_journal_of_another_version_is_refused_and_left_alone(run: Path, version: int) -> None:
     with sqlite3.connect(run / "journal.sqlite") as connection:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version),))
     connection.close()
     before = bytes_of(run)
     for opening in (Journal.open, JournalReader.open):
-        with pytest.raises(InputError, match=f"schema version {version}, .* reads version {VERSION}"):
+        with pytest.raises(InputError, match=f"schema version {version}, .* reads version {SCHEMA_VERSION}"):
             opening(run)
     after = bytes_of(run)
     assert {name: after[name] for name in before} == before

@@ -1,4 +1,4 @@
-"""Opening a run: the lock of its one writer, and connections to its database."""
+"""Opening a run: the lock of its one writer, connections to its database, and new runs of an import or a merge."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import weakref
@@ -18,9 +19,8 @@ import orjson
 
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.files.redaction import keys_hidden, redacted
-from plantain.journal.disk.blobs import sync_folder
-from plantain.journal.rows import RunLocked
-from plantain.journal.schema import check_version
+from plantain.journal.blobs import sync_folder
+from plantain.journal.rows import RunLocked, check_version
 from plantain.records import InputError
 from plantain.records.suggestions import like_path
 
@@ -256,3 +256,51 @@ def _filesystem_type(folder: Path) -> str:
         if real.is_relative_to(point) and len(point.parts) >= depth:
             depth, kind = len(point.parts), after.split()[0]
     return kind
+
+
+_ENDING = ".unfinished"
+
+
+def check_new_run(run: Path) -> None:
+    """Raise InputError unless `run` is missing or an empty folder."""
+    if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
+        raise InputError(f"{run}: already exists and is not an empty folder; name a new folder for the run")
+
+
+@contextlib.contextmanager
+def new_run(run: Path) -> Iterator[Path]:
+    """Yield the path at which to make a run; on success it is durable and renamed to `run`.
+
+    After an error nothing is left. The folder of a killed process is removed by the next command that writes a run in
+    the same place.
+
+    Raises:
+        InputError: `run` exists and is not an empty folder, or is on a network file system.
+        RunLocked: another process is making it.
+    """
+    check_new_run(run)
+    parent = run.absolute().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    check_filesystem(parent)
+    remove_unfinished(parent)
+    folder = run.with_name(f".{run.name}{_ENDING}")
+    folder.mkdir(exist_ok=True)
+    lock = RunLock(folder)
+    try:
+        yield folder / "run"
+        os.sync()  # one for all files: before the run has its name, none of them need survive
+        (folder / "run").replace(run)
+        sync_folder(parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def remove_unfinished(parent: Path) -> None:
+    """Remove the folders that killed imports and merges left; a running process has locked its own, which stays."""
+    for path in parent.glob(f".*{_ENDING}/{LOCK_NAME}"):
+        if not path.parent.is_symlink():
+            with contextlib.suppress(RunLocked):
+                lock = RunLock(path.parent)
+                shutil.rmtree(path.parent, ignore_errors=True)
+                lock.release()

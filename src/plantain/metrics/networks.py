@@ -13,8 +13,7 @@ import numpy.typing as npt
 from PIL import Image as Pillow
 
 from plantain.files.installing import install_line
-from plantain.metrics.metric import registered
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks, registered
 from plantain.pixels.arrays import Image
 from plantain.records import InputError
 
