@@ -24,7 +24,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed, encode_jpeg, encode_source
 from plantain.records import Direction, Finding, InputError, derive_seed
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 DOTS = 14
 BLOB_LEVELS, DOT_LEVELS, WASH_LEVELS = 40.0, 45.0, 22.0

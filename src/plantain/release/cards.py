@@ -27,8 +27,7 @@ from plantain.journal.questions.tables import (
 from plantain.journal.questions.tables import table1 as composition_of
 from plantain.journal.questions.tables import table2 as judged_of
 from plantain.journal.questions.units import snapshot
-from plantain.privacy.licence_parts import SourcePart
-from plantain.privacy.licence_texts import CC_BY, KNOWN
+from plantain.privacy.licences import CC_BY, KNOWN, SourcePart
 from plantain.release.plan import SPLITS, ExportOptions, RunFacts, TableConfig, empty_splits
 from plantain.release.staging import Staging
 from plantain.rubrics import recorded

@@ -30,17 +30,17 @@ from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import damaged_blobs
 from plantain.pixels.encode import XMP_PACKET
-from plantain.privacy.licence_parts import (
+from plantain.privacy.licences import (
     ATTRIBUTION,
     PARTS,
+    as_json,
     attribution,
     decide_parts,
     licence_files,
     original_parts,
 )
-from plantain.privacy.licence_texts import as_json
 from plantain.records import InputError, JudgeCard
-from plantain.records.card import no_card
+from plantain.records.judging import no_card
 from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
 from plantain.release.croissant import croissant
 from plantain.release.layouts.contract import LAYOUTS, ReleasedImages, chosen

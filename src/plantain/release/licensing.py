@@ -18,11 +18,10 @@ import orjson
 from plantain.journal import BlobRef, JournalReader
 from plantain.journal.questions.release import stored_image_rows
 from plantain.journal.questions.tasks import licences_of_closed
-from plantain.privacy.licence_parts import is_ours_to_choose
-from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
+from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is_ours_to_choose, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence, SourceImage
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
 
 LARGEST_TEXT = 200_000

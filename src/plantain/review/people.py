@@ -25,8 +25,7 @@ from plantain.records import (
     OutcomeKind,
     Usage,
 )
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.review.blinding import fitted
 from plantain.review.results.rows import Row, between_readers, main_rows
 from plantain.review.study import IMAGES, ReaderTask, Study, open_study

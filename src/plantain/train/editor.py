@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from plantain.files.installing import install_line
-from plantain.files.system_files import files_like
+from plantain.files.installed import install_line
+from plantain.files.opening import files_like
 from plantain.journal.blobs import sync_folder
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings

@@ -22,7 +22,7 @@ from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 
 SIDE = 112

@@ -16,13 +16,12 @@ from PIL import Image
 from plantain.bench.benchmark.medebench import METADATA, read_medebench
 from plantain.bench.benchmark.native_format import OWN, read_document, read_own
 from plantain.bench.benchmark.samples import Reading, Sample
-from plantain.files.opening import check_inside, read_inside
-from plantain.files.writing import open_folder, replace_file
+from plantain.files.opening import check_inside, open_folder, read_inside, replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 Grey = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 

@@ -29,10 +29,9 @@ from plantain.bench.benchmark.samples import BenchmarkProblem
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.files.csv_form import written_csv
-from plantain.files.writing import open_folder, replace_file
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.files.opening import open_folder, replace_file
+from plantain.files.tables import written_csv
+from plantain.records.messages import counted, next_line
 
 SHOWN = 3
 """Warnings of one kind that are named on the terminal; --json has every one."""

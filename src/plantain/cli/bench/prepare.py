@@ -24,22 +24,20 @@ from plantain.bench.prepare.describers import (
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
-from plantain.cli.terminal.ending import damage_named, print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunArgument, Seed, SettingsFile
-from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Mask
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.review.answers import region_of
 from plantain.review.blinding import fitted_mask
 from plantain.review.results.rows import Row, main_rows
 from plantain.review.study import ReaderTask, open_study
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 
 class Regions(StrEnum):

@@ -22,8 +22,7 @@ from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.review.results.rows import Row, main_rows
 from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MEDEBENCH

@@ -19,8 +19,7 @@ from typing import TypeVar
 import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
-from plantain.files.opening import open_plain
-from plantain.files.writing import create, replace_file
+from plantain.files.opening import create, open_plain, replace_file
 from plantain.journal import BlobRef, BlobStore
 from plantain.records import InputError
 from plantain.release.plan import ORIGINAL, ORIGINALS_INDEX, ReleaseFile

@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from plantain.files.opening import is_system_file
 from plantain.files.parquet import unpacks_too_far
-from plantain.files.system_files import is_system_file
 from plantain.records import InputError
 from plantain.release.plan import CONTROL, ORIGINAL, STAGING, ReleaseFile
 from plantain.release.staging import open_hashed

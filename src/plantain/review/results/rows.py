@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from plantain.files.csv_form import written_csv
+from plantain.files.tables import written_csv
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc, krippendorff_alpha
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pixels.arrays import Floats

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from plantain.files.csv_form import written_csv
-from plantain.files.opening import read_inside
-from plantain.files.writing import open_folder, replace_file
+from plantain.files.opening import open_folder, read_inside, replace_file
+from plantain.files.tables import written_csv
 from plantain.journal import JournalReader
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import escaped

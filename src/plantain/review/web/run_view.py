@@ -29,7 +29,7 @@ from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import Attempt, Direction, InputError, SourceImage
-from plantain.rubrics.policies import unfavourable
+from plantain.rubrics import unfavourable
 
 SIDE = 176
 QUALITY = 80
