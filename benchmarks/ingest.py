@@ -43,7 +43,7 @@ from plantain.pixels.dicom.render import decode_dicom, render_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
 from plantain.sources.folder import FolderReader

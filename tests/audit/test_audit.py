@@ -23,7 +23,7 @@ from plantain.metrics.statistics.clusters import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 CRITERIA = [criterion.value for criterion in Criterion]
 

@@ -21,8 +21,8 @@ from plantain.audit.trials import Trial, trials_of
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.records import Figure, Gate, JudgeCard
-from plantain.records.card import Check
-from plantain.runs.settings.terms import Terms
+from plantain.records.judging import Check
+from plantain.runs.terms import Terms
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 BLOB, STRENGTH = "blob", "20 % strength"

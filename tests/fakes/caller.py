@@ -11,7 +11,7 @@ from fakes.server import FakeProvider
 from plantain.models.registry import settings_class
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Reply, Writer
-from plantain.runs.settings.reading import SectionError, validated
+from plantain.runs.settings_file import SectionError, validated
 from plantain.runs.setup import load_model
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")

@@ -272,7 +272,7 @@ def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path, capsys: pytes
 def test_without_the_extra_one_line_names_it(
     words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr("plantain.files.installing.has_module", lambda name: name != "fastapi")
+    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "fastapi")
     assert main([*words, str(run)]) == 2
     said = capsys.readouterr().err
     assert "needs the package fastapi: pip install -e '.[review]'" in said and said.count("\n") == 1

@@ -16,8 +16,7 @@ from plantain.pixels.boxes import Box
 from plantain.pixels.decode import colour_note, decode
 from plantain.pixels.likeness import likeness
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextKind, TextReader
-from plantain.privacy.text_reader import reader_named
+from plantain.privacy.text import Text, TextKind, TextReader, reader_named
 from plantain.records import Geometry, SourceImage
 from plantain.sources.registry import Refused, SourceEntry, finish
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plantain.files.csv_form import written_csv
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
+from plantain.files.tables import written_csv
 from plantain.pixels.likeness import Codes, close_pairs
 from plantain.records import SourceImage
 

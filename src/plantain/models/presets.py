@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 TABLE = Path(__file__).with_name("presets.toml")
 

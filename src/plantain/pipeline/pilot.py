@@ -21,8 +21,9 @@ from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import DASH
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
-from plantain.records.card import SELF_CONSISTENCY
-from plantain.records.counts import counted, shared_out
+from plantain.records.judging import SELF_CONSISTENCY
+from plantain.records.messages import counted
+from plantain.records.tasks import shared_out
 from plantain.version import __version__
 
 PEOPLE = "people/"

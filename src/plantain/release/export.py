@@ -21,8 +21,7 @@ from plantain.journal.cards import cards_by_path
 from plantain.journal.connect import JOURNAL_NAME, backup
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.verify import damaged_blobs
-from plantain.privacy.licence_parts import PARTS
-from plantain.privacy.licence_texts import as_json
+from plantain.privacy.licences import PARTS, as_json
 from plantain.records import InputError
 from plantain.release.finish import finish_release
 from plantain.release.layouts.contract import LAYOUTS, chosen

@@ -38,7 +38,7 @@ from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
+from plantain.runs.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")

@@ -34,7 +34,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
 from plantain.pixels.restore import VERSION, restore_outside
 from plantain.records import Attempt, InputError, Outcome, OutcomeKind, TaskState, Usage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,

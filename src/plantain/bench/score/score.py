@@ -34,8 +34,8 @@ from plantain.records import InputError
 from plantain.roles import Judge
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.editor import Edited, edit_with
 from plantain.models.diffusers.facts import facts_of

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plantain.models.presets import Preset, presets
 from plantain.records import InputError
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 from plantain.roles.options import Free, ProviderSettings, Section
 
 

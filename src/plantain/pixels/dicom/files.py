@@ -20,7 +20,7 @@ from pydicom import Dataset
 from pydicom.errors import BytesLengthException, InvalidDicomError
 from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRLittleEndian
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import MAX_DECODED_BYTES, BadImage, one_line
 

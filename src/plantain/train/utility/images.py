@@ -16,7 +16,7 @@ from plantain.journal import JournalReader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 from plantain.train.utility.frames import Frame, crop_frame
 

@@ -10,9 +10,8 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
-from plantain.files.installing import install_line
+from plantain.engines.contract import remote_engine, repeated
+from plantain.files.installed import install_line
 from plantain.journal import JsonValue
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError

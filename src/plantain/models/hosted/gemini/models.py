@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
+from plantain.files.secrets import Secret, redacted
 from plantain.models.hosted.answers import (
     JsonObject,
     add_counts,

@@ -1,15 +1,18 @@
-"""`plantain train finetune`: an open editor on n samples of each task, measured on others."""
+"""`plantain train finetune` and `dpo`: an open editor on n samples of each task, or on the preferences of a release."""
 
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, get_origin
 
 import orjson
 import typer
+from pydantic import ValidationError
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.from_build import write_held_out
@@ -20,24 +23,62 @@ from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, wr
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.ending import print_end, print_stop, run_to_end
 from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
-from plantain.cli.terminal.progress import StageProgress, TrainingBar, stopping_on_ctrl_c
+from plantain.cli.terminal.progress import (
+    StageProgress,
+    TrainingBar,
+    print_end,
+    print_stop,
+    run_to_end,
+    stopping_on_ctrl_c,
+)
 from plantain.cli.terminal.tables import print_json
-from plantain.cli.train.settings import read_plan, settings_help
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.counts import counted
+from plantain.records.messages import counted, suggest
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms, load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms, load_terms
 from plantain.train.pairs import ListedExample, PairSource, TrainingPair
-from plantain.train.plans import FinetunePlan
-from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
+from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
+from plantain.train.releases import TABLES, ReleasePairs, ReleasePreferences, StoredOriginals
 from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
+
+P = TypeVar("P", bound=Plan)
+
+
+def read_plan(form: type[P], settings: Sequence[str]) -> P:
+    """Return the plan with these settings. Raise InputError naming the setting that is unknown or out of range."""
+    values: dict[str, object] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting}: write NAME=VALUE")
+        if name not in form.model_fields:
+            raise InputError(f"--set {name}: no such setting; {suggest(name, form.model_fields)}")
+        several = get_origin(form.model_fields[name].annotation) is tuple
+        values[name] = [part for part in value.split(",") if part] if several else value
+    try:
+        return form.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"--set {first['loc'][0]}: {first['msg'].lower()}") from error
+
+
+def settings_help(form: type[Plan]) -> str:
+    """Return the settings with their defaults, for `--help`."""
+    return "NAME=VALUE, may be repeated: " + ", ".join(
+        f"{name}={_written(field.default)}" for name, field in form.model_fields.items()
+    )
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return ""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def finetune(
@@ -209,3 +250,43 @@ async def measure_trained(
     if scored.stopped is not None:
         return scored, None
     return scored, write_learning(run, run.parent, title, few_shot)
+
+
+def dpo(
+    context: typer.Context,
+    release: Path = typer.Argument(..., metavar="RELEASE", help="Release with the preference table."),
+    model: str = typer.Option(..., help=BASE_MODEL),
+    to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
+    originals: Originals = None,
+    chosen: list[str] | None = typer.Option(
+        None, "--set", metavar="NAME=VALUE", help=settings_help(PreferencePlan)
+    ),
+    settings: SettingsFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Train an InstructPix2Pix by Diffusion-DPO to prefer edits that the judge accepted to those that it rejected.
+
+    Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps finished steps;
+    the same command resumes.
+
+    Example: plantain train dpo release --model diffusers/timbrooks/instruct-pix2pix --to runs/dpo --set beta=2000
+    """
+    plan = read_plan(PreferencePlan, chosen or ())
+    require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
+    from plantain.train.base import open_base
+    from plantain.train.preference import MODEL, train_preferences
+
+    source = ReleasePreferences(release, StoredOriginals(originals or release))
+    base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))
+    with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
+        record = train_preferences(source, base, plan, to, progress=bar, stop=stop)
+    if record is None:
+        return print_stop(context, "interrupted")
+    if as_json:
+        print_json({"model": str(to / MODEL), **record})
+        return 0
+    if record["stopped"]:
+        typer.echo(f"ended at step {record['step']}: {record['stopped']}")
+    typer.echo(f"model: {to / MODEL}")
+    typer.echo(f"next: measure it by bench generate with --editor {shlex.quote(f'diffusers/{to / MODEL}')}")
+    return 0

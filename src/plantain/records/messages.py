@@ -1,8 +1,9 @@
-"""The error for invalid input, and the nearest known word for its message."""
+"""Parts of messages: the error for invalid input, the nearest known word, numbers with nouns, and commands to copy."""
 
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -57,3 +58,32 @@ def suggest(
     if near := near or nearest(word, allowed, cutoff):
         return f"did you mean {near!r}?"
     return f"choose one of {', '.join(allowed)}" if otherwise is None else otherwise
+
+
+def counted(number: object, one: str, more: str = "") -> str:
+    """Return a number with its noun.
+
+    Args:
+        number: a whole number.
+        one: the singular noun, with any words before it.
+        more: the same for any other number; default: `one` with an s.
+
+    Example:
+        >>> counted(1, "data file"), counted(0, "image"), counted(1234, "study", "studies")
+        ('1 data file', '0 images', '1,234 studies')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def command_line(*words: object) -> str:
+    """Return the line that calls plantain with these words, quoted for a POSIX shell.
+
+    >>> command_line("status", "runs/my run")
+    "plantain status 'runs/my run'"
+    """
+    return shlex.join(["plantain", *map(str, words)])
+
+
+def next_line(*words: object) -> str:
+    """Return the last line of a success: the command that usually follows, to be copied."""
+    return f"next: {command_line(*words)}"

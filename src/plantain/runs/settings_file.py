@@ -1,4 +1,4 @@
-"""Reading a TOML file into a validated model, with errors that name the file and the field."""
+"""Reading a recipe or a settings file (TOML) into a validated model, with errors that name the file and the field."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, PlainValidator, SerializeAsAny, ValidationError, ValidationInfo
 
-from plantain.files.toml import read_toml_table
+from plantain.files.opening import read_toml_table
 from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
-from plantain.records.suggestions import like_path, suggest
+from plantain.records.messages import like_path, suggest
 from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings
 
 M = TypeVar("M", bound=BaseModel)

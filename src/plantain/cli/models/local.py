@@ -1,19 +1,24 @@
-"""`plantain models try`: one edit with local weights, with its time and memory."""
+"""`plantain models try` and `convert`: local weights, timed by one edit, or converted for a preset."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import typer
 
 from plantain.cli.terminal.options import AsJson, SettingsFile
 from plantain.cli.terminal.tables import print_json
-from plantain.files.writing import replace_file
+from plantain.files.installed import require_extra
+from plantain.files.opening import replace_file
 from plantain.models.diffusers.provider import Settings
-from plantain.models.diffusers.trying import Tried, try_editor
+from plantain.models.diffusers.quiet import quiet_libraries
+from plantain.models.diffusers.trying import EXTRA, Tried, check_new_folder, try_editor
+from plantain.models.diffusers.weights import find_weights
 from plantain.pixels.encode import marked
-from plantain.records import Outcome
-from plantain.runs.settings.terms import load_terms
+from plantain.records import InputError, Outcome
+from plantain.records.messages import command_line
+from plantain.runs.terms import load_terms
 
 
 def try_model(
@@ -82,3 +87,42 @@ def _print(document: dict[str, object]) -> None:
         if label not in _HIDDEN and value not in (None, "", [], ()):
             shown = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
             print(f"  {label:12} {shown}")
+
+
+PRESET = "diffusers/medebench-instruct-diffusion"
+"""The only preset whose weights are published as a checkpoint alone."""
+
+
+def convert_weights(
+    checkpoint: Path = typer.Argument(..., metavar="FILE", help="Checkpoint in CompVis's layout (.ckpt)."),
+    to: Path = typer.Option(..., metavar="DIR", help="A new folder."),
+    base: str = typer.Option(..., metavar="FOLDER|ID", help="Stable Diffusion 1 or InstructPix2Pix here."),
+) -> int:
+    """Convert InstructDiffusion's published checkpoint into a folder for its preset.
+
+    Example: plantain models convert v1-5-pruned-emaonly-adaption-task.ckpt --to weights/instruct-diffusion --base
+    timbrooks/instruct-pix2pix
+    """
+    check_new_folder(to)
+    require_extra(PRESET, *EXTRA)
+    found = find_weights(base, "", None)
+    if found is None:
+        raise InputError(
+            f"--base {base}: is not on this machine; name a folder of Stable Diffusion 1 or InstructPix2Pix"
+        )
+    if not checkpoint.is_file():
+        raise InputError(f"{checkpoint}: file not found")
+    quiet_libraries()  # before the import, which prints warnings
+    from plantain.models.diffusers.converting import convert_instruct_diffusion
+
+    unfinished = to.with_name(to.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        convert_instruct_diffusion(checkpoint, found.folder, unfinished)
+        if to.exists():
+            to.rmdir()
+        unfinished.rename(to)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    print(f"{to}: every weight was converted; next: {command_line('models', 'try', f'{PRESET}@{to}')}")
+    return 0
