@@ -15,7 +15,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings, known_model, roles_at
-from plantain.models.presets import presets
+from plantain.models.registry import presets
 from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,

@@ -22,10 +22,10 @@ from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.presets import presets
 from plantain.models.registry import (
     close_models,
     has_own_connection,
+    presets,
     provider,
     provider_names,
     settings_class,

@@ -20,7 +20,7 @@ from plantain.models.diffusers.weights import (
     missing_part,
     size_gb,
 )
-from plantain.models.presets import KnownWeights, Preset, known_weights
+from plantain.models.registry import KnownWeights, Preset, known_weights
 from plantain.records import InputError
 
 CONDITIONS = re.compile(

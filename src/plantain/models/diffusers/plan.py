@@ -27,7 +27,7 @@ from plantain.models.diffusers.weights import (
     trained_side,
     variant_of,
 )
-from plantain.models.presets import Preset, known_weights, preset, presets
+from plantain.models.registry import Preset, known_weights, preset, presets
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
 

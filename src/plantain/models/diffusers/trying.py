@@ -25,8 +25,7 @@ from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
 from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.frames import FramedRequest
-from plantain.models.presets import Preset, presets
-from plantain.models.registry import provider_names
+from plantain.models.registry import Preset, presets, provider_names
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.sources.samples import fundus_file
