@@ -32,8 +32,7 @@ from plantain.records import Direction, InputError, TaskState
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real run: three cropped fundus photographs, edited and judged by quick models, some tasks failing."""
     folder = tmp_path_factory.mktemp("build")
-    catalogue = quick_catalogue(folder / "catalogue", 2, side=1024)  # the usual side of a benchmark
-    recipe = quick_recipe(catalogue, findings=("AMD", "Cataract"))
+    recipe = quick_recipe(quick_catalogue(folder / "catalogue", 2), findings=("AMD", "Cataract"))
     asyncio.run(run_build(recipe, folder / "run", method=quick_method(CallLog(None))))
     return folder / "run"
 
