@@ -1,21 +1,18 @@
-"""Intervals of rates against published values, trials one by one and their own bounds."""
+"""Intervals of rates and areas against scipy, scikit-learn, trials one by one and their own bounds."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest  # an independent implementation
+from sklearn.metrics import roc_auc_score
 
+from plantain.metrics.statistics.areas import paired_areas
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.metrics.statistics.intervals import wilson_share
+from plantain.metrics.statistics.intervals import wilson, wilson_share
 from plantain.metrics.statistics.means import METHOD, ClusteredMeans
-
-
-def test_wilson_matches_the_published_agreement_interval() -> None:
-    # 81 of 100: (0.81 + 3.8415/200 -+ 1.96 sqrt(0.81*0.19/100 + 3.8415/40000)) / (1 + 0.038415) = 0.722,
-    # 0.875
-    low, high = wilson_share(0.81, 100)
-    assert (round(low, 3), round(high, 3)) == (0.722, 0.875)
 
 
 def test_single_trials_use_wilson_share() -> None:
@@ -62,3 +59,41 @@ def test_interval_holds_its_rate_and_is_reproducible(patterns: dict[tuple[int, i
     if rate.value is not None:
         assert rate.low is not None and rate.high is not None
         assert 0 <= rate.low <= rate.value + 1e-9 and rate.value - 1e-9 <= rate.high <= 1
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (3, 7), (50, 50), (811, 1000)])
+def test_wilson_matches_scipy(successes: int, n: int) -> None:
+    expected = binomtest(successes, n).proportion_ci(method="wilson")
+    assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_no_trials_know_nothing_and_more_successes_are_refused() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="3 successes of 2"):
+        wilson(3, 2)
+
+
+def test_areas_are_scikit_learns_with_ties() -> None:
+    rng = np.random.default_rng(0)
+    cases = rng.random(200) < 0.4
+    first, second = (np.round(rng.normal(size=(3, 200)) + cases, 1) for _ in range(2))
+    found = paired_areas(first, second, cases, np.arange(200))
+    expected = [np.mean([roc_auc_score(cases, row) for row in scores]) for scores in (first, second)]
+    assert (found.first, found.second) == pytest.approx(expected, abs=1e-12)
+    assert found.difference == pytest.approx(expected[0] - expected[1], abs=1e-12)
+
+
+def test_the_interval_is_exact_where_nothing_differs_and_covers_where_nothing_does_on_average() -> None:
+    rng = np.random.default_rng(0)
+    cases, groups = np.arange(120) % 2 == 0, np.arange(120) // 2
+    one = rng.normal(size=(3, 120)) + cases
+    same = paired_areas(one, one, cases, groups)
+    assert (same.difference, same.low, same.high) == (0.0, 0.0, 0.0)
+    covered = 0
+    for _ in range(100):
+        # Both detect the cases equally well, so the true difference is 0.
+        a, b = (rng.normal(size=(4, 120)) + cases for _ in range(2))
+        found = paired_areas(a, b, cases, groups)
+        assert found.low is not None and found.high is not None
+        covered += found.low <= 0 <= found.high
+    assert covered >= 91
