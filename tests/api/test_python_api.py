@@ -135,14 +135,8 @@ def test_what_a_run_refuses(run: plantain.Run, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         plantain.Run(tmp_path / "nothing").tasks()
     with pytest.raises(ValueError, match="limit: 0; at least 1"):
-        plantain.run("r.toml", tmp_path / "run", limit=0) if (tmp_path / "r.toml").exists() else _limited(
-            tmp_path
-        )
-
-
-def _limited(folder: Path) -> None:
-    (folder / "r.toml").write_text(RECIPE)
-    plantain.run(folder / "r.toml", folder / "run", limit=0)
+        (tmp_path / "r.toml").write_text(RECIPE)
+        plantain.run(tmp_path / "r.toml", tmp_path / "run", limit=0)
 
 
 def test_every_name_is_there_and_has_a_docstring() -> None:
