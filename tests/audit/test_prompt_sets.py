@@ -18,7 +18,7 @@ from stored_run import stored_run
 from fakes.gemini_format import gemini_route, pictures_sent, prompt_text, text_answer
 from fakes.server import KEY, FakeProvider
 from plantain.cli import main
-from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary
+from plantain.models.hosted.prompts import BUILT_IN, PromptLibrary
 
 SETTINGS = """
 [limits]

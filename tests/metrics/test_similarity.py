@@ -9,7 +9,7 @@ import pytest
 
 from bench.small_bench import Distance
 from plantain.metrics.learned import lpips, reward
-from plantain.metrics.networks.encoders import ImageTextEncoder
+from plantain.metrics.metric import ImageTextEncoder
 from plantain.metrics.similarity import cosine, dalign, isim, talign
 
 

@@ -13,10 +13,9 @@ from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.utility import compare
-from plantain.train.utility.compare import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
-from plantain.train.utility.frames import crop_frame
-from plantain.train.utility.images import LabelledFrames, read_sets
+from plantain.train import utility
+from plantain.train.utility import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
+from plantain.train.utility_images import LabelledFrames, crop_frame, read_sets
 from train.heads import catalogue_of, head
 
 
@@ -72,7 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_command_with_a_run_and_with_its_release(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
+    monkeypatch.setattr(utility, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
     catalogue = catalogue_of(tmp_path / "catalogue", 24)  # the same patients
     export_run(run, tmp_path / "release", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
     real, of_run = read_sets(catalogue, run, None, ("glioma",))

@@ -31,7 +31,7 @@ from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.score.attention import MapOptions, map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
