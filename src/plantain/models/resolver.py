@@ -6,7 +6,7 @@ A model that is loaded without a run's options sends no image from this machine;
 from __future__ import annotations
 
 from plantain.models.presets import presets
-from plantain.models.registry import provider, provider_names, settings_class
+from plantain.models.registry import check_name, provider, settings_class
 from plantain.records import InputError
 from plantain.roles.options import ProviderSettings
 
@@ -17,22 +17,14 @@ def load_model(name: str, role: str, options: ProviderSettings | None = None) ->
     Raises:
         InputError: unknown provider or model, a missing key or extra, or a setting that it does not have.
     """
-    provider_name, _, model = name.partition("/")
-    if not model:
-        raise InputError(
-            f"{_role_name(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
-        )
+    kind = options.kind if options is not None and options.kind else name.partition("/")[0]
+    check_name(name, kind, _role_name(role))
     preset = presets().get(name)
     if preset is not None and preset.model:
         raise InputError(
             f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
         )
-    kind = options.kind if options is not None and options.kind else provider_name
-    try:
-        module, own = provider(kind), settings_class(kind)
-    except InputError as error:
-        raise InputError(f"{_role_name(role)}: {name!r}: {error}") from error
-    return module.load(name, role, own() if options is None else options)
+    return provider(kind).load(name, role, settings_class(kind)() if options is None else options)
 
 
 def _role_name(role: str) -> str:

@@ -10,6 +10,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.presets import presets
+from plantain.models.registry import check_name
 from plantain.pipeline.consent import check_planned_consent
 from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import enumerate_tasks, plan_digest
@@ -92,6 +93,7 @@ def check_known(recipe: Recipe) -> None:
     models = recipe.models
     named = [("writer", models.writer), ("editor", models.editor)]
     for role, name in [*named, *(("judge", judge) for judge in models.judges)]:
+        check_name(name, recipe.terms.kind(name), f"models.{role}")
         provider, _, model = name.partition("/")
         theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)

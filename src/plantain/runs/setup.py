@@ -23,7 +23,7 @@ from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.disk.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.registry import close_models, has_own_connection
+from plantain.models.registry import check_name, close_models, has_own_connection
 from plantain.models.resolver import load_model
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
@@ -57,15 +57,18 @@ class RunSetup:
         self._gate = ConsentGate(terms)
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
-    def check(self, *, images: Iterable[SourceImage] = ()) -> None:
-        """Reject a budget without prices, and images without consent, before anything is made.
+    def check(self, *, images: Iterable[SourceImage] = (), named: Iterable[str] = (), by: str = "") -> None:
+        """Reject unknown names, a budget without prices, and images without consent, before anything is made.
 
         Args:
             images: those to be sent, if known; the consent gate checks each image again when it is sent.
+            named: models that the option `by` names.
 
         Raises:
             InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
         """
+        for name in named:
+            check_name(name, self.terms.kind(name), by)
         check_prices(self.terms)
         check_consent(self.terms, images)
 
