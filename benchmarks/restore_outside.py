@@ -27,8 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import cv2
 import numpy as np
 
-from plantain.audit.clean import recipes, rendered_or_reason
-from plantain.audit.images import AuditImage, package_images
+from plantain.audit.clean import AuditImage, package_images, recipes, rendered_or_reason
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Field, Pixels
@@ -36,7 +35,7 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.restore import Restored, restore_outside
 from plantain.records import Licence, SourceImage
-from plantain.sources.entries import UNPREPARED, finish
+from plantain.sources.registry import UNPREPARED, finish
 
 WAYS = ("bent", "toned", "noisy", "resampled", "redrawn", "all")
 

@@ -11,18 +11,17 @@ import pytest
 from audit.stored_run import RuleJudge, seen, stored_run
 from pages.browser import CHROMIUM, Page, open_browser
 from pages.first_sight import look
-from plantain.audit.clean import recipes
+from plantain.audit.clean import package_images, recipes
 from plantain.audit.flips import flips, judged_attempts, tallies
 from plantain.audit.gate import CLEAN
-from plantain.audit.images import package_images
 from plantain.audit.pages import write_card_page, write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.audit.trials import Trial, trials_of
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.records import Figure, Gate, JudgeCard
-from plantain.records.card import Check
-from plantain.runs.settings.terms import Terms
+from plantain.records.judging import Check
+from plantain.runs.terms import Terms
 
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 BLOB, STRENGTH = "blob", "20 % strength"

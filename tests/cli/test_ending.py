@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from plantain.cli import ABOUT, COMMANDS, main
-from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli.terminal.progress import print_end
 
 
 @pytest.mark.parametrize(

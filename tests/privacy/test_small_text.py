@@ -90,6 +90,6 @@ def test_nothing_is_sent_to_the_maker_of_the_library(tmp_path: Path) -> None:
     """onnxruntime 1.32 stores events and an id of the machine in the home folder before it sends them."""
     unheard = ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME", "XDG_DATA_HOME")
     surroundings = {name: value for name, value in os.environ.items() if name not in unheard}
-    program = "from plantain.privacy.text_reader import open_reader; assert open_reader() is not None"
+    program = "from plantain.privacy.text import open_reader; assert open_reader() is not None"
     subprocess.run([sys.executable, "-c", program], env={**surroundings, "HOME": str(tmp_path)}, check=True)
     assert not [path for path in tmp_path.rglob("*") if "Microsoft" in path.parts]

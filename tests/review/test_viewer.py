@@ -12,12 +12,12 @@ import pytest
 
 from bench.scored_run import make_all
 from plantain.cli import main
+from plantain.cli.review.demo import simulate
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.review.ratings import Ratings
-from plantain.review.simulated import simulate
 from plantain.review.study import ReaderTask
 from report.run_on_paper import build_run
 from review.study_on_paper import MODELS, small_study
@@ -272,7 +272,7 @@ def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path, capsys: pytes
 def test_without_the_extra_one_line_names_it(
     words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr("plantain.files.installing.has_module", lambda name: name != "fastapi")
+    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "fastapi")
     assert main([*words, str(run)]) == 2
     said = capsys.readouterr().err
     assert "needs the package fastapi: pip install -e '.[review]'" in said and said.count("\n") == 1

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from plantain.audit.clean import drawable
+from plantain.audit.clean import AuditImage, cluster_of, drawable
 from plantain.audit.gate import CLEAN
-from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import models_of
 from plantain.audit.rejudge import (
     RejudgeRequest,
@@ -24,7 +23,7 @@ from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
 from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 
 def forecast(

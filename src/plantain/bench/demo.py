@@ -14,7 +14,7 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
-from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
@@ -34,7 +34,7 @@ from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.samples import sample_images
 
 SEED = 11

@@ -216,7 +216,7 @@ def test_a_progressive_jpeg_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_without_highdicom_nothing_is_started(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("plantain.files.installing.has_module", lambda name: name != "highdicom")
+    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")
     assert main(["export", str(run), "--to", str(tmp_path / "out"), "--layout", "dicom"]) == 2
     assert "--layout dicom needs the package highdicom: pip install" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

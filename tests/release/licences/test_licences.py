@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plantain.privacy.licence_parts import decide_parts, licence_files
+from plantain.privacy.licences import decide_parts, licence_files
 from plantain.records import InputError
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
