@@ -43,11 +43,11 @@ from plantain.pixels.dicom.render import decode_dicom, render_planes
 from plantain.pixels.encode import encode_source
 from plantain.pixels.likeness import likeness
 from plantain.pixels.prepare import prepare
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
-from plantain.sources.entries import UNPREPARED, SourceEntry, SourceOptions, finish
 from plantain.sources.folder import FolderReader
+from plantain.sources.registry import UNPREPARED, SourceEntry, SourceOptions, finish
 
 SIDE = 1024
 WIDTH, HEIGHT = 2544, 3056

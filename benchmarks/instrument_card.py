@@ -40,7 +40,7 @@ from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Direction, Finding, Licence, Observations, SourceImage, derive_seed
 from plantain.rubrics import MED_BANANA
 from plantain.sources.brain_slice import UNKNOWN, estimate_slice
-from plantain.sources.entries import UNPREPARED, finish
+from plantain.sources.registry import UNPREPARED, finish
 
 HALVES = ("development", "report")
 NAIVE = ("blob", "dots", "grey wash")

@@ -44,9 +44,9 @@ from PIL import Image
 
 from plantain.catalogue.store import Catalogue
 from plantain.journal import CallResult, JournalReader
+from plantain.pipeline.loop import Rounds
 from plantain.pipeline.method import method_of
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.rounds import Rounds
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source

@@ -36,7 +36,7 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.restore import Restored, restore_outside
 from plantain.records import Licence, SourceImage
-from plantain.sources.entries import UNPREPARED, finish
+from plantain.sources.registry import UNPREPARED, finish
 
 WAYS = ("bent", "toned", "noisy", "resampled", "redrawn", "all")
 

@@ -126,7 +126,7 @@ import numpy as np
 from types import SimpleNamespace
 from plantain.bench.leaderboard.measures import measure
 from plantain.bench.score.suite import measured
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.metrics.metric import registered
 known = measure("unchanged_share")
 print(known.label, known.low, known.high, known.digits, known.higher_is_better)

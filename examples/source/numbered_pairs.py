@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from plantain.findings import Taxonomy
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import UNPREPARED, Found, Refused, SourceEntry, SourceOptions
-from plantain.sources.registry import SourceKind
+from plantain.sources.registry import UNPREPARED, Found, Refused, SourceEntry, SourceKind, SourceOptions
 
 
 class NumberedReader:

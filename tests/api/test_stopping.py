@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
-from plantain.api.blocking import finished
+from plantain.api.building import finished
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -137,7 +137,7 @@ def test_an_interrupted_cell_stops_the_run_gently(monkeypatch: pytest.MonkeyPatc
         finally:
             ended.append("cleanly")
 
-    import plantain.api.blocking as blocking
+    import plantain.api.building as blocking
 
     async def cancellable(task: asyncio.Future[None]) -> None:
         await task

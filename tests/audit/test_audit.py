@@ -19,11 +19,11 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
-from plantain.metrics.statistics.gap import gap_of
+from plantain.metrics.statistics.clusters import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 CRITERIA = [criterion.value for criterion in Criterion]
 

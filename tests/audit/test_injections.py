@@ -10,7 +10,7 @@ import pytest
 from plantain.audit.injections import Injection, inject, injections, swayed
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
-from plantain.models.hosted.prompts.library import as_data
+from plantain.models.hosted.prompts import as_data
 from plantain.offline.language import read_instruction
 from plantain.records import Direction, Geometry, Licence, SourceImage
 

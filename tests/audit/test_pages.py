@@ -19,8 +19,8 @@ from plantain.audit.trials import Trial, trials_of
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.records import Figure, Gate, JudgeCard
-from plantain.records.card import Check
-from plantain.runs.settings.terms import Terms
+from plantain.records.judging import Check
+from plantain.runs.terms import Terms
 from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight, in_thread
 
 BLOB, STRENGTH = "blob", "20 % strength"

@@ -19,7 +19,7 @@ from fakes.gemini_format import gemini_route, pictures_sent, prompt_text, text_a
 from fakes.server import KEY, FakeProvider
 from plantain.cli import main
 from plantain.metrics.statistics.agreement import cohen_kappa
-from plantain.models.hosted.prompts.library import BUILT_IN, PromptLibrary
+from plantain.models.hosted.prompts import BUILT_IN, PromptLibrary
 
 SETTINGS = """
 [limits]

@@ -22,7 +22,7 @@ from plantain.pixels.decode import decode
 from plantain.records import Licence, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 WIDTH, HEIGHT = 120, 96
 SHY = "planted/shy"

@@ -17,8 +17,8 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
 from plantain.records import Consent, InputError, Licence
-from plantain.sources.entries import NamingReader, SourceOptions
 from plantain.sources.folder import FolderReader
+from plantain.sources.registry import NamingReader, SourceOptions
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()

@@ -13,8 +13,8 @@ from plantain.findings import load_taxonomy
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Consent, Licence
-from plantain.sources.entries import NamingReader, SourceOptions
 from plantain.sources.folder import FolderReader
+from plantain.sources.registry import NamingReader, SourceOptions
 from sources.published import jpeg, put
 
 TAXONOMY = load_taxonomy()

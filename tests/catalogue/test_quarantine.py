@@ -31,9 +31,9 @@ from plantain.pixels.encode import is_source_form
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, Licence
 from plantain.sources.dicom import DicomReader
-from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
 from plantain.sources.nifti import NiftiReader
+from plantain.sources.registry import SourceOptions
 
 
 def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.ndarray:

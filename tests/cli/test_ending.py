@@ -11,8 +11,8 @@ import pytest
 
 from fakes.commands import refused
 from plantain.cli import ABOUT, COMMANDS
-from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli.terminal.progress import print_end
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import pytest
 
 from plantain.engines.cluster import RayEngine
+from plantain.engines.contract import EngineSection
 from plantain.engines.joining import host_and_port, join, wants_token
-from plantain.engines.settings import EngineSection
 from plantain.records import InputError
 from plantain.version import __version__
 
@@ -98,7 +98,7 @@ def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytes
 BUILD = """
 import asyncio, sys
 from plantain.engines.cluster import RayEngine
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection
 
 async def main():
     engine = RayEngine(EngineSection(kind="ray", address=sys.argv[1], workers=1))

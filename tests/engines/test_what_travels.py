@@ -12,8 +12,7 @@ from fakes.medebench_tree import picture, write_png
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.engines.cluster import RayEngine
-from plantain.engines.repeating import engine_thread
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection, engine_thread
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from sources.published import jpeg, put
@@ -81,7 +80,7 @@ def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
 def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(
     cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 2)
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 2)
     log = tmp_path / "log"
     once = f"import os; there = os.path.exists({str(log)!r}); open({str(log)!r}, 'a'); there or os._exit(1)"
     always = f"import os; open({str(log)!r}, 'a').write('x'); os._exit(1)"
@@ -101,7 +100,7 @@ def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     put(tmp_path / "scans/normal/0.jpg", jpeg("chest_xray", 0))
-    monkeypatch.setattr("plantain.engines.repeating.LOST_IN_A_ROW", 1)
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 1)
     monkeypatch.setattr(
         "plantain.catalogue.ingest._Workshop._decode",
         lambda self, *_: self._engine.run("ingest", os._exit, 1),

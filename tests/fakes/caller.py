@@ -9,10 +9,10 @@ from typing import Any, cast
 from fakes.requests import edit_request, judge_request, write_request
 from fakes.server import FakeProvider
 from plantain.models.registry import settings_class
-from plantain.models.resolver import load_model
 from plantain.records import InputError
 from plantain.roles import Editor, Judge, Reply, Writer
-from plantain.runs.settings.reading import SectionError, validated
+from plantain.runs.settings_file import SectionError, validated
+from plantain.runs.setup import load_model
 
 KEY_NAMES = ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 

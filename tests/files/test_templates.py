@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plantain.files.templates import StrangersTemplates
-from plantain.models.hosted.prompts.fill import checked_library
+from plantain.models.hosted.prompts import checked_library
 from plantain.records import InputError
 
 HOSTILE = {

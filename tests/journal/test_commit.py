@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from plantain.journal.commit import Committer
-from plantain.journal.disk.connect import open_for_writing
+from plantain.journal.connect import open_for_writing
 
 
 class Watched:

@@ -12,7 +12,7 @@ import pytest
 
 from journal.examples import a_run, a_task, one_round
 from plantain.journal import JournalReader, verify
-from plantain.journal.verify import not_closed
+from plantain.journal.questions.telemetry import not_closed
 
 
 @pytest.fixture

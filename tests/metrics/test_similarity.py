@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plantain.metrics.learned import LPIPS, Reward, lpips, reward
-from plantain.metrics.networks.encoders import ImageTextEncoder
+from plantain.metrics.metric import ImageTextEncoder
 from plantain.metrics.similarity import DAlign, ISim, TAlign, cosine, dalign, isim, talign
 
 

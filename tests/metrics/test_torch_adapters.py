@@ -19,7 +19,7 @@ def images(n: int, side: int = 24) -> list[np.ndarray]:
 
 
 def test_inception_is_named_by_its_hash_until_the_hash_is_vouched_for(tmp_path):
-    from plantain.metrics.networks.available import InceptionEncoder
+    from plantain.metrics.networks import InceptionEncoder
 
     class Pooled(torch.nn.Module):
         def forward(self, pixels: torch.Tensor, return_features: bool) -> torch.Tensor:
@@ -60,7 +60,7 @@ def tiny(kind: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["DINOv2", "ViTMAE", "CLIP"])
 def test_any_vision_encoder_is_named_by_its_folder_and_files(kind, tmp_path):
-    from plantain.metrics.networks.available import TransformersEncoder
+    from plantain.metrics.networks import TransformersEncoder
 
     folder = tiny(kind, tmp_path / "rad-dino")
     encoder = TransformersEncoder(folder)
@@ -79,7 +79,7 @@ def test_any_vision_encoder_is_named_by_its_folder_and_files(kind, tmp_path):
 
 def test_features_are_those_of_the_class_token(tmp_path):
     transformers = pytest.importorskip("transformers")
-    from plantain.metrics.networks.available import TransformersEncoder
+    from plantain.metrics.networks import TransformersEncoder
 
     folder = tiny("DINOv2", tmp_path)
     model = transformers.Dinov2Model.from_pretrained(folder).eval()

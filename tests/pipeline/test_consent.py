@@ -22,7 +22,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
-from plantain.pipeline import consent as pipeline_consent
+from plantain.pipeline import method as pipeline_method
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
@@ -157,7 +157,7 @@ def begun_at_home(catalogue: Path, url: str, run: Path) -> None:
 
 def without_earlier_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but the gate stands before the provider."""
-    monkeypatch.setattr(pipeline_consent, "check_consent", lambda *given: None)
+    monkeypatch.setattr(pipeline_method, "check_consent", lambda *given: None)
 
 
 def test_the_gate_alone_holds_back_what_is_credentialed(
@@ -287,7 +287,7 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

@@ -17,7 +17,7 @@ from plantain.audit.gate import thresholds
 from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
-from plantain.records.card import AUDIT_IMAGES
+from plantain.records.judging import AUDIT_IMAGES
 from plantain.report.gallery import THUMBNAIL, leading, select
 from plantain.report.page import write_report, write_story
 from report.run_on_paper import build_run

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plantain.cli import main
-from plantain.journal.disk.connect import RunLock
+from plantain.journal.connect import RunLock
 from plantain.review import withdrawing
 from plantain.review.orders import reader_items
 from plantain.review.ratings import Ratings

@@ -13,7 +13,7 @@ from plantain.journal import CallResult, Journal, JournalReader, RunHeader, Star
 from plantain.journal.withdrawal import held_for_withdrawal, take_out
 from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage, Withdrawal
 from plantain.runs.limits import budget_of
-from plantain.runs.settings.terms import Limits
+from plantain.runs.terms import Limits
 
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from plantain.journal import Journal, JournalReader
-from plantain.journal.money import seconds_worked
+from plantain.journal.account import seconds_worked
 
 
 def test_process_that_is_killed_while_nothing_happens_counts(tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.cli import main
-from plantain.cli.train import finetune as measuring
+from plantain.cli.train import editors as measuring
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
-from plantain.privacy import lineage
+from plantain.privacy import permission
 from plantain.records import InputError, Licence
-from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
 EDITOR = "gemini/gemini-3.1-flash-image"
@@ -216,7 +216,7 @@ def describing_or(route: Callable[..., object]) -> Callable[..., object]:
 
 def in_a_new_process(arguments: list[str]) -> int:
     """The command, knowing only what files say: whatever a process noted of derived pictures is gone."""
-    lineage._SOURCES.clear()
+    permission._SOURCES.clear()
     return main(arguments)
 
 
@@ -239,7 +239,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:
@@ -309,7 +309,7 @@ def test_what_training_measures_is_judged_through_the_run_setup(
     monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
 
     def measured() -> str | None:
-        lineage._SOURCES.clear()
+        permission._SOURCES.clear()
         made = measuring.measure_trained(held_out, folders, run, "t", terms, MODEL, quiet=True)
         return asyncio.run(made)[0].stopped
 

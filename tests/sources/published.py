@@ -16,7 +16,7 @@ from PIL import Image
 
 from fakes.samples import sample_of
 from plantain.pixels.arrays import Pixels
-from plantain.sources.entries import LeftOut, Reader, Refused, SourceEntry
+from plantain.sources.registry import LeftOut, Reader, Refused, SourceEntry
 
 
 @functools.cache

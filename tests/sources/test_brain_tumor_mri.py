@@ -15,7 +15,7 @@ from plantain.pixels.decode import decode
 from plantain.records import InputError
 from plantain.sources.brain_slice import estimate_slice
 from plantain.sources.brain_tumor_mri import BrainTumorReader
-from plantain.sources.entries import SourceOptions
+from plantain.sources.registry import SourceOptions
 from sources.published import jpeg, put, scanned
 
 TAXONOMY = load_taxonomy()

@@ -14,8 +14,8 @@ from plantain.catalogue.ingest import Ingested
 from plantain.cli.ingest import group_remarks, table_line
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.sources.entries import BadRow, SourceOptions, TableRead
 from plantain.sources.label_table import LabelTable
+from plantain.sources.registry import BadRow, SourceOptions, TableRead
 
 TAXONOMY = load_taxonomy()
 

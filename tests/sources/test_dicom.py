@@ -15,7 +15,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli.ingest import group_remarks
 from plantain.findings import load_taxonomy
 from plantain.sources.dicom import DicomReader
-from plantain.sources.entries import SourceOptions, finish
+from plantain.sources.registry import SourceOptions, finish
 from sources.published import put, scanned
 
 TAXONOMY = load_taxonomy()

@@ -12,9 +12,9 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli.ingest import table_line
 from plantain.findings import load_taxonomy
 from plantain.records import Licence, SourceImage
-from plantain.sources.entries import Refused, SourceEntry, SourceOptions, TableRead
 from plantain.sources.folder import FolderReader
 from plantain.sources.label_table import LabelTable
+from plantain.sources.registry import Refused, SourceEntry, SourceOptions, TableRead
 from sources.published import jpeg
 
 TAXONOMY = load_taxonomy()

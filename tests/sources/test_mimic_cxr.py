@@ -8,8 +8,8 @@ import pytest
 from pixels.dicom.data import made
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.mimic_cxr import COLUMNS, LabelRule, MimicReader
+from plantain.sources.registry import Refused, SourceOptions
 from sources.published import csv_gz, jpeg, put, scanned
 
 TAXONOMY = load_taxonomy()

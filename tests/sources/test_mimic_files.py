@@ -11,8 +11,8 @@ from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.sources.entries import SourceOptions
 from plantain.sources.mimic_cxr import MimicReader
+from plantain.sources.registry import SourceOptions
 from sources.published import jpeg, put, scanned
 from sources.test_mimic_cxr import Tree, dicom_id
 

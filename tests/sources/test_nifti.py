@@ -9,8 +9,8 @@ from pixels.test_volume import corner, made, stored, template
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
-from plantain.sources.entries import SourceOptions
 from plantain.sources.nifti import NiftiReader
+from plantain.sources.registry import SourceOptions
 from sources.published import put, scanned
 
 TAXONOMY = load_taxonomy()

@@ -6,8 +6,8 @@ import pytest
 
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.entries import Refused, SourceOptions
 from plantain.sources.odir_5k import OdirReader
+from plantain.sources.registry import Refused, SourceOptions
 from sources.published import csv_bytes, jpeg, put, scanned, xlsx_bytes
 
 TAXONOMY = load_taxonomy()

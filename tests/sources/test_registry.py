@@ -8,9 +8,8 @@ import pytest
 
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.entries import SourceOptions
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import Setting, SourceKind, kinds, load
+from plantain.sources.registry import Setting, SourceKind, SourceOptions, kinds, load
 
 MODULE = """
 from plantain.sources.registry import SourceKind

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from plantain.models.diffusers.plan import plan_editor
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
 from plantain.train.base import TrainingBase, open_base

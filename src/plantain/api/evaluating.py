@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.api.blocking import finished
+from plantain.api.building import finished
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.function_editor import EditFunction, FunctionEditor, Images
 from plantain.bench.generate.generate import generate
@@ -24,7 +24,7 @@ from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
     import pandas

@@ -14,7 +14,7 @@ from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.records import InputError, SourceImage
 from plantain.sources.samples import PackageSample, brain_average, sample_images
 

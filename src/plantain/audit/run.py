@@ -18,7 +18,7 @@ from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import (
     EditTask,
     InputError,
@@ -34,8 +34,8 @@ from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import Terms
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""

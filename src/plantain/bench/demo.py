@@ -34,7 +34,7 @@ from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.samples import sample_images
 
 SEED = 11

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from plantain.journal.money import REMEMBERED, assumed_usd
+from plantain.journal.account import REMEMBERED, assumed_usd
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9

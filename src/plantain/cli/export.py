@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.release.splits import empty_splits
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from plantain.cli.terminal.options import AsJson, Port
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.records import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def view(
 
 
 def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
-    from plantain.journal.disk.connect import JOURNAL_NAME
+    from plantain.journal.connect import JOURNAL_NAME
     from plantain.review.study import STUDY
     from plantain.review.web.run_view import RunView
     from plantain.review.web.study_view import StudyView

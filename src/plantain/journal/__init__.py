@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.blobs import BlobStore
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BadBlob,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plantain.files.opening import sqlite_uri
-from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.schema import create_tables
+from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.rows import create_tables
 from plantain.records import InputError
 
 JOINED = "joined.runs"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import open_for_reading
+from plantain.journal.account import account_of
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import open_for_reading
 from plantain.journal.rows import (
     BadBlob,
     CallRow,
@@ -21,7 +22,6 @@ from plantain.journal.rows import (
     from_json,
 )
 from plantain.journal.verdicts import read_verdicts
-from plantain.journal.withdrawal import account_of
 from plantain.records import (
     Attempt,
     CallKey,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from plantain.journal.account import account_of
 from plantain.journal.rows import (
     BlobRef,
     CallResult,
@@ -16,7 +17,6 @@ from plantain.journal.rows import (
     to_json,
 )
 from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
-from plantain.journal.withdrawal import account_of
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})

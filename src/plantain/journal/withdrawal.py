@@ -9,25 +9,29 @@ them from being planned again.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import held, temporary_changes
-from plantain.journal.money import REMEMBERED, assumed_usd, keep_assumed, money_by_step
+from plantain.journal.account import (
+    REMEMBERED,
+    WITHDRAWN,
+    Account,
+    account_of,
+    assumed_usd,
+    keep_assumed,
+    meta_value,
+    money_by_step,
+)
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import held, temporary_changes
 from plantain.journal.rows import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
-META = "withdrawn"
 NOTE = "withdrawal"
 """Meta key of a withdrawal that has still something to clear away."""
-
-_ID_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,68 +53,6 @@ class Note:
     images: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The run's record of everything withdrawn from it; it contains no readable id.
-
-    Attributes:
-        salt, marks: keyed hashes of groups, images and tasks, and their key; `others` those of merged runs, by key.
-        releases: paths of releases that contain something of a group or image, by its mark.
-        calls, cost_usd: number and cost of the removed calls, as the budget assumes it where it is unknown.
-    """
-
-    salt: str = ""
-    marks: tuple[str, ...] = ()
-    releases: dict[str, list[str]] = field(default_factory=dict)
-    calls: int = 0
-    cost_usd: float = 0.0
-    others: dict[str, list[str]] = field(default_factory=dict)
-
-    def mark(self, text: str) -> str:
-        return keyed_mark(self.salt, text)
-
-    def marks_of(self, text: str) -> list[str]:
-        """Return the marks under which what this text names was withdrawn; empty if it was not."""
-        known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
-        return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
-
-    def holds(self, text: str) -> bool:
-        """Return True if what this text names was withdrawn."""
-        return bool(self.marks_of(text))
-
-
-def keyed_mark(salt: str, text: str) -> str:
-    """Return the keyed hash under which a withdrawn name is remembered, from which it cannot be read."""
-    return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[: 2 * _ID_BYTES]
-
-
-def joined_accounts(accounts: Iterable[Account]) -> Account:
-    """Return one account of runs that are merged: the marks keep the keys that they were made with."""
-    joined = Account()
-    for account in accounts:
-        own = {account.salt: list(account.marks)} if account.salt else {}
-        joined = replace(
-            joined,
-            releases=joined.releases | account.releases,
-            calls=joined.calls + account.calls,
-            cost_usd=joined.cost_usd + account.cost_usd,
-            others=joined.others | account.others | own,
-        )
-    return joined
-
-
-def account_of(connection: sqlite3.Connection) -> Account:
-    """Return the run's account of withdrawals; an empty one if there was none."""
-    text = meta_value(connection, META)
-    return Account() if text is None else from_json(Account, text)
-
-
-def meta_value(connection: sqlite3.Connection, key: str) -> str | None:
-    """Return a value of the run's meta, while it is held for a withdrawal."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
 
 
 def replace_meta(connection: sqlite3.Connection, key: str, value: str | None) -> None:
@@ -163,7 +105,7 @@ def take_out(
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
-            replace_meta(connection, META, to_json(account))
+            replace_meta(connection, WITHDRAWN, to_json(account))
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:

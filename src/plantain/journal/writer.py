@@ -18,18 +18,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from plantain.journal import money, sending, statements, verdicts
+from plantain.journal import account, sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
+from plantain.journal.blobs import BlobStore, check_room, raise_if_full, sync_folder
 from plantain.journal.commit import Committer
-from plantain.journal.disk.blobs import BlobStore, check_room, raise_if_full, sync_folder
-from plantain.journal.disk.connect import (
+from plantain.journal.connect import (
     JOURNAL_NAME,
     RunLock,
     check_filesystem,
     open_for_writing,
     refuse_foreign,
+    remove_unfinished,
 )
-from plantain.journal.disk.unfinished import remove_unfinished
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
@@ -40,9 +40,9 @@ from plantain.journal.rows import (
     StartedCall,
     StoredScore,
     StoredVerdict,
+    create_tables,
     to_json,
 )
-from plantain.journal.schema import create_tables
 from plantain.journal.sending import SentImage
 from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
 
@@ -184,7 +184,7 @@ class Journal:
 
     async def settle_lost(self, usd: float) -> int:
         """Divide the real cost of the calls of unknown cost evenly among them; return their number."""
-        return await self._submit(money.settle_lost, usd)
+        return await self._submit(account.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
         """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""

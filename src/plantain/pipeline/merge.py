@@ -20,10 +20,10 @@ import orjson
 
 from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
+from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
+from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import JOURNAL_NAME, held
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
 from plantain.journal.merging import (
     JOINED,
     answered_by,
@@ -40,17 +40,16 @@ from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
-from plantain.journal.withdrawal import META as WITHDRAWN
-from plantain.journal.withdrawal import NOTE, account_of, joined_accounts
-from plantain.pipeline.shards import META, Share
+from plantain.journal.withdrawal import NOTE
+from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.runs import engine
 
 _OWN = frozenset(
     {
         "run_id",
-        META,
+        SHARD,
         ACCEPTED,
         SERVED,
         CHANGES,
@@ -132,7 +131,7 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
 def _held(kept: ExitStack, run: Path) -> Part:
     database = kept.enter_context(held(run))
     meta = meta_of(database)
-    if META not in meta:
+    if SHARD not in meta:
         raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")
     if waiting := open_jobs(database):
         raise InputError(
@@ -142,7 +141,7 @@ def _held(kept: ExitStack, run: Path) -> Part:
         raise InputError(
             f"{run}: a withdrawal was interrupted here; withdraw the same images from it again first"
         )
-    return Part(run, database, meta, Share.from_json(meta[META]))
+    return Part(run, database, meta, Share.from_json(meta[SHARD]))
 
 
 def _check_complete(parts: Sequence[Part]) -> None:
@@ -208,7 +207,7 @@ def _check_withdrawn(parts: Sequence[Part]) -> None:
 
 def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[str, str]:
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
-    del meta[META]
+    del meta[SHARD]
     meta |= engine.joined(part.meta for part in parts)
     meta |= joined_decisions([part.meta for part in parts])
     ids = [part.meta["run_id"] for part in parts]

@@ -15,14 +15,13 @@ from pydantic import TypeAdapter
 
 from plantain.files.opening import check_received
 from plantain.journal import BadBlob, BlobStore, JournalReader
+from plantain.journal.blobs import is_full, sync_folder
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.cards import cards_by_path
-from plantain.journal.disk.blobs import is_full, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, backup
+from plantain.journal.connect import JOURNAL_NAME, backup
 from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.verify import damaged_blobs
-from plantain.privacy.licence_parts import PARTS
-from plantain.privacy.licence_texts import as_json
+from plantain.privacy.licences import PARTS, as_json
 from plantain.records import InputError
 from plantain.release.finish import finish_release
 from plantain.release.layouts.contract import LAYOUTS, chosen

@@ -18,7 +18,7 @@ from plantain.journal.questions.release import raw_answers
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
 from plantain.pixels.encode import XMP_PACKET
-from plantain.privacy.licence_parts import (
+from plantain.privacy.licences import (
     ATTRIBUTION,
     attribution,
     decide_parts,
@@ -26,7 +26,7 @@ from plantain.privacy.licence_parts import (
     original_parts,
 )
 from plantain.records import InputError, JudgeCard
-from plantain.records.card import no_card
+from plantain.records.judging import no_card
 from plantain.release.cards.cards import card, citation, table_configs
 from plantain.release.cards.croissant import croissant
 from plantain.release.cards.datasheet import ImageCounts, datasheet, gather

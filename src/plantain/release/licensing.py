@@ -12,11 +12,10 @@ import orjson
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import licences_of_closed
-from plantain.privacy.licence_parts import is_ours_to_choose
-from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
+from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is_ours_to_choose, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 from plantain.release.plan import IMPORTED, ExportOptions
 
 LARGEST_TEXT = 200_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from plantain.journal import BlobRef, JournalReader
 from plantain.journal.questions.release import stored_image_rows
-from plantain.privacy.licence_texts import strictest
+from plantain.privacy.licences import strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import SourceImage
 

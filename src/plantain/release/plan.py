@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plantain.files.installing import install_line, require_extra
-from plantain.privacy.licence_texts import LicenceText
+from plantain.files.installed import install_line, require_extra
+from plantain.privacy.licences import LicenceText
 from plantain.records import InputError
 
 SHARD_BYTES = 700_000_000

@@ -12,8 +12,7 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import BadBlob, BlobRef, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
-from plantain.privacy.licence_parts import SourcePart, original_parts
-from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, strictest
+from plantain.privacy.licences import STRICTEST_LAST, LicenceText, SourcePart, original_parts, strictest
 from plantain.records import SourceImage, TaskKind, TaskState
 from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen

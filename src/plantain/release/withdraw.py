@@ -12,23 +12,21 @@ from types import MappingProxyType
 
 import orjson
 
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.journal import JournalReader
+from plantain.journal.account import account_of, meta_value
 from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
+from plantain.journal.blobs import BLOBS, sync_folder
 from plantain.journal.cards import FOLDER as CARDS
-from plantain.journal.disk.blobs import BLOBS, sync_folder
-from plantain.journal.disk.connect import JOURNAL_NAME, LOCK_NAME
-from plantain.journal.disk.unfinished import remove_unfinished
+from plantain.journal.connect import JOURNAL_NAME, LOCK_NAME, remove_unfinished
 from plantain.journal.questions.tasks import tasks_of_image
 from plantain.journal.withdrawal import (
     Extent,
     Note,
-    account_of,
     extent_of,
     finish,
     held_for_withdrawal,
-    meta_value,
     replace_meta,
     take_out,
 )

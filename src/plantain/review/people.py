@@ -25,8 +25,7 @@ from plantain.records import (
     OutcomeKind,
     Usage,
 )
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.review.blinding import fitted
 from plantain.review.results.agreeing import between_readers
 from plantain.review.results.rows import Row, main_rows

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from plantain.files.installing import require_extra
-from plantain.journal.disk.connect import RunLock
+from plantain.files.installed import require_extra
+from plantain.journal.connect import RunLock
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 from plantain.review.ratings import ADMINISTRATOR, Ratings

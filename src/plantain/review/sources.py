@@ -15,7 +15,7 @@ from plantain.journal.verify import places_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.review.study import ORIGINAL
 
 Read = Callable[[], Pixels]

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from plantain.journal.disk.connect import LOCK_NAME, RunLock
+from plantain.journal.connect import LOCK_NAME, RunLock
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError
 from plantain.review.ratings import Ratings

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 from plantain.calls import Budget, ModelLimits
 from plantain.calls.budget import StepCosts
 from plantain.journal import JournalReader
-from plantain.journal.money import money_by_step, seconds_worked
+from plantain.journal.account import money_by_step, seconds_worked
 from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
-from plantain.runs.settings.terms import ON_THIS_MACHINE, Limits, Terms
+from plantain.runs.terms import ON_THIS_MACHINE, Limits, Terms
 
 ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""
@@ -173,7 +173,10 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return limits.concurrency
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
-    return max(limits.concurrency, calls_in_flight(devices_of(terms, model), section.get("batch_size")))
+    devices = devices_of(terms, model)
+    if not devices:
+        return limits.concurrency
+    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")))
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:

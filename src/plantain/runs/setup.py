@@ -1,8 +1,7 @@
 """The setup of a run: the only module that makes models and opens runs that call them.
 
 A command makes a `RunSetup` from its terms, takes its models from it, and opens a run with it. Consent, journal,
-budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry then apply to every call.
-"""
+budget, limits, retry, batch jobs, Ctrl-C, the time cap and telemetry then apply to every call."""
 
 from __future__ import annotations
 
@@ -21,10 +20,16 @@ import orjson
 from plantain.calls import AdmissionController, ModelClient, ModelDrift
 from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.registry import close_models, has_own_connection
-from plantain.models.resolver import load_model
+from plantain.models.registry import (
+    close_models,
+    has_own_connection,
+    presets,
+    provider,
+    provider_names,
+    settings_class,
+)
 from plantain.records import InputError, SourceImage
 from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
@@ -33,7 +38,7 @@ from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
+from plantain.runs.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -70,7 +75,7 @@ class RunSetup:
         check_consent(self.terms, images)
 
     def writer(self, name: str, missing: list[str] | None = None) -> Writer:
-        """Return the writer of that name; raise as `plantain.models.resolver.load_model` does.
+        """Return the writer of that name; raise as `load_model` does.
 
         Args:
             name: "provider/model".
@@ -256,3 +261,32 @@ def _shown(value: JsonValue) -> str:
     if isinstance(value, dict) and "name" in value:
         return str(value["name"])
     return shorten(str(value), 160, placeholder=" …")
+
+
+def load_model(name: str, role: str, options: ProviderSettings | None = None) -> object:
+    """Return the model of a name for "writer", "editor", "judge" or "describer".
+
+    Raises:
+        InputError: unknown provider or model, a missing key or extra, or a setting that it does not have.
+    """
+    provider_name, _, model = name.partition("/")
+    if not model:
+        raise InputError(
+            f"{_role_name(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
+        )
+    preset = presets().get(name)
+    if preset is not None and preset.model:
+        raise InputError(
+            f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
+        )
+    kind = options.kind if options is not None and options.kind else provider_name
+    try:
+        module, own = provider(kind), settings_class(kind)
+    except InputError as error:
+        raise InputError(f"{_role_name(role)}: {name!r}: {error}") from error
+    return module.load(name, role, own() if options is None else options)
+
+
+def _role_name(role: str) -> str:
+    """Return the field of a recipe, or the option of a command, that names the model."""
+    return "--describer" if role == "describer" else f"models.{role}"

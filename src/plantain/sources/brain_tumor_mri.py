@@ -16,12 +16,18 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import UNKNOWN, WITH_SELLA, WITHOUT_SELLA, estimate_slice
-from plantain.sources.entries import Refused, SourceEntry, SourceOptions
 from plantain.sources.folder import FolderReader, ImageFile
 from plantain.sources.label_table import RowLabels
-from plantain.sources.registry import Setting, SourceKind, resolve_settings
+from plantain.sources.registry import (
+    Refused,
+    Setting,
+    SourceEntry,
+    SourceKind,
+    SourceOptions,
+    resolve_settings,
+)
 
 SPLITS = {"training": "train", "testing": "test"}
 

@@ -22,8 +22,16 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
-from plantain.pixels.dicom.frames import display, header_of_frame, plane_of, swaps_axes
+from plantain.pixels.dicom.files import (
+    DAMAGE,
+    display,
+    frame_count,
+    header_of_frame,
+    plane_of,
+    read_dicom,
+    read_header,
+    swaps_axes,
+)
 from plantain.pixels.dicom.render import (
     WINDOWS,
     Bounds,
@@ -31,19 +39,21 @@ from plantain.pixels.dicom.render import (
     render_planes,
     states_window,
 )
-from plantain.privacy.heads import profile_in_slice
+from plantain.privacy.faces import profile_in_slice
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import (
+from plantain.sources.label_table import NO_LABEL, LabelledFiles
+from plantain.sources.registry import (
     STUDY_GROUP,
     UNREAD,
     Found,
     Refused,
+    Setting,
     SourceEntry,
+    SourceKind,
     SourceOptions,
     refused,
+    resolve_settings,
 )
-from plantain.sources.label_table import NO_LABEL, LabelledFiles
-from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 SETTINGS = {
     "frames": Setting("middle", ("middle", "first", "all")),

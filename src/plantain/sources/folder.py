@@ -14,20 +14,22 @@ from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import grey_bits, one_line
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.entries import (
+from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
+from plantain.sources.registry import (
     UNREAD,
     Found,
     Refused,
+    Setting,
     SourceEntry,
+    SourceKind,
     SourceOptions,
     refused,
+    resolve_settings,
     shown,
     walk,
 )
-from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
-from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 IMAGE_ENDINGS = frozenset(
     {".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif"}

@@ -23,10 +23,10 @@ from plantain.files.tables import read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
-from plantain.sources.entries import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
+from plantain.sources.registry import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
 
 NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 

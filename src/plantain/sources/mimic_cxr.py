@@ -19,9 +19,20 @@ from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.dicom import entry_of
-from plantain.sources.entries import UNREAD, Found, LeftOut, Refused, SourceEntry, SourceOptions, refused
 from plantain.sources.mimic_files import MimicFiles
-from plantain.sources.registry import Setting, SourceKind, resolve_settings, whole_number
+from plantain.sources.registry import (
+    UNREAD,
+    Found,
+    LeftOut,
+    Refused,
+    Setting,
+    SourceEntry,
+    SourceKind,
+    SourceOptions,
+    refused,
+    resolve_settings,
+    whole_number,
+)
 
 DATASET = "MIMIC-CXR"
 

@@ -16,17 +16,19 @@ from plantain.files.tables import Table, has_columns, read_table
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.sources.entries import (
+from plantain.sources.registry import (
     UNREAD,
     Found,
     LeftOut,
     Refused,
+    Setting,
     SourceEntry,
+    SourceKind,
     SourceOptions,
+    resolve_settings,
     shown,
     walk,
 )
-from plantain.sources.registry import Setting, SourceKind, resolve_settings
 
 LETTERS = "NDGCAHMO"
 """Normal, diabetes, glaucoma, cataract, AMD, hypertension, myopia, other."""

@@ -1,15 +1,256 @@
-"""The kinds of source that can be ingested, ours and those of other packages, and the settings that each kind knows."""
+"""The interface of sources: the kinds, ours and those of other packages, their settings, and their readers.
+
+A reader yields described images, not yet decoded, and refused files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
 
 from plantain.files.installed import entry_named, installed, load_entry
+from plantain.files.opening import is_inside, is_system_file
 from plantain.findings import Taxonomy
-from plantain.records import InputError
-from plantain.records.suggestions import suggest
-from plantain.sources.entries import Reader, SourceOptions
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.boxes import Box
+from plantain.pixels.decode import decode_planes
+from plantain.pixels.encode import encode_prepared
+from plantain.pixels.prepare import prepare, settle_grey
+from plantain.records import Consent, Geometry, InputError, Licence, SourceImage
+from plantain.records.messages import suggest
+from plantain.sources.columns import Columns
+
+UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)
+"""Geometry of an image that is described but not prepared."""
+
+UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry": UNPREPARED}
+"""Fields of an image whose file has not been read."""
+
+STUDY_GROUP = "study:"
+"""Prefix of the group of an image with a known study and an unknown patient."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options of a source.
+
+    Attributes:
+        path: file or folder to read.
+        modality: of its images, where the source does not say; "" otherwise.
+        licence: of the images, by their owner.
+        settings: choices that only this kind of source knows, see `Setting`.
+        table: of labels and patients, where it is not labels.csv in the source.
+        columns: role -> column of that table, where its name does not tell, see `sources.columns`.
+    """
+
+    path: Path
+    modality: str = ""
+    licence: Licence = Licence.UNKNOWN
+    settings: Mapping[str, str] = field(default_factory=dict)
+    table: Path | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """One image that a reader found. `image` is complete but for hashes and geometry.
+
+    Attributes:
+        image: its record; `spacing_mm` is the original's, across.
+        path: the file to read.
+        name: of the file in messages and rejected.csv, relative to the source.
+        aspect: height of a decoded pixel over its width.
+        bits: by which 16-bit grey is scaled, the same for the slices of a volume; 0 for the image's own.
+    """
+
+    image: SourceImage
+    path: Path
+    name: str
+    aspect: float = field(default=1.0, kw_only=True)
+    bits: int = field(default=0, kw_only=True)
+
+    def decode(self, data: bytes) -> Pixels:
+        """Return the file's pixels as uint8 (H, W, 3), or (H, W) if grey; in a worker thread. Raise BadImage."""
+        return decode_planes(data, self.name, self.bits)
+
+    def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
+        """Return the record with what only the decoded pixels show; in a worker thread. Default: nothing."""
+        return image
+
+    def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
+        """Return the faces in the decoded pixels; in a worker thread. Default: as in photographs."""
+        from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
+
+        return photographed_faces(pixels)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file, folder or row that the reader leaves out.
+
+    Attributes:
+        name: of the file, folder or table.
+        reason: in one line.
+        files: number of files that this leaves out.
+        row, field: of the table that is at fault; 0 and "" if none is.
+        kind: of refusals that are listed in rejected.csv, and summarised in one line elsewhere; "" for others.
+    """
+
+    name: str
+    reason: str
+    files: int = 1
+    row: int = 0
+    field: str = ""
+    kind: str = ""
+
+
+class BadRow(InputError):
+    """A row of a table that cannot be used: its line and field."""
+
+    def __init__(self, message: str, row: int, field: str) -> None:
+        super().__init__(message)
+        self.row, self.field = row, field
+
+
+def refused(name: str, error: InputError) -> Refused:
+    """Return the refusal of a file for an error."""
+    row, field = (error.row, error.field) if isinstance(error, BadRow) else (0, "")
+    return Refused(name, str(error).removeprefix(f"{name}: "), row=row, field=field)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Number of images of a source that were not requested (lateral views, surplus over a cap), and why."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """How a table of labels was understood.
+
+    Attributes:
+        name: of the table.
+        columns: by role.
+        files: images that have a row.
+        grouped: those of them that have a group; `groups` is the number of groups.
+    """
+
+    name: str
+    columns: Columns
+    files: int
+    grouped: int
+    groups: int
+
+
+Found = SourceEntry | Refused | LeftOut | TableRead
+
+
+class Reader(Protocol):
+    """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
+
+    def count(self) -> int | None:
+        """Return the number of images that `scan` will yield, for a progress bar; None if counting costs a scan."""
+        ...
+
+    def scan(self) -> Iterator[Found]:
+        """Yield every image of the source once, in an order that depends on the source alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamingReader:
+    """Any reader, with a dataset's name, version and consent for all its images; "" and None change nothing."""
+
+    reader: Reader
+    dataset: str = ""
+    version: str = ""
+    consent: Consent | None = None
+
+    def count(self) -> int | None:
+        return self.reader.count()
+
+    def scan(self) -> Iterator[Found]:
+        stated = {"dataset": self.dataset, "version": self.version, "consent": self.consent}
+        changes: dict[str, Any] = {name: value for name, value in stated.items() if value}
+        for item in self.reader.scan():
+            if isinstance(item, SourceEntry):
+                item = replace(item, image=replace(item.image, **changes))
+            yield item
+
+
+def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> Iterator[Path]:
+    """Yield every file below a folder, sorted by names as bytes, without hidden and system files.
+
+    Args:
+        root: the folder; folders more than 12 levels below it are not read.
+        leads_out: called with each link that leads out of it, or nowhere; such a link is not followed.
+
+    Raises:
+        InputError: the root is not a readable folder.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root}: not a folder")
+    for folder, folders, files in os.walk(root, onerror=_stop):
+        here = Path(folder)
+        if len(here.relative_to(root).parts) >= 12:
+            folders.clear()
+        folders[:] = sorted((name for name in folders if not _is_left_out(name)), key=os.fsencode)
+        for link in (here / name for name in folders if (here / name).is_symlink()):
+            leads_out(link)
+        for name in sorted(files, key=os.fsencode):
+            path = here / name
+            if _is_left_out(name):
+                continue
+            if not path.is_symlink() or is_inside(path, root):
+                yield path
+            else:
+                leads_out(path)
+
+
+def _is_left_out(name: str) -> bool:
+    return name.startswith(".") or is_system_file(name)
+
+
+def _stop(error: OSError) -> None:
+    raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+
+
+def shown(path: Path, root: Path) -> str:
+    """Return a file's name in messages: relative to its source, with forward slashes."""
+    return path.relative_to(root).as_posix()
+
+
+def finish(
+    image: SourceImage, pixels: Pixels, side: int = 1024, aspect: float = 1.0
+) -> tuple[SourceImage, bytes]:
+    """Prepare a decoded image, (H, W, 3) or (H, W); return its complete record and the bytes to store."""
+    prepared, geometry = prepare(pixels, side, aspect)
+    prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
+    data = encode_prepared(prepared, synthetic=image.synthetic)
+    complete = replace(
+        image,
+        geometry=geometry,
+        prepared_sha256=hashlib.sha256(data).hexdigest(),
+        spacing_mm=_spacing(image.spacing_mm, aspect, geometry),
+    )
+    return complete, data
+
+
+def _spacing(original_mm: float | None, aspect: float, geometry: Geometry) -> float | None:
+    """Return millimetres per prepared pixel; None if the scale differs between the two directions."""
+    if original_mm is None:
+        return None
+    across, down = geometry.width / geometry.inner_width, aspect * geometry.height / geometry.inner_height
+    return round(original_mm * across, 6) if abs(across - down) < 0.01 * across else None
+
 
 GROUP = "plantain.sources"
 """Entry point group: name = kind, value = "package.module:KIND", a `SourceKind`."""

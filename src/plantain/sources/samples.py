@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.dicom.window import film_window
 from plantain.records import InputError, Licence, SourceImage
-from plantain.sources.entries import UNPREPARED, finish
+from plantain.sources.registry import UNPREPARED, finish
 
 LOOKED_AT = frozenset(
     {

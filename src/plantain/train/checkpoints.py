@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from plantain.files.opening import check_received
-from plantain.journal.disk.blobs import sync_folder
+from plantain.journal.blobs import sync_folder
 from plantain.records import InputError
 from plantain.train.editor_folder import cannot_write
 

@@ -8,8 +8,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.files.system_files import files_like
-from plantain.journal.disk.blobs import sync_folder
+from plantain.files.opening import files_like
+from plantain.journal.blobs import sync_folder
 from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.records import InputError
 from plantain.train.base import InstructionPipeline

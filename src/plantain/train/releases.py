@@ -14,12 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import check_received, read_inside
+from plantain.files.opening import check_received, files_like, read_inside
 from plantain.files.parquet import open_parquet, rows_of_table
-from plantain.files.system_files import files_like
 from plantain.journal import JsonValue
-from plantain.journal.disk.blobs import BlobStore
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import BadImage, check_header, decode, decode_mask, decode_untrusted
 from plantain.records import InputError, SourceImage

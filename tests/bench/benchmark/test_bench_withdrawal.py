@@ -23,10 +23,10 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 from plantain.train.finished import DONE, write_json
 
 GONE, STAYS = "patient:10000032", "patient:10000048"
@@ -134,7 +134,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
-        import plantain.cli.run.withdraw as command
+        import plantain.cli.run.consent as command
 
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)

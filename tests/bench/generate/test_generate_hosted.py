@@ -24,7 +24,7 @@ from plantain.bench.generate.shots import METRIC
 from plantain.pixels.decode import decode
 from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 EDITOR = "gemini/gemini-3.1-flash-image"
 

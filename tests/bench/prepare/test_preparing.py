@@ -18,7 +18,7 @@ from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.regions import choose_region, proposed_regions
 from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)

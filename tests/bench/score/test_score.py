@@ -22,14 +22,14 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
-from plantain.privacy.text_reader import why_no_reader
+from plantain.privacy.text import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)

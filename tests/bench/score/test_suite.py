@@ -26,9 +26,8 @@ from plantain.bench.score.suite import (
 )
 from plantain.journal import StoredScore
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
-from plantain.metrics.metric import registered
-from plantain.metrics.networks.available import find_networks
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks, registered
+from plantain.metrics.networks import find_networks
 from plantain.records import InputError
 
 

@@ -18,10 +18,10 @@ from plantain.bench.score.suite import open_metrics
 from plantain.bench.score.text_kept import TextKept
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
 from plantain.pixels.decode import decode
 from plantain.privacy import text
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 

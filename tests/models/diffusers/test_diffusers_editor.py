@@ -20,7 +20,7 @@ from plantain.models.diffusers.devices import DeviceProcess, Devices, Order
 from plantain.models.diffusers.editor import DiffusersEditor
 from plantain.models.diffusers.jobs import Done
 from plantain.models.diffusers.plan import plan_editor
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import Geometry, Licence, OutcomeKind, SourceImage

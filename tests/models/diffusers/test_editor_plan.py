@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plantain.models.diffusers.licences import terms_of
+from plantain.models.diffusers.facts import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
-from plantain.models.diffusers.settings import Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import folder_digest
 from plantain.records import InputError
 

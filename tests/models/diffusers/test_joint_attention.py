@@ -22,7 +22,7 @@ from plantain.models.diffusers.attention.watching import Watching  # noqa: E402
 from plantain.models.diffusers.jobs import Job, Steering  # noqa: E402
 from plantain.models.diffusers.methods import FLUX_DEV  # noqa: E402
 from plantain.models.diffusers.plan import plan_editor  # noqa: E402
-from plantain.models.diffusers.settings import Settings  # noqa: E402
+from plantain.models.diffusers.provider import Settings  # noqa: E402
 
 MODULES = {
     "flux-kontext": transformer_flux,

@@ -14,9 +14,9 @@ from models.diffusers.engine_jobs import Edit, job, picture, run
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.running import denoiser_name
+from plantain.models.diffusers.pipelines.runner import denoiser_name
 from plantain.models.diffusers.plan import RUNNING, EditorPlan, plan_editor
-from plantain.models.diffusers.settings import LoraChoice, Settings
+from plantain.models.diffusers.provider import LoraChoice, Settings
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plantain.models.hosted.limits import announced_in_error, announced_in_headers
+from plantain.models.hosted.faults import announced_in_error, announced_in_headers
 from plantain.roles.exchange import AnnouncedLimit
 
 OPENAI = {

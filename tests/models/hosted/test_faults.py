@@ -4,8 +4,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plantain.models.hosted.faults import http_fault
-from plantain.models.hosted.limits import LONGEST_WAIT_S
+from plantain.models.hosted.faults import LONGEST_WAIT_S, http_fault
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=9),

@@ -13,7 +13,7 @@ from fakes.openai_format import openai_route, prompt_text
 from fakes.requests import source_image
 from fakes.server import KEY, Answer, FakeProvider
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.prompts.library import prompts_folder
+from plantain.models.hosted.prompts import prompts_folder
 from plantain.models.hosted.reports import read_lines
 from plantain.models.registry import close_models
 from plantain.records import Direction, Observations, OutcomeKind

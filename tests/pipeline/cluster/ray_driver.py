@@ -31,7 +31,7 @@ def build(address: str, catalogue: Path, run: Path, log: Path) -> int:
 
 
 if __name__ == "__main__":
-    for module in ("ray", "plantain.engines.worker"):
+    for module in ("ray", "plantain.engines.cluster"):
         importlib.import_module(module)
     for _ in sys.stdin:
         child = os.fork()

@@ -17,8 +17,8 @@ from files.echoes import KEYS
 from pipeline.hosted.echoing import ECHOES, VARIABLES, Echoing, holds_a_key, recipe, texts_of
 from pipeline.quick import NoText
 from plantain.cli import main
-from plantain.files import redaction
-from plantain.files.redaction import HIDDEN, hide
+from plantain.files import secrets
+from plantain.files.secrets import HIDDEN, hide
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
 from plantain.release.layouts.contract import LAYOUTS
@@ -29,7 +29,7 @@ LOGGERS = ("httpx2", "httpcore2.http11")
 
 @pytest.fixture(autouse=True)
 def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_keys", {})
+    monkeypatch.setattr(secrets, "_keys", {})
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
 
 

@@ -16,7 +16,7 @@ import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
 from pipeline.batched import recipe
 from pipeline.quick import NoText
-from plantain.models.hosted.prompts.library import PromptLibrary
+from plantain.models.hosted.prompts import PromptLibrary
 from plantain.pipeline.run import run_build
 
 

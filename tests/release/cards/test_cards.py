@@ -10,7 +10,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tables import table1, table2
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
-from plantain.privacy.licence_parts import decide_parts
+from plantain.privacy.licences import decide_parts
 from plantain.release.cards.cards import card
 from plantain.release.cards.datasheet import ImageCounts, cell, datasheet, gather
 from plantain.release.export import export_run

@@ -7,7 +7,7 @@ import pytest
 from cffconvert.cli.create_citation import create_citation
 from ruamel.yaml import YAML
 
-from plantain.privacy.licence_parts import decide_parts
+from plantain.privacy.licences import decide_parts
 from plantain.release.cards.cards import citation
 from release.facts import facts
 

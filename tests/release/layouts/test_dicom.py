@@ -217,7 +217,7 @@ def test_a_progressive_jpeg_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_without_highdicom_nothing_is_started(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plantain.files.installing.has_module", lambda name: name != "highdicom")
+    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")
     assert "--layout dicom needs the package highdicom: pip install" in refused(
         "export", run, "--to", tmp_path / "out", "--layout", "dicom"
     )

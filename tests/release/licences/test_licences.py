@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plantain.privacy.licence_parts import decide_parts, licence_files
+from plantain.privacy.licences import decide_parts, licence_files
 
 
 def source(licence: str) -> dict[str, dict[str, str | int]]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fakes.commands import json_of, plantain, refused
-from plantain.privacy.licence_parts import decide_parts
-from plantain.privacy.licence_texts import CC0, CC_BY, KNOWN
+from plantain.privacy.licences import CC0, CC_BY, KNOWN, decide_parts
 from plantain.records import InputError, Licence
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release

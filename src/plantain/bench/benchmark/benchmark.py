@@ -21,7 +21,7 @@ from plantain.files.opening import check_inside
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 
 @dataclass(frozen=True)

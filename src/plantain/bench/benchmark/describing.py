@@ -19,12 +19,12 @@ from matplotlib.ticker import MaxNLocator
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.samples import Sample
-from plantain.metrics.networks.available import CLIP, find_networks
-from plantain.metrics.networks.encoders import ImageTextEncoder, label
+from plantain.metrics.metric import ImageTextEncoder, label
+from plantain.metrics.networks import CLIP, find_networks
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 DEVIATIONS = (0.1, 0.2, 0.3)
 """Standard deviations of two models' differences between sources: similar, usual and very different models."""

@@ -12,8 +12,7 @@ import orjson
 from PIL import Image
 
 from plantain.bench.benchmark.native_format import OWN, read_document
-from plantain.files.opening import read_inside
-from plantain.files.writing import open_folder, replace_file
+from plantain.files.opening import open_folder, read_inside, replace_file
 from plantain.pixels.arrays import Mask
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_mask

@@ -27,13 +27,13 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, holds_pixels_only
 from plantain.pixels.likeness import sha256_of_pixels
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup
+from plantain.runs.terms import Terms
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, after all retries."""

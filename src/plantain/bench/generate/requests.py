@@ -28,13 +28,13 @@ from plantain.bench.generate.output_files import LABEL, ImportedOutputs
 from plantain.bench.generate.runfile import finding_of
 from plantain.bench.generate.shots import ShotStudy
 from plantain.journal import JournalReader, TaskRow
-from plantain.models.presets import Preset, presets
+from plantain.models.registry import Preset, presets
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
 from plantain.pixels.restore import VERSION, restore_outside
 from plantain.records import Attempt, InputError, Outcome, OutcomeKind, TaskState, Usage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,

@@ -22,7 +22,7 @@ from plantain.metrics import ssim
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Attempt, InputError, Score, derive_seed, unscored
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 """The paper's: six tasks, 30 images of each, up to three demonstrations."""

@@ -34,7 +34,7 @@ from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.version import __version__
 
 OVERLAYS = 8

@@ -25,7 +25,7 @@ from plantain.bench.leaderboard.published import (
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
-from plantain.files.writing import open_folder
+from plantain.files.opening import open_folder
 from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed

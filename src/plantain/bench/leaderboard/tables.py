@@ -18,7 +18,7 @@ from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 OVERALL = "overall"
 UNEDITED, TRUTH = "copy-input", "ground-truth"

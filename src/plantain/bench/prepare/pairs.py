@@ -31,11 +31,9 @@ from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_li
 from plantain.pixels.prepare import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
-from plantain.privacy.text import TextReader
-from plantain.privacy.text_reader import reader_named
+from plantain.privacy.text import TextReader, reader_named
 from plantain.records import InputError, Licence
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, suggest
 
 TABLE = "pairs.csv"
 

@@ -26,15 +26,14 @@ from plantain.bench.prepare.pairs import (
     read_raw,
 )
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
-from plantain.files.csv_form import written_csv
-from plantain.files.writing import open_folder, replace_file
+from plantain.engines.contract import remote_engine, repeated
+from plantain.files.opening import open_folder, replace_file
+from plantain.files.tables import written_csv
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import InputError
 

@@ -23,19 +23,19 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watched import WatchedEditor
+from plantain.models.diffusers.attention.watching import WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
 from plantain.records import InputError, Score, unscored
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""

@@ -22,7 +22,7 @@ from plantain.bench.generate.runfile import BenchRun, Output, changed_of, findin
 from plantain.calls import Answer, CallSpec, TaskCalls
 from plantain.journal import CallResult, CallRow, Journal, JsonValue, StoredScore
 from plantain.journal.rows import from_json, to_json
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import (
     CriterionResult,
     InputError,

@@ -28,14 +28,14 @@ from plantain.bench.score.suite import (
 from plantain.engines.contract import remote_engine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric
-from plantain.metrics.networks.available import find_networks
-from plantain.metrics.networks.encoders import Networks
+from plantain.metrics.metric import Networks
+from plantain.metrics.networks import find_networks
 from plantain.records import InputError
 from plantain.roles import Judge
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from plantain.metrics.distributions import (
     frechet_of_features,
     kid_of_features,
 )
-from plantain.metrics.networks.encoders import ImageEncoder, Networks, label
+from plantain.metrics.metric import ImageEncoder, Networks, label
 from plantain.metrics.radiomics import RadiomicsEncoder, why_too_few
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode

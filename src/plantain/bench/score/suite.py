@@ -16,14 +16,13 @@ from plantain.bench.score.set_distances import SETS
 from plantain.engines.contract import WorkEngine
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
-from plantain.metrics.metric import registered, unusable
-from plantain.metrics.networks.available import find_networks
-from plantain.metrics.networks.encoders import Networks, RememberingEncoder
+from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
+from plantain.metrics.networks import find_networks
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.frame import field_of_view
 from plantain.records import InputError, Score, unscored
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
 """Metrics that need no network or reader."""

@@ -8,13 +8,11 @@ from pathlib import Path
 import typer
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument
-from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 
 
 def from_build(

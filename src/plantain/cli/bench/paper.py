@@ -28,7 +28,7 @@ from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.tables import print_table
 from plantain.pages.wording import decimal, plain
 from plantain.records import InputError
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 
 def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) -> None:

@@ -22,15 +22,13 @@ from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
 from plantain.cli.bench.studies import take_regions
-from plantain.cli.terminal.ending import print_end
 from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
-from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.progress import print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.records.messages import counted, next_line
+from plantain.runs.terms import Terms, load_terms
 
 
 class Regions(StrEnum):

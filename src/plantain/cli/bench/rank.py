@@ -19,8 +19,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.records import InputError
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 
 
 def rank(

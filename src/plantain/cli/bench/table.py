@@ -25,11 +25,10 @@ from plantain.cli.terminal.tables import TerminalConsole, print_json, print_tabl
 from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import most_draws
 from plantain.metrics.statistics.paired import Difference
-from plantain.models.hosted.prompts.library import PUBLISHED
+from plantain.models.hosted.prompts import PUBLISHED
 from plantain.pages.wording import plain
 from plantain.records import InputError
-from plantain.records.commands import command_line, next_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted, next_line
 
 
 def table(

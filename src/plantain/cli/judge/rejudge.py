@@ -1,12 +1,15 @@
-"""`plantain judge rejudge`: a run's stored edits under other judges or other prompts."""
+"""`plantain judge rejudge`, `override` and `prompts`: stored edits under other judges, readers or prompts."""
 
 from __future__ import annotations
 
+import asyncio
+import shlex
 from pathlib import Path
 from typing import Any, cast
 
 import typer
 
+from plantain.audit.correction import correct_verdict
 from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
 from plantain.audit.jury import models_of
 from plantain.audit.pages import write_rejudged
@@ -20,17 +23,18 @@ from plantain.audit.rejudge import (
     run_rejudge,
 )
 from plantain.cli.judge.audit import print_bill
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
+from plantain.journal.questions.tasks import SET
+from plantain.models.hosted.prompts import write_prompts
 from plantain.pipeline.pilot import PEOPLE
-from plantain.records.commands import command_line, next_line
-from plantain.records.counts import counted
+from plantain.records import InputError
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 
 def rejudge(
@@ -148,3 +152,56 @@ def _share(rate: dict[str, Any]) -> str:
     if rate["rate"] is None:
         return "unscored"
     return f"{100 * rate['rate']:.1f} % ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
+
+
+def override(
+    run: RunArgument,
+    task: str = typer.Argument(..., metavar="TASK", help="First digits of the task's id."),
+    set_to: str = typer.Option(..., "--set", metavar="WORD", help="qualified or failed."),
+    by: str = typer.Option(..., metavar="CODE", help="Code of the reader; releases contain it."),
+    why: str = typer.Option(..., metavar="TEXT", help="The reason; releases contain it."),
+    round: int | None = typer.Option(None, min=1, help="Default: the round that ended the task."),
+    as_json: AsJson = False,
+) -> None:
+    """Correct a verdict by hand. show, report and releases list it next to the judge's; it does not change the task.
+
+    To let another judge decide, use judge rejudge --decisive. The latest verdict of a reader counts; all are stored.
+
+    Example: plantain judge override runs/cxr 3f2a --set failed --by RT --why "the effusion is still there"
+    """
+    if set_to not in SET.values():
+        raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
+    qualified = set_to == SET[True]
+    done = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why, round=round))
+    judged = done.judged
+    if as_json:
+        document = {
+            "task": done.row.id,
+            "state": done.row.state.value,
+            "generation": done.attempt.generation,
+            "round": done.attempt.round,
+            "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
+            "correction": {"by": by, "set": set_to, "why": why.strip()},
+        }
+        print_json(document)
+        return
+    word = {True: "qualified", False: "not qualified", None: "undecided"}
+    judge = (
+        "no judge has judged it" if judged is None else f"{judged.judge}: {word[judged.qualified]} (decides)"
+    )
+    print(f"{done.row.id} round {done.attempt.round}: {by}: {word[qualified]}; {judge}")
+    print(next_line("report", run))
+
+
+def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the templates.")) -> None:
+    """Write the prompt templates into a folder.
+
+    Edit them, delete those that stay as they are, and name the folder: `prompts` in a recipe's [providers.NAME], or
+    `judge rejudge RUN --prompts ours --prompts FOLDER` to see which verdicts change.
+
+    Example: plantain judge prompts --to my-prompts
+    """
+    print(f"{to}: {counted(len(write_prompts(to)), 'template')}")
+    print(
+        f"next: compare them on a run by judge rejudge with --prompts ours --prompts {shlex.quote(str(to))}"
+    )

@@ -9,11 +9,11 @@ from pathlib import Path
 import typer
 
 from plantain.cli.build import build_watched
-from plantain.cli.review.materials import register_study
+from plantain.cli.review.new import register_study
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
-from plantain.records.commands import command_line, next_line
+from plantain.records.messages import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
 from plantain.review.simulated import simulate

@@ -15,8 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
-from plantain.records.commands import command_line
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, suggest
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from plantain.journal.disk.connect import temporary_changes
+from plantain.journal.connect import temporary_changes
 from plantain.journal.questions.tasks import CLOSED_EDITS
 from plantain.journal.questions.units import forget_units
 from plantain.journal.reader import JournalReader

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import orjson
 
+from plantain.journal.connect import last_holder
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import clean_text
-from plantain.journal.verify import not_closed
 from plantain.records import TaskState
+from plantain.records.messages import counted
 
 _REPORTED = "json_extract(usage, '$.reported_usd')"
 
@@ -145,3 +148,41 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
         "report": clean_text(str(report)) if report.exists() else None,
         "not_closed": not_closed(reader),
     }
+
+
+def not_closed(reader: JournalReader) -> str:
+    """Return one line about a run that its last process did not close; "" if it did, or still runs here.
+
+    A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
+    its last commits without a trace in the database, the process's own row included; what remains of them is images
+    that no row names, and the process in the lock file.
+    """
+    sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
+    pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))
+    ends = [ended for *process, ended in sessions if process == [pid, host]]
+    if not pid or (ends and ends[-1] is not None) or _runs_here(pid, host):
+        return ""
+    run = reader.connection.execute
+    named = {sha256 for (sha256,) in run("SELECT sha256 FROM blob")}
+    unnamed = len({name for name in reader.blobs.names() if not name.startswith(".")} - named)
+    if not ends and not unnamed:
+        return ""  # it held the run for something else, such as a withdrawal
+    (latest,) = run("SELECT coalesce(max(started_at), 'none') FROM call").fetchone()
+    return (
+        f"not closed by process {pid} on {host}: the last recorded call started at {latest}, "
+        f"{counted(len(reader.open_calls()), 'call is', 'calls are')} open, "
+        f"{counted(unnamed, 'stored image is', 'stored images are')} in no record"
+        + ("; if this is a copy, its log may have been cut" if unnamed else "")
+    )
+
+
+def _runs_here(pid: int, host: str) -> bool:
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

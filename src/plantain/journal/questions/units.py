@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plantain.journal.disk.connect import temporary_changes
+from plantain.journal.connect import temporary_changes
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 

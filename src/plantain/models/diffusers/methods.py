@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plantain.models.frames import KONTEXT_SIZES, FramePolicy
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}
@@ -63,8 +63,8 @@ _METHODS = (
     EditingMethod("imagic", "imagic", _SD, LEARNING, batches=False, offloads=False, precision="float32"),
     EditingMethod("icedit", "flux", _ICEDIT, GUIDED, licence=FLUX_DEV),
     EditingMethod("flux-kontext", "flux", _KONTEXT, GUIDED, licence=FLUX_DEV),
-    EditingMethod("flux2-klein", "flux2", _FLUX2, GUIDED, batches=False),
-    EditingMethod("flux2", "flux2", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
+    EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED, batches=False),
+    EditingMethod("flux2", "flux", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
     EditingMethod("longcat-image-edit", "qwen", _LONGCAT, GUIDED, batches=False),
     EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False, caches=True),
     EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False, caches=True),

@@ -1,13 +1,89 @@
-"""The provider `diffusers`: its presets, and loading one of them, a hub id or a folder as an editor."""
+"""The provider `diffusers`: its settings, its presets, and loading one of them, a hub id or a folder as an editor."""
 
 from __future__ import annotations
 
-from plantain.files.installing import require_extra
-from plantain.models.diffusers.settings import Settings
-from plantain.models.presets import presets
-from plantain.records import InputError
+from pathlib import Path
+from typing import Literal
 
-__all__ = ["MODELS", "Settings", "load"]
+from pydantic import Field
+
+from plantain.files.installed import require_extra
+from plantain.models.registry import presets
+from plantain.records import InputError
+from plantain.roles.options import Free, ProviderSettings, Section
+
+
+class LoraChoice(Section):
+    """One of several sets of LoRA weights, as `[[providers.diffusers.loras]]`.
+
+    Attributes:
+        weights: hub id, folder or file.
+        file: name of the file in it; "" for the usual one.
+        weight: how much of it, 1 for as it was trained.
+    """
+
+    weights: str = Field(min_length=1)
+    file: str = ""
+    weight: float = Field(default=1.0, ge=-4.0, le=4.0)
+
+
+class Settings(ProviderSettings):
+    """`[providers.diffusers]`.
+
+    Attributes:
+        dtype: of the weights; "" for the family's own on this device.
+        device: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
+        offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
+        steps: denoising steps; unset for the preset's.
+        guidance: how strongly the editor follows the instruction; unset for the preset's.
+        image_guidance: how strongly it keeps to the original, in methods that know this; unset for the preset's.
+        alpha: Imagic's step from the image's own embedding towards the text's.
+        text_steps: steps in which Imagic learns the embedding of one image; unset for 500.
+        model_steps: steps in which Imagic learns the weights of one image; unset for 1000.
+        strength: how far an editor that is given a region starts from the original there: 1 from noise, less from it.
+        side: longest side, or square root of the area, at which the editor works; unset for the family's own.
+        batch_size: most edits computed together on one device; unset for one on a processor, four on a GPU.
+        lora: hub id or folder of LoRA weights.
+        loras: several together.
+        bits: bits to which the denoiser is quantised, 8 or 4; 0 for as the weights are.
+        compile: compile the denoiser's blocks (torch.compile) with the first edits.
+        attention_backend: one of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
+        tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
+        vae_tiling: the VAE works tile by tile, which takes less memory.
+        step_cache: threshold of the first block cache, which leaves out steps that change little; 0 for none.
+        revision: branch, tag or commit of weights from the hub.
+        cache_dir: folder of weights from the hub, instead of the usual cache.
+        allow_downloads: fetch weights that are not on disk; otherwise no connection is ever opened.
+        accept_licence: the licences, by name, that the user accepts: needed by weights with conditions.
+        safety_checker: keep the safety checker of the weights; an image that it blacks out is a refusal.
+    """
+
+    dtype: Literal["", "float32", "float16", "bfloat16"] = ""
+    device: Free[str] = ""
+    offload: Free[Literal["", "none", "model", "sequential"]] = ""
+    steps: int | None = Field(default=None, ge=1, le=10_000)
+    guidance: float | None = Field(default=None, ge=0.0, le=1000.0)
+    image_guidance: float | None = Field(default=None, ge=0.0, le=1000.0)
+    alpha: float | None = Field(default=None, ge=0.0, le=10.0)
+    text_steps: int | None = Field(default=None, ge=0, le=100_000)
+    model_steps: int | None = Field(default=None, ge=0, le=100_000)
+    strength: float | None = Field(default=None, gt=0.0, le=1.0)
+    side: int | None = Field(default=None, ge=32, le=4096)
+    batch_size: Free[int | None] = Field(default=None, ge=1, le=256)
+    lora: str = ""
+    loras: tuple[LoraChoice, ...] = ()
+    bits: Literal[0, 4, 8] = 0
+    compile: bool = False
+    attention_backend: str = ""
+    tf32: bool = False
+    vae_tiling: bool = False
+    step_cache: float = Field(default=0.0, ge=0.0, le=1.0)
+    revision: str = ""
+    cache_dir: Free[Path | None] = None
+    allow_downloads: Free[bool] = False
+    accept_licence: Free[tuple[str, ...]] = ()
+    safety_checker: bool = True
+
 
 EXTRA = ("torch", "diffusers")
 MODELS: dict[str, tuple[str, ...]] = {

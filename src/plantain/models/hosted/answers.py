@@ -1,12 +1,15 @@
-"""Read answers without guessing: fields of a provider's JSON body, and the text of a model's answer."""
+"""Read answers without guessing: fields of a provider's JSON body, base64 images, and the text of a model's answer."""
 
 from __future__ import annotations
 
+import binascii
 import json
 import re
 from collections.abc import Mapping
 
 import orjson
+
+from plantain.pixels.decode import BadImage
 
 JsonObject = dict[str, object]
 
@@ -17,6 +20,9 @@ LONGEST_TEXT = 20_000
 
 MOST = 10**9
 """No call has a count beyond this; its price would end a run."""
+
+_DATA_URL = re.compile(r"\s*data:[^,]{0,100};base64,")
+_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def load_json(content: str | bytes) -> object:
@@ -102,6 +108,29 @@ def count(body: JsonObject, name: str) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+
+
+def from_base64(text: str) -> bytes:
+    """Decode standard or URL-safe base64, with line breaks, without padding, or as a data URL. Raise BadImage."""
+    import pybase64  # comes with the extras of hosted models
+
+    if start := _DATA_URL.match(text):
+        text = text[start.end() :]
+    if "\n" in text:
+        text = "".join(text.split())
+    if "-" in text or "_" in text:
+        text = text.translate(_URL_SAFE)
+    try:
+        return pybase64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadImage("the editor's image is not valid base64") from None
+
+
+def to_base64(data: bytes) -> str:
+    """Encode bytes in standard base64."""
+    import pybase64
+
+    return pybase64.b64encode_as_string(data)
 
 
 def reported_cost(usage: JsonObject) -> float | None:

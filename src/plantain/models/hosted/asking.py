@@ -11,9 +11,11 @@ import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.images import shown_at
-from plantain.models.hosted.prompts.fill import checked_library
-from plantain.models.hosted.prompts.library import Prompt
+from plantain.models.hosted.prompts import Prompt, checked_library
+from plantain.pixels.decode import declared_size, decode_untrusted
+from plantain.pixels.encode import encode_png
+from plantain.pixels.prepare import resize
+from plantain.privacy.permission import made_from
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
@@ -163,6 +165,17 @@ class LanguageRole:
 def _smaller(question: Question, side: int) -> Question:
     parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
     return replace(question, parts=tuple(parts))
+
+
+def shown_at(image: EncodedImage, side: int) -> EncodedImage:
+    """Return an image whose longer side is at most `side` pixels, for a model that reads it."""
+    width, height = declared_size(image.data)
+    longer = max(width, height)
+    if longer <= side:
+        return image
+    pixels = decode_untrusted(image.data, "image")
+    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
+    return EncodedImage(made_from(encode_png(small), image.data), "image/png")
 
 
 def _together(usages: Sequence[Usage], *, several: bool) -> Usage:

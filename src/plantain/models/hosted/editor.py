@@ -1,4 +1,7 @@
-"""The hosted editor: sends the original and an instruction to any provider's image model, and checks its image."""
+"""The hosted editor: sends the original and an instruction to any provider's image model, and checks its image.
+
+Images are sent as squares, and the edit is returned at the original's size.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,22 @@ from plantain.findings import sides_to_name
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import record
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.images import from_square, mask_for, to_square
-from plantain.models.hosted.prompts.fill import checked_library, with_images
-from plantain.models.hosted.prompts.library import Prompt, PromptLibrary
-from plantain.pixels.decode import BadImage
-from plantain.records import InputError, Outcome, OutcomeKind, Usage
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library, with_images
+from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
+from plantain.pixels.encode import encode_clear, encode_mask, encode_png
+from plantain.pixels.prepare import prepare, resize, restore
+from plantain.privacy.permission import made_from
+from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
 
 VERSION = "1"
 """Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
+
+SMALLEST_SIDE = 128
+"""Least side of an edited image in pixels; a smaller one is an icon."""
+
+_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"RIFF", "image/webp"))
 
 
 @dataclass(frozen=True)
@@ -137,3 +146,65 @@ def _check_marks(library: PromptLibrary, shots: int) -> None:
             f"prompt edit_by_example.md.j2: marks {marked} images with <image> for {shots} "
             f"example{'s' if shots > 1 else ''}; mark two for each and one for the new case"
         )
+
+
+async def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
+    """Return the square image for a hosted editor and its geometry; None for a square original, sent unchanged.
+
+    Others are padded with black to a square of their longer side, without resampling, as PNG: aspect ratios of
+    providers are only nominal, but all return exact squares.
+    """
+    width, height = declared_size(original.data)
+    return (original, None) if width == height else await asyncio.to_thread(_padded, original)
+
+
+def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
+    pixels = decode_untrusted(original.data, "original")
+    square, geometry = prepare(pixels, side=max(pixels.shape[:2]))
+    return EncodedImage(made_from(encode_png(square), original.data), "image/png"), geometry
+
+
+def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
+    """Return the mask of the region of the change, in the size of the image that is sent.
+
+    Args:
+        region: 255 inside the region; of the original's size.
+        original: the image that the mask belongs to, for its lineage.
+        clear: mark the region by a transparent alpha channel, as OpenAI does; else in white.
+    """
+    plane = decode_untrusted(region.data, "region")
+    if plane.shape[0] != plane.shape[1]:
+        plane, _ = prepare(plane, side=max(plane.shape[:2]))
+    inside = plane[:, :, 0] > 127
+    data = encode_clear(inside) if clear else encode_mask(inside)
+    return EncodedImage(made_from(data, original.data), "image/png")
+
+
+async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
+    """Return an editor's image at the original's geometry.
+
+    A square image comes back untouched, whatever its size; a padded one is cut and resized by the exact inverse.
+
+    Raises:
+        BadImage: it cannot be read, is not square, or is too small.
+    """
+    width, height = declared_size(data)
+    if width == 0:
+        raise BadImage("the editor returned bytes that are not an image")
+    if width != height:
+        raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
+    if width < SMALLEST_SIDE:
+        raise BadImage(f"the editor returned only {width}x{height} pixels")
+    if geometry is None:
+        return EncodedImage(data, media_type(data))
+    return EncodedImage(await asyncio.to_thread(_unpadded, data, geometry), "image/png")
+
+
+def _unpadded(data: bytes, geometry: Geometry) -> bytes:
+    side = max(geometry.width, geometry.height)
+    return encode_png(restore(resize(decode_output(data), side, side), geometry))
+
+
+def media_type(data: bytes) -> str:
+    """Return the media type by the first bytes."""
+    return next((kind for start, kind in _KINDS if data.startswith(start)), "application/octet-stream")

@@ -9,8 +9,7 @@ import numpy as np
 from plantain.findings import zones_on
 from plantain.offline.anatomy.maps import SIDE, AnatomyMap, CannotShow, grow
 from plantain.offline.drawing.adding import completed, map_of, strokes_on
-from plantain.offline.judging.change import Change, change_of
-from plantain.offline.judging.pair import Pair, pair_of
+from plantain.offline.judging.change import Change, Pair, change_of, pair_of
 from plantain.offline.language import Intent
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Direction, Finding, SourceImage, Stroke

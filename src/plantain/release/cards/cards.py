@@ -6,8 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from plantain.privacy.licence_parts import SourcePart
-from plantain.privacy.licence_texts import CC_BY, KNOWN
+from plantain.privacy.licences import CC_BY, KNOWN, SourcePart
 from plantain.release.cards.datasheet import ImageCounts, Numbers, render
 from plantain.release.plan import ExportOptions, RunFacts, TableConfig
 from plantain.release.splits import SPLITS

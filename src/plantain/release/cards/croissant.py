@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.journal import JsonValue
-from plantain.privacy.licence_parts import SourcePart
+from plantain.privacy.licences import SourcePart
 from plantain.release.cards.datasheet import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
 from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 

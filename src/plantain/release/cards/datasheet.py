@@ -22,7 +22,7 @@ from plantain.journal.questions.tables import (
 from plantain.journal.questions.tables import table1 as composition_of
 from plantain.journal.questions.tables import table2 as judged_of
 from plantain.journal.questions.units import snapshot
-from plantain.privacy.licence_parts import SourcePart
+from plantain.privacy.licences import SourcePart
 from plantain.release.plan import RunFacts
 from plantain.release.splits import empty_splits
 from plantain.rubrics import recorded

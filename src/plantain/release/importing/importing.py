@@ -16,13 +16,12 @@ from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received
 from plantain.journal import BlobRef, BlobStore, Journal, JsonValue, RunHeader
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.disk.connect import JOURNAL_NAME
-from plantain.journal.disk.unfinished import check_new_run, new_run
+from plantain.journal.connect import JOURNAL_NAME, check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import like_path
+from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource
 from plantain.release.originals import media_type_of

@@ -14,13 +14,12 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from plantain.files.opening import check_inside
+from plantain.files.opening import check_inside, files_like
 from plantain.files.parquet import header_of, rows_of_table
-from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.records.suggestions import fold, nearest, suggest
+from plantain.records.messages import fold, nearest, suggest
 from plantain.release.importing.published import PublishedTree
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".xlsx", ".jsonl", ".ndjson", ".parquet")

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import orjson
 
+from plantain.files.opening import files_like, is_system_file
 from plantain.files.parquet import header_of, rows_of_table
-from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.originals import FOLDER

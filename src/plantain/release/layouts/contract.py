@@ -10,7 +10,7 @@ from pathlib import Path
 import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
-from plantain.files.writing import create
+from plantain.files.opening import create
 from plantain.journal import BlobRef
 from plantain.records import InputError
 from plantain.release.originals import INDEX

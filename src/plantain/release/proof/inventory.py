@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from plantain.files.system_files import is_system_file
+from plantain.files.opening import is_system_file
 from plantain.release.plan import ORIGINAL, STAGING, ReleaseFile
 
 LONGEST_PATH = 1024

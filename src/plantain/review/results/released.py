@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from plantain.files.csv_form import written_csv
+from plantain.files.tables import written_csv
 from plantain.journal import JournalReader
 from plantain.records import InputError
 from plantain.review.ratings import Ratings

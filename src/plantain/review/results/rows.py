@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from plantain.files.csv_form import written_csv
+from plantain.files.tables import written_csv
 from plantain.review.answers import in_words, is_right
 from plantain.review.ratings import Ratings, ReaderAnswer
 from plantain.review.study import ItemKind, ReaderTask, Study

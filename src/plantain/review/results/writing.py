@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plantain.files.csv_form import written_csv
-from plantain.files.opening import read_inside
-from plantain.files.writing import open_folder, replace_file
+from plantain.files.opening import open_folder, read_inside, replace_file
+from plantain.files.tables import written_csv
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import escaped
 from plantain.records import InputError

@@ -21,7 +21,7 @@ from plantain.journal.questions.browsing import (
 from plantain.journal.verdicts import published_verdict
 from plantain.records import Attempt, Direction, InputError, SourceImage
 from plantain.review.web.thumbnails import Thumbnails
-from plantain.rubrics.policies import unfavourable
+from plantain.rubrics import unfavourable
 
 PAGE = 50
 OFFERED_S = 30.0

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import cv2
 from PIL import Image
 
-from plantain.journal.disk.blobs import BlobStore
+from plantain.journal.blobs import BlobStore
 from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
-from plantain.journal.disk.connect import JOURNAL_NAME
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 from plantain.train.utility.frames import Frame, crop_frame
 

@@ -1,4 +1,7 @@
-"""FLUX.1: Kontext, anywhere or within a region, and ICEdit on FLUX.1 Fill."""
+"""FLUX.1: Kontext, anywhere or within a region, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps.
+
+In FLUX.2 a list of images is references for one edit, not a batch.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ from typing import Any, ClassVar
 
 from diffusers import (
     DiffusionPipeline,
+    Flux2KleinPipeline,
+    Flux2Pipeline,
     FluxFillPipeline,
     FluxKontextInpaintPipeline,
     FluxKontextPipeline,
 )
 from PIL import Image
+from transformers import AutoTokenizer
 
-from plantain.models.diffusers.jobs import Job, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
 
 DIPTYCH = (
@@ -75,8 +81,44 @@ class ICEditRunner(Runner):
         return drawn[:, :, width:], blacked
 
 
+class Flux2Runner(Runner):
+    """One edit at a time."""
+
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = Flux2Pipeline
+    read_layers: ClassVar[tuple[int, ...]] = (10, 20, 30)
+    """Layers of the published text encoder that are read; of a smaller one only the last."""
+
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        """Load only the tokenizer of an image processor, which would need torchvision."""
+        tokenizer = AutoTokenizer.from_pretrained(loading.folder / "tokenizer", local_files_only=True)
+        return super().load(loading, tokenizer=tokenizer, **parts)
+
+    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
+        width, height = originals[0].size
+        config = self.pipe.text_encoder.config
+        layers = getattr(config, "text_config", config).num_hidden_layers
+        return self.call(
+            jobs,
+            steering,
+            image=originals,
+            prompt=jobs[0].instruction,
+            width=width,
+            height=height,
+            text_encoder_out_layers=self.read_layers if layers > self.read_layers[-1] else (layers,),
+        )
+
+
+class Flux2KleinRunner(Flux2Runner):
+    """The small ones, with another text encoder."""
+
+    pipeline_class = Flux2KleinPipeline
+    read_layers = (9, 18, 27)
+
+
 RUNNERS = {
     "flux-kontext": KontextRunner,
     "flux-kontext-inpaint": KontextInpaintRunner,
     "icedit": ICEditRunner,
+    "flux2": Flux2Runner,
+    "flux2-klein": Flux2KleinRunner,
 }

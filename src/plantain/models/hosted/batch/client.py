@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from plantain.journal import CallResult, Journal
 from plantain.journal.batches import FILES_LEFT, FOLDER, BatchLedger, JobRow
@@ -13,7 +14,7 @@ from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.roles.options import BatchRules
 
 TIDY_S = 10.0
@@ -31,7 +32,7 @@ class BatchClient:
 
     def __init__(self) -> None:
         self.batchers: dict[tuple[str, str], Batcher] = {}
-        self._run: tuple[BatchLedger, JobFiles] | None = None
+        self._run: tuple[BatchLedger, Path] | None = None
 
     @property
     def models(self) -> frozenset[str]:
@@ -47,18 +48,19 @@ class BatchClient:
         Returns:
             Ids of the open calls that those jobs answer.
         """
-        ledger, files = self._run = journal.batches, JobFiles(journal.run / FOLDER)
+        ledger, folder = self._run = journal.batches, journal.run / FOLDER
         never = Outcome(OutcomeKind.CANCELLED, "never sent: the process ended first")
         for call in ledger.never_sent():
             await journal.settle_call(CallResult(call, never, final=False, usage=NOT_BILLED, cost_usd=0.0))
         for batcher in self.batchers.values():
-            batcher.bind(ledger, files, partial(self._ended, note))
-        files.keep_only({job.key for job in ledger.jobs()})
+            batcher.bind(ledger, JobFiles(folder), partial(self._ended, note))
+        if folder.is_dir():
+            JobFiles(folder).keep_only({job.key for job in ledger.jobs()})
         for job in ledger.jobs():
             requests = ledger.requests(job.key)
             if job.state == "formed" and not requests:
                 await self._close_job(job)
-            elif job.state == "formed" and not files.requests(job.key).exists():
+            elif job.state == "formed" and not JobFiles(folder).requests(job.key).exists():
                 await ledger.forget(job.key)
             elif requests:
                 self._batcher_of(job, len(requests)).adopt(job, requests)
@@ -119,9 +121,9 @@ class BatchClient:
 
     async def _close_job(self, job: JobRow) -> None:
         assert self._run is not None
-        ledger, files = self._run
+        ledger, folder = self._run
         left = "" if await self._tidied(job) else FILES_LEFT
-        files.drop(job.key)
+        JobFiles(folder).drop(job.key)
         await ledger.move(job.key, "closed", reason=left)
 
     async def _tidied(self, job: JobRow) -> bool:

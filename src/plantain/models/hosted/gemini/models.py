@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
+from plantain.files.secrets import Secret, redacted
 from plantain.models.hosted.answers import (
     JsonObject,
     add_counts,
     child,
     count,
+    from_base64,
     objects,
     stated,
     text,
+    to_base64,
     whole_usage,
 )
 from plantain.models.hosted.asking import LanguageModel, Question
@@ -24,7 +25,6 @@ from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short, read_body
 from plantain.models.hosted.gemini.provider import GeminiOptions
-from plantain.models.hosted.images import from_base64, to_base64
 from plantain.models.hosted.known import image_tokens
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage

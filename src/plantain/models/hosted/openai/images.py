@@ -10,6 +10,7 @@ from plantain.models.hosted.answers import (
     add_counts,
     child,
     count,
+    from_base64,
     objects,
     reported_cost,
     stated,
@@ -17,7 +18,6 @@ from plantain.models.hosted.answers import (
 )
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
-from plantain.models.hosted.images import from_base64
 from plantain.models.hosted.known import image_tokens
 from plantain.models.hosted.openai.compatible import ServerProfile
 from plantain.models.hosted.openai.provider import OpenAIFormat

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 import httpx2
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
-from plantain.models.hosted.answers import JsonObject, objects, text
+from plantain.files.secrets import Secret, redacted
+from plantain.models.hosted.answers import JsonObject, objects, text, to_base64
 from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.faults import MAY_BE_BILLED, Fault, read_body
-from plantain.models.hosted.images import to_base64
 from plantain.models.hosted.openai.compatible import ServerProfile
 from plantain.roles import EncodedImage
 from plantain.roles.options import ProviderOptions

@@ -1,0 +1,306 @@
+"""Opening a run: the lock of its one writer, connections to its database, and new runs of an import or a merge."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import weakref
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from plantain.files.opening import check_received, sqlite_uri
+from plantain.files.secrets import keys_hidden, redacted
+from plantain.journal.blobs import sync_folder
+from plantain.journal.rows import RunLocked, check_version
+from plantain.records import InputError
+from plantain.records.messages import like_path
+
+JOURNAL_NAME = "journal.sqlite"
+_BUSY_SECONDS = 30.0
+
+
+class _Redacting(sqlite3.Connection):
+    """The writer's connection: no text passes it that contains a key. This is the one place before the disk."""
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        return super().execute(sql, _without_keys(parameters) if keys_hidden() else parameters)  # type: ignore[arg-type]
+
+    def executemany(self, sql: str, parameters: Iterable[object], /) -> sqlite3.Cursor:
+        return super().executemany(sql, map(_without_keys, parameters) if keys_hidden() else parameters)  # type: ignore[arg-type]
+
+
+def _without_keys(value: Any) -> Any:
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, dict):
+        return {name: _without_keys(inner) for name, inner in value.items()}
+    return [_without_keys(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Return the writer's connection: WAL, every commit synced, foreign keys enforced, no implicit transactions."""
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Redacting
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS only; elsewhere a sync is a sync
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")  # 16 MB: hot pages are written back once
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+@contextlib.contextmanager
+def held(run: Path) -> Iterator[sqlite3.Connection]:
+    """Open the run's database for its only writer, outside a build.
+
+    Raises:
+        InputError: no run, or one of another version.
+        RunLocked: another process writes to it.
+    """
+    refuse_foreign(run)
+    lock = RunLock(run)
+    try:
+        with contextlib.closing(open_for_writing(run / JOURNAL_NAME)) as connection:
+            yield connection
+    finally:
+        lock.release()
+
+
+def refuse_foreign(run: Path) -> None:
+    """Raise InputError, for no run or one of another version, before anything in the folder is changed."""
+    open_for_reading(run).close()
+
+
+def open_for_reading(run: Path) -> sqlite3.Connection:
+    """Return a read-only connection to a run's journal, live or copied.
+
+    Raises:
+        InputError: no run, one of another version, or a copy in a read-only folder whose log still contains commits.
+    """
+    path = run / JOURNAL_NAME
+    if not path.is_file():
+        raise InputError(_no_run(run))
+    check_received(run, levels=2)
+    uri = sqlite_uri(path, _mode(path))
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        check_version(connection, path)
+        connection.execute("PRAGMA query_only = ON")
+    except (ValueError, sqlite3.Error):
+        connection.close()
+        raise
+    return connection
+
+
+def _mode(path: Path) -> str:
+    """SQLite cannot make its index file in a read-only folder; without writers it needs none."""
+    log, index = (path.with_name(path.name + ending) for ending in ("-wal", "-shm"))
+    if os.access(path.parent, os.W_OK) or index.exists():
+        return "mode=ro"
+    if log.exists() and log.stat().st_size:
+        raise InputError(
+            f"{log}: contains commits and cannot be read in a read-only folder; copy the run elsewhere"
+        )
+    return "mode=ro&immutable=1"
+
+
+def _no_run(run: Path) -> str:
+    """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
+    below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
+    inner = next(iter(below), None)
+    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else like_path(run)
+    return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
+
+
+def backup(source: Path, to: Path) -> None:
+    """Copy the live database at `source` to the file `to`, complete or not at all."""
+    temporary = to.with_name(to.name + ".new")
+    temporary.unlink(missing_ok=True)
+    with (
+        contextlib.closing(sqlite3.connect(source)) as live,
+        contextlib.closing(sqlite3.connect(temporary)) as copy,
+    ):
+        live.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(to)
+    sync_folder(to.parent)
+
+
+@contextlib.contextmanager
+def temporary_changes(connection: sqlite3.Connection) -> Iterator[None]:
+    """Allow a reader's connection temporary tables and views of its own, which SQLite counts as changes; nests.
+
+    The file does not change: it was opened read-only.
+    """
+    (before,) = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("PRAGMA query_only = OFF")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA query_only = {before}")
+
+
+LOCK_NAME = "lock"
+
+REFUSED = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ncpfs", "fuse.sshfs"})
+"""File systems, as in /proc/self/mountinfo, without the locks and shared memory that SQLite's log needs. Cluster file
+systems with coherent locks (Lustre, GPFS, BeeGFS, CephFS) are not among them."""
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+_held: weakref.WeakSet[RunLock] = weakref.WeakSet()
+
+
+class RunLock:
+    """Held from construction to `release`, or until the process ends, however it ends.
+
+    The kernel lock decides, never the file's presence: the file of a killed process does not block.
+    """
+
+    def __init__(self, run: Path) -> None:
+        """Raise RunLocked, with pid and host, when another writer holds the run; OSError if the disk fails."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._descriptor: int | None = os.open(run / LOCK_NAME, flags, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            holder = {
+                "pid": os.getpid(),
+                "host": socket.gethostname(),
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            # In place, so that an existing run can be opened on a full disk.
+            length = os.pwrite(self._descriptor, orjson.dumps(holder) + b"\n", 0)
+            os.ftruncate(self._descriptor, length)
+        except BlockingIOError as error:
+            content = os.pread(self._descriptor, 4096, 0)
+            self.drop()
+            raise RunLocked(_who_holds(run, content)) from error
+        except OSError:
+            self.drop()
+            raise
+        _held.add(self)
+
+    def release(self) -> None:
+        """Release the run. The file stays: removing it would let two writers lock two files."""
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self.drop()
+
+    def drop(self) -> None:
+        """Close this process's copy of the lock without releasing it for a process that shares it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _drop_inherited() -> None:
+    """A forked worker inherits the lock and would keep it after its parent was killed; closing the worker's copy does
+    not release the parent's."""
+    for lock in list(_held):
+        lock.drop()
+
+
+os.register_at_fork(after_in_child=_drop_inherited)
+
+
+def last_holder(run: Path) -> tuple[int, str] | None:
+    """Return process and host that locked the run last, even if they released it; None if unknown."""
+    try:
+        holder = orjson.loads((run / LOCK_NAME).read_bytes())
+        return int(holder["pid"]), str(holder["host"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _who_holds(run: Path, content: bytes) -> str:
+    try:
+        holder = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return f"{run}: another process is just opening this run"
+    return f"{run}: process {holder['pid']} on {holder['host']} has been writing to this run since {holder['started']}"
+
+
+def check_filesystem(run: Path) -> None:
+    """Raise InputError if `run` is on a network file system; pass where the type is unknown, as off Linux."""
+    if (kind := _filesystem_type(run)) in REFUSED:
+        raise InputError(
+            f"{run} is on a network file system ({kind}), where a killed run can be lost; write it to a local disk, "
+            "and copy it when it is done"
+        )
+
+
+def _filesystem_type(folder: Path) -> str:
+    real, depth, kind = folder.resolve(), -1, ""
+    mounts = MOUNTS.read_text(errors="surrogateescape") if MOUNTS.is_file() else ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        octal = re.compile(r"\\([0-7]{3})")  # of space, tab, newline and backslash
+        point = Path(octal.sub(lambda found: chr(int(found[1], 8)), before.split()[4]))
+        # Later lines are mounted over earlier ones at the same point.
+        if real.is_relative_to(point) and len(point.parts) >= depth:
+            depth, kind = len(point.parts), after.split()[0]
+    return kind
+
+
+_ENDING = ".unfinished"
+
+
+def check_new_run(run: Path) -> None:
+    """Raise InputError unless `run` is missing or an empty folder."""
+    if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
+        raise InputError(f"{run}: already exists and is not an empty folder; name a new folder for the run")
+
+
+@contextlib.contextmanager
+def new_run(run: Path) -> Iterator[Path]:
+    """Yield the path at which to make a run; on success it is durable and renamed to `run`.
+
+    After an error nothing is left. The folder of a killed process is removed by the next command that writes a run in
+    the same place.
+
+    Raises:
+        InputError: `run` exists and is not an empty folder, or is on a network file system.
+        RunLocked: another process is making it.
+    """
+    check_new_run(run)
+    parent = run.absolute().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    check_filesystem(parent)
+    remove_unfinished(parent)
+    folder = run.with_name(f".{run.name}{_ENDING}")
+    folder.mkdir(exist_ok=True)
+    lock = RunLock(folder)
+    try:
+        yield folder / "run"
+        os.sync()  # one for all files: before the run has its name, none of them need survive
+        (folder / "run").replace(run)
+        sync_folder(parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+
+
+def remove_unfinished(parent: Path) -> None:
+    """Remove the folders that killed imports and merges left; a running process has locked its own, which stays."""
+    for path in parent.glob(f".*{_ENDING}/{LOCK_NAME}"):
+        if not path.parent.is_symlink():
+            with contextlib.suppress(RunLocked):
+                lock = RunLock(path.parent)
+                shutil.rmtree(path.parent, ignore_errors=True)
+                lock.release()

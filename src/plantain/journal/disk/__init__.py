@@ -1,1 +1,0 @@
-"""The journal's ground: connection, lock, blobs, file systems, space."""

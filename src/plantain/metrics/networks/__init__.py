@@ -1,1 +1,0 @@
-"""Networks that a metric looks through; each is loaded on use."""

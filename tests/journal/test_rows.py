@@ -1,0 +1,73 @@
+"""The tables, and files that are no journal of this version."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from journal.examples import a_run
+from plantain.journal import Journal, JournalReader
+from plantain.journal.rows import SCHEMA_VERSION
+from plantain.records import InputError
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A closed run with three pending tasks."""
+
+    async def make() -> None:
+        async with await a_run(tmp_path / "run"):
+            pass
+
+    asyncio.run(make())
+    return tmp_path / "run"
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_no_column_can_hold_an_image(run: Path) -> None:
+    with JournalReader.open(run) as reader:
+        tables = reader.connection.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'table'"
+        ).fetchall()
+        kinds = {
+            column[2]
+            for name, _ in tables
+            for column in reader.connection.execute(f"PRAGMA table_info({name})")
+        }
+    assert kinds == {"TEXT", "INTEGER", "REAL"}  # STRICT refuses bytes in each of them
+    assert all("STRICT" in sql for _, sql in tables)
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, SCHEMA_VERSION - 1])
+def test_journal_of_another_version_is_refused_and_left_alone(run: Path, version: int) -> None:
+    with sqlite3.connect(run / "journal.sqlite") as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version),))
+    connection.close()
+    before = bytes_of(run)
+    for opening in (Journal.open, JournalReader.open):
+        with pytest.raises(InputError, match=f"schema version {version}, .* reads version {SCHEMA_VERSION}"):
+            opening(run)
+    after = bytes_of(run)
+    assert {name: after[name] for name in before} == before
+    # A look at a WAL database leaves SQLite's own index and an empty log; nothing else was made.
+    assert {Path(name).name for name in after.keys() - before.keys()} <= {
+        "journal.sqlite-shm",
+        "journal.sqlite-wal",
+    }
+
+
+def test_database_of_another_program_is_not_a_run(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        connection.execute("CREATE TABLE meta(key TEXT, value TEXT)")
+        connection.execute("INSERT INTO meta VALUES ('schema_version', '1')")
+    connection.close()
+    with pytest.raises(InputError, match="not a journal of plantain"):
+        Journal.open(tmp_path)
