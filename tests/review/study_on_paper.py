@@ -12,10 +12,10 @@ import numpy as np
 
 from plantain.cli import main
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
 from plantain.review.study import ORIGINAL, Block, Item, ReaderTask, Study, open_study
+from plantain.review.web.desk import slot_order
 from plantain.rubrics import MED_BANANA
 
 MODELS = ("acme/zebra-9", "beta/yak-2", "gamma/xerus-7")

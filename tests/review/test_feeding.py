@@ -13,7 +13,7 @@ from bench.scored_run import make_all
 from fakes.commands import json_of, refused
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.cli.bench.studies import study_ratings
+from plantain.cli.bench.rank import study_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
 from report.run_on_paper import LICENCES

@@ -17,13 +17,13 @@ from scipy import stats
 
 from fakes.commands import json_of, refused
 from plantain.cli import main
+from plantain.cli.review.demo import simulate
 from plantain.metrics.statistics.readers import over_readers
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
 from plantain.review.results.writing import export_files
-from plantain.review.simulated import simulate
 from plantain.review.study import Block, Item, ItemKind, ReaderTask
 from plantain.review.web.desk import Desk
 from plantain.rubrics import MED_BANANA
