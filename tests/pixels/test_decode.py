@@ -34,13 +34,8 @@ def test_decode_untrusted_reads_every_format(kind: str) -> None:
     assert pixels.std() > 10
 
 
-@pytest.mark.parametrize("kind", ["png colour", "bmp", "tiff", "tiff lzw", "webp"])
-def test_decode_untrusted_lossless_is_exact(kind: str) -> None:
-    assert np.array_equal(decode_untrusted(FILES[kind], "a"), colour())
-
-
-@pytest.mark.parametrize("kind", ["jpeg grey", "jpeg colour", "jpeg progressive", "jpeg cmyk"])
-def test_decode_untrusted_jpeg_agrees_with_pillow(kind: str) -> None:
+@pytest.mark.parametrize("kind", sorted(FILES.keys() - {"png alpha", "png 16 bit", "tiff 16 bit"}))
+def test_decode_untrusted_agrees_with_pillow(kind: str) -> None:
     expected = np.asarray(Image.open(io.BytesIO(FILES[kind])).convert("RGB"))
     assert np.array_equal(decode_untrusted(FILES[kind], "a"), expected)
 
