@@ -328,6 +328,7 @@ def test_floats_from_0_to_1_and_whole_numbers_are_read(white: bool, kind: str, s
         (tiff(np.array([[0.5, np.nan]], np.float32)), "values from nan to nan"),
         (tiff(np.array([[0.5, 1.0]], np.float16)), "a TIFF of a kind that we do not read"),
         (tiff(np.array([[-5, 5]], np.int8)), "signed 8-bit"),
+        (tiff(np.zeros((4, 4, 3), np.uint8), photometric="cielab"), "pixels of kind LAB"),
         (
             tiff(np.zeros((3, 4, 4), np.uint16), photometric="rgb", planarconfig="separate"),
             "16-bit colours in separate planes",

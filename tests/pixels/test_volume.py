@@ -90,6 +90,9 @@ def test_two_orientations_that_contradict_each_other_are_refused() -> None:
     image.set_sform(np.diag([-1.0, 1.0, 1.0, 1.0]), 1)  # mirrored by a careless tool
     with pytest.raises(BadImage, match="qform and sform state two orientations"):
         read_volume(image.to_bytes(), "x.nii")
+    image.set_sform(np.diag([1.0, 1.0, 3.0, 1.0]), 1)  # ITK goes by pixdim, nibabel by the sform
+    with pytest.raises(BadImage, match="two sizes"):
+        read_volume(image.to_bytes(), "x.nii")
     image.set_sform(nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=0.4)), 4)  # a template's
     assert read_volume(image.to_bytes(), "x.nii").oblique_degrees == pytest.approx(22.9, abs=0.1)
 

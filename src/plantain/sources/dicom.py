@@ -265,7 +265,7 @@ class DicomReader:
 
 def _is_placeholder(identifier: str) -> bool:
     """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
-    return all(_NO_PATIENT.fullmatch(word) for word in re.findall("[a-z/]+|[0-9]+", identifier.lower()))
+    return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 
 @lru_cache(maxsize=1)  # once for all frames
