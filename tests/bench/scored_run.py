@@ -15,7 +15,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.plan import sample_facts
 from plantain.bench.generate.runfile import BenchHeader, write_bench
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore

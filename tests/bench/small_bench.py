@@ -14,7 +14,7 @@ import skimage.data
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.baselines import KnownEditor
+from plantain.bench.generate.editors import KnownEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.journal import JournalReader

@@ -14,10 +14,10 @@ from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
-from plantain.cli.bench.studies import study_ratings
-from plantain.review.orders import slot_order
+from plantain.cli.bench.rank import study_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
+from plantain.review.web.desk import slot_order
 from report.run_on_paper import build_run
 from review.study_on_paper import MODELS, mask_of, small_study
 

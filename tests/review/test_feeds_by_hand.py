@@ -25,10 +25,10 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.review.orders import slot_order
 from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
 from plantain.review.study import Case, Item, ItemKind, Study, open_study
+from plantain.review.web.desk import slot_order
 from report.run_on_paper import build_run
 
 READERS = 5

@@ -16,16 +16,15 @@ import pytest
 from scipy import stats
 
 from plantain.cli import main
+from plantain.cli.review.demo import simulate
 from plantain.metrics.statistics.readers import over_readers
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
 from plantain.review.results.writing import export_files
-from plantain.review.simulated import simulate
 from plantain.review.study import ItemKind, ReaderTask
-from plantain.review.web.desk import Desk
+from plantain.review.web.desk import Desk, slot_order
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, material, small_study
 

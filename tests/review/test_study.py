@@ -17,9 +17,9 @@ from plantain.files.source_type import declared_synthetic
 from plantain.records import InputError
 from plantain.review.blinding import served, stored_images
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.orders import reader_order, slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, STUDY, ItemKind, ReaderTask, open_study
+from plantain.review.web.desk import reader_order, slot_order
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, drawn, material, small_study
 

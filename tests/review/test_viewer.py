@@ -12,12 +12,12 @@ import pytest
 
 from bench.scored_run import make_all
 from plantain.cli import main
+from plantain.cli.review.demo import simulate
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.review.ratings import Ratings
-from plantain.review.simulated import simulate
 from plantain.review.study import ReaderTask
 from report.run_on_paper import build_run
 from review.study_on_paper import MODELS, small_study

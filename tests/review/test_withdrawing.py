@@ -10,9 +10,9 @@ import pytest
 from plantain.cli import main
 from plantain.journal.connect import RunLock
 from plantain.review import withdrawing
-from plantain.review.orders import reader_items
 from plantain.review.ratings import Ratings
 from plantain.review.study import ItemKind, Study, open_study
+from plantain.review.web.desk import reader_items
 from plantain.review.withdrawing import withdraw_from_study
 from review.study_on_paper import MODELS, small_study
 

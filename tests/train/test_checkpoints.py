@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from plantain.records import InputError
-from plantain.train import checkpoints
+from plantain.train import training
 from plantain.train.plans import TrainingProgress
 from plantain.train.training import Schedule, Session, run
 
@@ -40,6 +40,6 @@ def test_numbers_out_of_bounds_stop_before_they_are_learned(tmp_path: Path, bad,
     assert torch.isfinite(own["w"]).all()
     kept = weights(0.0)
     optimizer = torch.optim.AdamW(kept.values(), lr=0.1)
-    found = checkpoints.load(tmp_path, kept, optimizer, "one training")
+    found = training.load_checkpoint(tmp_path, kept, optimizer, "one training")
     assert found is not None
     assert found.step == 2

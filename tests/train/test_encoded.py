@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from plantain.records import InputError
-from plantain.train.encoded import Encoded
+from plantain.train.denoising import Encoded
 from plantain.train.pairs import TrainingPair
 from train.moles import pairs
 

@@ -13,12 +13,9 @@ from PIL import Image
 from torch import Tensor
 
 from plantain.models.diffusers.methods import METHODS
-from plantain.train import checkpoints
-from plantain.train.base import InstructionPipeline
-from plantain.train.checkpoints import Checkpoint
-from plantain.train.denoising import Denoising, Encoder, draw_by_id
-from plantain.train.editor_folder import save_lora
-from plantain.train.encoded import Encoded
+from plantain.train import training
+from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id
+from plantain.train.editor import InstructionPipeline, save_lora
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.preference import (
     Preference,
@@ -28,7 +25,7 @@ from plantain.train.preference import (
     preference_loss,
 )
 from plantain.train.supervised import fine_tune
-from plantain.train.training import Schedule, Session, batch_of
+from plantain.train.training import Checkpoint, Schedule, Session, batch_of
 from train.moles import INSTRUCTION, encoded_pairs, encoded_preferences, fresh, pairs, preferences
 
 
@@ -106,9 +103,9 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
 def test_a_kill_between_renames_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
     weight = {"w": torch.nn.Parameter(torch.zeros(3))}
     optimizer = torch.optim.AdamW(weight.values())
-    checkpoints.save(tmp_path, weight, optimizer, Checkpoint(1, "a", ()))
-    (tmp_path / checkpoints.NAME).rename(tmp_path / checkpoints.OLD)  # as if killed between the two renames
-    found = checkpoints.load(tmp_path, weight, optimizer, "a")
+    training.save_checkpoint(tmp_path, weight, optimizer, Checkpoint(1, "a", ()))
+    (tmp_path / training.CHECKPOINT).rename(tmp_path / training.OLD)  # as if killed between the two renames
+    found = training.load_checkpoint(tmp_path, weight, optimizer, "a")
     assert found is not None
     assert found.step == 1
 

@@ -13,10 +13,9 @@ from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.utility import compare
-from plantain.train.utility.compare import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
-from plantain.train.utility.frames import crop_frame
-from plantain.train.utility.images import LabelledFrames, read_sets
+from plantain.train import utility
+from plantain.train.utility import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
+from plantain.train.utility_images import LabelledFrames, crop_frame, read_sets
 from train.heads import catalogue_of, head
 
 
@@ -63,7 +62,7 @@ def test_a_group_is_never_divided() -> None:
 def test_command_with_a_run_and_with_its_release(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
+    monkeypatch.setattr(utility, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
     catalogue = catalogue_of(tmp_path / "catalogue", 24)
     source = catalogue_of(
         tmp_path / "source", 5, side=1024

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plantain.api.building import finished
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.function_editor import EditFunction, FunctionEditor, Images
+from plantain.bench.generate.editors import EditFunction, FunctionEditor, Images
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
-from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun

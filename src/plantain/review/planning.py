@@ -13,9 +13,8 @@ from plantain.metrics.statistics.readers import Components, piloted, power
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.records import InputError
 from plantain.records.messages import counted
-from plantain.review.results.agreeing import number_of
 from plantain.review.results.analysis import tables_of
-from plantain.review.results.rows import main_rows
+from plantain.review.results.rows import main_rows, number_of
 from plantain.review.study import ReaderTask, open_study
 
 TEMPLATES = Path(__file__).parent / "templates"

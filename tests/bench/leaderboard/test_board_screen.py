@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no 
 
 @pytest.fixture(scope="module")
 def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=2).as_uri()
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out")).as_uri()
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser:
     arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
     run = tmp_path / "run"
     in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), pictures=False))
-    board = write_leaderboard([run], tmp_path / "out", gallery=0)
+    board = write_leaderboard([run], tmp_path / "out")
     with window(browser, 1280, 900, "light") as page:
         page.goto(board.as_uri())
         rows = page.locator("#table .lead-table tbody tr:not(.fixed):visible th")

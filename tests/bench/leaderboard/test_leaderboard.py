@@ -29,7 +29,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on thi
 
 @pytest.fixture(scope="module")
 def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=4)
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def test_every_file_comes_out_of_a_copy_byte_for_byte_again(made: Made, board: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made.run, tmp_path / "copy")
-    again = write_leaderboard([copy], tmp_path / "again", gallery=4)
+    again = write_leaderboard([copy], tmp_path / "again")
     files = sorted(path.relative_to(board.parent) for path in board.parent.rglob("*") if path.is_file())
     assert {path.suffix for path in files} == {".html", ".json", ".csv", ".tex", ".svg"}
     for file in files:
@@ -91,7 +91,7 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
         return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
 
     run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
-    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     # 3 of 12 samples, the same for each of the 6 arms: 25 %
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
@@ -146,7 +146,7 @@ def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_pa
     with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
         command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
         changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
-    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     words = ("Settings of open editors", "bits 8", "attention_backend native", "step_cache 0.1", "a@1 x 0.5")
     assert all(word in text for word in words)
     (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]

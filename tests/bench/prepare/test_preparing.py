@@ -13,9 +13,8 @@ import pytest
 import skimage.data
 
 from fakes.medebench_tree import picture, spot, write_png
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.benchmark.regions import choose_region, proposed_regions
 from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
 from plantain.privacy.text import open_reader, why_no_reader

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fakes.medebench_tree import picture, spot, write_png
-from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.regions import proposed_regions
+from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.cli import main
 
 pytest.importorskip("transformers")

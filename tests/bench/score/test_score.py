@@ -14,7 +14,7 @@ import pytest
 
 from bench.small_bench import SHY, Means, scores, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.leaderboard.tables import make_table

@@ -23,7 +23,7 @@ from plantain.bench.generate.arms import (
     grid_of,
     text_of,
 )
-from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
+from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.generate.output_files import LABEL, ImportedOutputs
 from plantain.bench.generate.runfile import finding_of
 from plantain.bench.generate.shots import ShotStudy

@@ -12,7 +12,7 @@ import orjson
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.generate.arms import Arm, ArmKind
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.judging import JUDGES

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.medebench import canonical_organ
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, is_inside
 from plantain.bench.prepare.alignment import (
     Alignment,
     align,

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import orjson
 
-from plantain.bench.benchmark.entries import id_order, source_cluster
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.samples import Sample, id_order, source_cluster
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (

@@ -170,17 +170,12 @@ class _RepeatedEdits:
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
         found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
-        concept, _ = concept_of(
-            self.benchmark.sample(output.sample_id)
-        )  # can be named, or changed, at any time
-        if found is None or (found.detail["options"], found.detail["concept"]) != (
-            self.options.digest,
-            concept,
-        ):
+        concept, _ = concept_of(self.benchmark.sample(output.sample_id))  # can change at any time
+        now = self.options.digest, concept
+        if found is None or (found.detail["options"], found.detail["concept"]) != now:
             return False
-        return (
-            not found.score.scored or map_path(self.run.run, self.arm, output.sample_id, output.k).is_file()
-        )
+        path = map_path(self.run.run, self.arm, output.sample_id, output.k)
+        return not found.score.scored or path.is_file()
 
     async def scores(self, output: Output) -> list[StoredScore]:
         """Return the scores of an output; its map has been written by then."""

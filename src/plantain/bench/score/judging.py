@@ -310,9 +310,7 @@ class Judgement:
         async def send() -> Reply[Observations]:
             previous, truth = await self._sample_images(sample)
             edited = await asyncio.to_thread(self.run.read, output)
-            for shown in self._demonstrations(
-                output, sample
-            ):  # the output may show what its editor was shown
+            for shown in self._demonstrations(output, sample):  # the output may show them, too
                 made_from(edited, (await self._sample_images(shown))[0].data)
             request = JudgeRequest(
                 image=sample.image,

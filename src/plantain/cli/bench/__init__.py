@@ -18,12 +18,12 @@ app = LazyGroup(
             "Find a benchmark's images in a catalogue, release or folder",
         ),
         "describe": (
-            "plantain.cli.bench.describe:describe",
+            "plantain.cli.bench.check:describe",
             "Describe a benchmark: organs, tasks, region sizes",
         ),
         "prepare": ("plantain.cli.bench.prepare:prepare", "Make a benchmark from raw pairs of images"),
         "from-build": (
-            "plantain.cli.bench.from_build:from_build",
+            "plantain.cli.bench.prepare:from_build",
             "Make a benchmark with exact regions from a build",
         ),
         "generate": (

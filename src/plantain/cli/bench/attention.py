@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.attention_page import (
 )
 from plantain.bench.leaderboard.scores import read_scores
 from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
-from plantain.cli.bench.paper import grounding_table
+from plantain.cli.bench.table import grounding_table
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,

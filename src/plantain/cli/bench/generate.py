@@ -14,7 +14,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import PromptVariant, parse_sweep
-from plantain.bench.generate.function_editor import function_in_file
+from plantain.bench.generate.editors import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors

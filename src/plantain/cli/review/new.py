@@ -11,10 +11,9 @@ from pathlib import Path
 
 import typer
 
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.bench.benchmark.native_format import OWN
-from plantain.bench.benchmark.regions import proposed_regions
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
 from plantain.cli.terminal.progress import damage_named, progress_bar

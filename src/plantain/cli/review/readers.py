@@ -13,7 +13,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, AsLatex, Port, StudyArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.records.messages import counted, next_line
-from plantain.review.importing import import_ratings
+from plantain.review.answers import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of

@@ -14,8 +14,7 @@ from plantain.journal.questions.tables import table1, table2
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
 from plantain.privacy.licences import decide_parts
-from plantain.release.cards.cards import card
-from plantain.release.cards.datasheet import ImageCounts, cell, datasheet, gather
+from plantain.release.cards import ImageCounts, card, cell, datasheet, gather
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.plan import ExportOptions

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from plantain.metrics.statistics.areas import PairedArea, paired_areas
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError, derive_seed
-from plantain.train.utility.frames import Frame, augment, normalise_tones
-from plantain.train.utility.images import LabelledFrames
+from plantain.train.utility_images import Frame, LabelledFrames, augment, normalise_tones
 
 REAL, EDITS, AUGMENTED = "real", "real + edits", "real + standard augmentation"
 ARMS = (REAL, EDITS, AUGMENTED)

@@ -8,7 +8,7 @@ from cffconvert.cli.create_citation import create_citation
 from ruamel.yaml import YAML
 
 from plantain.privacy.licences import decide_parts
-from plantain.release.cards.cards import citation
+from plantain.release.cards import citation
 from release.facts import facts
 
 
