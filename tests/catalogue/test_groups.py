@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from fakes.samples import package_samples
-from plantain.catalogue.groups import Groups
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.near import NEAR, write_near_duplicates
 from plantain.catalogue.store import Catalogue
@@ -97,13 +96,3 @@ def test_a_catalogue_that_grew_is_the_one_made_at_once(tree: Path, tmp_path: Pat
             digests.append(catalogue.digest())
     assert digests[0] == digests[1]
     assert (tmp_path / "grown" / NEAR).read_bytes() == (tmp_path / "once" / NEAR).read_bytes()
-
-
-def test_no_split_parts_near_duplicates_of_two_datasets(tree: Path, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    grow(tree, tmp_path / "out")
-    with Catalogue.open(tmp_path / "out") as catalogue:
-        images = [replace(i, dataset=i.id) for i in catalogue.images() if i.group]
-    groups = Groups(images)
-    assert groups.count(images) == 1

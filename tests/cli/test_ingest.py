@@ -9,17 +9,17 @@ import os
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from fakes.commands import refused
+from pixels.pictures import png_bomb
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.records import InputError
@@ -29,13 +29,6 @@ def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:
     y, x = np.mgrid[:height, :width]
     noise = np.random.default_rng(seed).normal(0, 5, (height, width))
     return Image.fromarray(np.clip(120 + 60 * np.sin(x / 20 + seed) + y / 4 + noise, 0, 255).astype(np.uint8))
-
-
-def bomb() -> bytes:
-    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(10**6))), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def hostile(tmp_path: Path) -> Path:
     (normal / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     (normal / "zero.jpg").touch()
     (normal / "text.jpg").write_text("this is not a picture")
-    (normal / "bomb.png").write_bytes(bomb())
+    (normal / "bomb.png").write_bytes(png_bomb(30_000, 30_000))
     (normal / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
     picture(8).save(ill / "moving.gif", save_all=True, append_images=[picture(9)])
     (ill / "out.jpg").symlink_to("/etc/hostname")
@@ -135,13 +128,17 @@ def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
     files = {
         path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name
     }
-    with Catalogue.open(out) as catalogue:
-        digest = catalogue.digest()
+    ingest(capsys, *options[:-1], tmp_path / "once more")  # the same, whatever the order of threads
+    digests = []
+    for folder in (out, tmp_path / "once more"):
+        with Catalogue.open(folder) as catalogue:
+            digests.append((catalogue.digest(), (folder / "rejected.csv").read_bytes()))
+    assert digests[0] == digests[1]
     _, told, _ = ingest(capsys, *options, "--json")
     assert json.loads(told)["unchanged"] == 7
     assert {path: path.read_bytes() for path in files} == files
     with Catalogue.open(out) as catalogue:
-        assert catalogue.digest() == digest
+        assert catalogue.digest() == digests[0][0]
     picture(30).save(hostile / "normal" / "new.png")
     shutil.copy(hostile / "normal" / "plain.jpg", hostile / "normal" / "zz_copy.jpg")
     picture(31).save(hostile / "normal" / "deep.png")
@@ -149,17 +146,6 @@ def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
     assert json.loads(told)["added"] == 1
     assert "zz_copy.jpg: the same image as plain (No Finding)" in errors
     assert "deep.png: another image has the id deep" in errors
-
-
-def test_same_input_same_bytes_whatever_the_order_of_threads(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    digests = []
-    for name in ("a", "b"):
-        ingest(capsys, "folder", hostile, "--modality", "chest_xray", "--to", tmp_path / name)
-        with Catalogue.open(tmp_path / name) as catalogue:
-            digests.append((catalogue.digest(), (tmp_path / name / "rejected.csv").read_bytes()))
-    assert digests[0] == digests[1]
 
 
 def test_wrong_use_is_one_line_and_leaves_nothing(
@@ -229,8 +215,7 @@ def test_what_cannot_be_written_is_said_to_be_that(
         assert "catalogue.sqlite: cannot be written (" in errors
         assert main(["run", "quarantine", str(out)]) == 0
         assert "0 images in quarantine" in capsys.readouterr().out
-        assert main(["run", "quarantine", str(out), "--release", "all"]) == 2
-        assert "cannot be written" in capsys.readouterr().err
+        assert "cannot be written" in refused("run", "quarantine", out, "--release", "all")
     finally:
         for path in everything:
             path.chmod(0o755)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.commands import json_of, refused
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
@@ -103,17 +104,15 @@ def test_probe_that_fails_says_why_and_exits_1(
     assert "sk-wrong" not in told["said"]
 
 
-def test_probe_without_key_is_invalid_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--probe", "openai/gpt-5"]) == 2
-    assert "OPENAI_API_KEY" in capsys.readouterr().err
+def test_probe_without_key_is_invalid_input() -> None:
+    assert "OPENAI_API_KEY" in refused("models", "--probe", "openai/gpt-5")
 
 
 def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert main(["models", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["name"]: row for row in json_of("models")}
     klein, icedit = rows["diffusers/flux2-klein-4b"], rows["diffusers/medebench-icedit"]
     assert klein["roles"] == ["editor"]
     assert (klein["licence"], klein["conditions"], klein["on_disk"]) == ("apache-2.0", False, "no")
@@ -141,9 +140,7 @@ def test_models_lists_what_can_be_used_here(
     assert "openai/gpt-5-mini" not in printed and "plantain models --all" in printed
 
 
-def test_models_of_a_provider_are_listed_also_without_its_key(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--provider", "openai", "--json"]) == 0
-    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+def test_models_of_a_provider_are_listed_also_without_its_key() -> None:
+    names = [row["name"] for row in json_of("models", "--provider", "openai")]
     assert "openai/gpt-5" in names and all(name.startswith("openai/") for name in names)
-    assert main(["models", "--provider", "opnai"]) == 2
-    assert "did you mean 'openai'?" in capsys.readouterr().err
+    assert "did you mean 'openai'?" in refused("models", "--provider", "opnai")

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,8 @@ pytest.importorskip("torch", reason="needs the torch extra")
 pytest.importorskip("diffusers", reason="needs the torch extra")
 
 from bench.small_bench import small_bench
+from fakes.commands import refused
+from fakes.full_disk import full_disk
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.from_build import write_held_out
@@ -46,22 +44,6 @@ def settings(tmp_path: Path) -> Path:
     path = tmp_path / "settings.toml"
     path.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 64\n', encoding="utf-8")
     return path
-
-
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """A limit on file size stands in for the disk's: writing fails in the same way.
-
-    Python 3.11 stores bytecode that was cut short by the limit, and fails on it ever after, so none is written.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = bytecode
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.slow
@@ -110,8 +92,9 @@ def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.Captur
     assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run"]]) == 0
     told = capsys.readouterr().out
     assert "2 models, 6 steps in total; shots: 0, 1, 2" in told
-    assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"]]) == 2
-    assert "--task Task 9: no such task; there are Task 0" in capsys.readouterr().err
+    assert "--task Task 9: no such task; there are Task 0" in refused(
+        *args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -163,15 +146,10 @@ def test_a_release_gives_pairs_and_preferences(
         (["tune"], "did you mean 'finetune'"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_changes_nothing(
-    tmp_path: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_is_one_line_and_changes_nothing(tmp_path: Path, args: list[str], said: str) -> None:
     small_bench(tmp_path / "bench", 4)
     (tmp_path / "release" / "data").mkdir(parents=True)
     places = {"bench": tmp_path / "bench", "release": tmp_path / "release"}
     told = [arg.format(**places) for arg in args]
-    assert main(["train", *told, "--to", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    assert said in refused("train", *told, "--to", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -39,7 +39,7 @@ from plantain.pixels.dicom.render import (
     render_planes,
     states_window,
 )
-from plantain.privacy.faces import profile_in_slice
+from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
@@ -265,7 +265,7 @@ class DicomReader:
 
 def _is_placeholder(identifier: str) -> bool:
     """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
-    return all(_NO_PATIENT.fullmatch(word) for word in re.findall("[a-z/]+|[0-9]+", identifier.lower()))
+    return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 
 @lru_cache(maxsize=1)  # once for all frames

@@ -41,6 +41,7 @@ MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True
 """Cells of a table with a column for each label. An uncertain finding (-1) is not a label."""
 
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?%?", re.IGNORECASE)
+_EMPTY = frozenset({"nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _NO_FILE = "the table of labels names it, and no such image is there"
 
 
@@ -141,7 +142,8 @@ class LabelTable:
         )
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
-        stated = [repeat("") if (n := getattr(columns, field)) is None else cells[n] for field in _FIELDS]
+        used = [getattr(columns, field) for field in _FIELDS]
+        stated = [repeat("") if name is None else map(_stated, cells[name]) for name in used]
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:
@@ -210,7 +212,7 @@ class LabelTable:
         own, findings = self._taxonomy.of(modality), []
         assert self.path is not None and self.read is not None
         for word in _words(row.labels or ""):
-            finding = self._taxonomy.match_label(modality, word)
+            finding = None if "?" in word else self._taxonomy.match_label(modality, word)
             if finding is not None:
                 findings.append(finding)
             elif not self.read.columns.marked:  # such a column may be a label of another modality
@@ -308,6 +310,11 @@ def _table_in(root: Path) -> Path | None:
     if found is not None:
         check_inside(root, found)
     return found
+
+
+def _stated(cell: str) -> str:
+    """Return a cell, "" where a program wrote that it is empty, a whole number without the fraction of pandas."""
+    return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
 def _words(labels: str) -> list[str]:

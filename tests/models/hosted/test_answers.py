@@ -46,6 +46,9 @@ def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     text = wrap.replace("{}", said).replace("{{", "{").replace("}}", "}")
     assert read_report(text, MED_BANANA) == read_report(said, MED_BANANA)
     assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
+    # Python's own notation of the same object, and a comma at the end
+    for other in (repr(a_report()), repr(a_report())[:-1] + ", }"):
+        assert read_report(text.replace(said, other), MED_BANANA) == read_report(said, MED_BANANA)
 
 
 @pytest.mark.parametrize("value", [None, 1, "yes", []])
@@ -139,6 +142,13 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Assistant: *Add air.*\n\n---\n\nLet me know if you need another one.", "Add air."),
         ('Some air is missing. {"instruction": "Add air."}', "Add air."),
         ('{"result": {"instruction": "Add air."}}', "Add air."),
+        ("[INST] Write it. [/INST] Add air.", "Add air."),  # Mistral's template, echoed
+        ("USER: Write it.\nASSISTANT: Add air.", "Add air."),  # Vicuna's
+        ("{'instruction': 'Add the lung\\'s air.', 'reason': None,}", "Add the lung's air."),
+        ("```json\n```json\n{'instruction': \"Add air.\"}\n```\n```", "Add air."),
+        ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
+        ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
+        ("Sure! Add air. Let me know if you want more.", "Add air."),
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
@@ -153,6 +163,10 @@ def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
         "<|channel|>analysis<|message|>Add air, or<|end|>",
         '{"a": "Add air.", "b": "Remove air."}',
         '{"passed": true}',
+        "{'instruction': 'Add the lung's air.'}",
+        '{"instruction": "Add air."} {"instruction": "Remove air."}',
+        "### Plan\nAdd air.\n### Notes\nNone.",
+        "I'm sorry, but I can't help with that.",
         "x" * 5000,
     ],
 )

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.commands import json_of, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.release.proof.verify import verify_release
@@ -140,8 +141,7 @@ def test_verify_command_prints_one_line_and_json(release: Path, capsys: pytest.C
     assert main(["verify", str(release)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("OK: ") and lines[1:] == [f"next: plantain view {release}"]
-    assert main(["verify", str(release), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("verify", release)
     assert told["ok"] is True and told["problems"] == [] and told["files"] > 0
 
 
@@ -159,7 +159,6 @@ def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.
     assert set(told["problems"][0]) == {"path", "kind", "detail"}
 
 
-def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(tmp_path)]) == 2
-    assert "not a release" in capsys.readouterr().err
+def test_verify_command_of_what_is_no_release(tmp_path: Path) -> None:
+    assert "not a release" in refused("verify", tmp_path)
     assert main(["verify", str(tmp_path / "nothing")]) == 2

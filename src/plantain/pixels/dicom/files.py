@@ -147,8 +147,9 @@ def _settle_tables(dataset: Dataset) -> None:
             if isinstance(data, bytes):
                 item["LUTData"].VR = "US"
                 item.LUTData = _entries(data, count or 1 << 16, little).tolist()
-            if not 10 <= depth <= 16 or name == "ModalityLUTSequence":
-                item.LUTDescriptor = [count, first, 16]
+            if first > 0x7FFF and (dataset.PixelRepresentation or dataset.get("RescaleIntercept", 0) < 0):
+                first -= 1 << 16  # a negative value under the representation of positive ones
+            item.LUTDescriptor = [count, first, depth if 10 <= depth <= 16 and name[0] == "V" else 16]
     for colour in ("Red", "Green", "Blue", "Alpha"):
         field = f"{colour}PaletteColorLookupTableData"
         descriptor = dataset.get(f"{colour}PaletteColorLookupTableDescriptor")

@@ -129,10 +129,18 @@ def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.intege
     plugin = "pydicom" if syntax == RLELossless else "pylibjpeg" if syntax in _JPEG_2000 else "pillow"
     if not syntax.is_encapsulated:
         plugin = ""
-    elif syntax != JPEGBaseline8Bit and plugin == "pillow":
-        return decode_apart(dataset, coded)
-    values: npt.NDArray[np.integer] = pixel_array(dataset, index=frame, decoding_plugin=plugin)
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
+    bits, high = int(dataset.BitsStored), int(dataset.get("HighBit") or 0)
+    above = max(
+        0, min(high, int(dataset.BitsAllocated) - 1) + 1 - bits
+    )  # of old files, bits below the image's
+    apart = plugin == "pillow" and syntax != JPEGBaseline8Bit
+    values: npt.NDArray[np.integer] = (
+        decode_apart(dataset, coded, bits + above)
+        if apart
+        else pixel_array(dataset, index=frame, decoding_plugin=plugin, bits_stored=bits + above)
+    )
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    return values >> above if above and int(values.max()) >> bits else values
 
 
 def _guard(dataset: Dataset, name: str, frame: int) -> bytes:
