@@ -150,6 +150,7 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Assistant: *Add air.*\n\n---\n\nLet me know if you need another one.", "Add air."),
         ('Some air is missing. {"instruction": "Add air."}', "Add air."),
         ('{"result": {"instruction": "Add air."}}', "Add air."),
+        ('{"instruction": "Add \\ud83d air."}', "Add ? air."),  # half of a pair, which UTF-8 does not have
         ("[INST] Write it. [/INST] Add air.", "Add air."),  # Mistral's template, echoed
         ("USER: Write it.\nASSISTANT: Add air.", "Add air."),  # Vicuna's
         ("{'instruction': 'Add the lung\\'s air.', 'reason': None,}", "Add the lung's air."),

@@ -321,7 +321,7 @@ def read_instruction(text: str) -> str:
         raise Unreadable(
             f"the answer has {len(answer)} characters; answer with an instruction of two to six sentences"
         )
-    return answer
+    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON may have it
 
 
 def _only_text(written: str) -> str:
@@ -416,6 +416,7 @@ def object_schema(properties: JsonObject) -> JsonObject:
 def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     found: JsonObject = {}
     for key, value in pairs:
+        value = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         if key in found and found[key] != value:
             raise Unreadable(f"{key!r} was answered twice and differently")
         found[key] = value
