@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from plantain.audit.clean import cluster_of
+from plantain.audit.images import cluster_of
 from plantain.audit.rejudge import (
     JuryInRun,
     Rejudged,

@@ -39,7 +39,7 @@ from plantain.pixels.dicom.render import (
     render_planes,
     states_window,
 )
-from plantain.privacy.faces import profile_in_slice
+from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (

@@ -17,7 +17,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
-from plantain.privacy.faces import Head, face_in_slice, face_of_volume, level_of_air
+from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (

@@ -21,11 +21,13 @@ from torch.nn import functional
 
 from plantain.files.opening import read_inside
 from plantain.train.denoising import Denoising, Draw, Encoded, Encoder, draw_by_id, make_trainable
-from plantain.train.editor import Card, InstructionPipeline, TrainingBase, save_editor
+from plantain.train.editor import InstructionPipeline, TrainingBase
+from plantain.train.editor_folder import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.pairs import PreferencePair, TrainingPair, split_preferences
+from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.releases import ReleasePreferences
+from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
 from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, identity_of, run
 

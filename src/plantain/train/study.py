@@ -18,8 +18,9 @@ from plantain.files.opening import open_folder
 from plantain.records import InputError
 from plantain.records.messages import counted
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.pairs import ListedExample, PairSource, TaskSplit, largest_tasks, split_task
+from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.plans import FinetunePlan, TrainingProgress
+from plantain.train.split import TaskSplit, largest_tasks, split_task
 
 if TYPE_CHECKING:  # these import torch
     from plantain.train.editor import TrainingBase
@@ -131,7 +132,7 @@ def _train(
     session: Session,
 ) -> bool:
     from plantain.train.denoising import Encoded, Encoder
-    from plantain.train.editor import Card, save_editor
+    from plantain.train.editor_folder import Card, save_editor
     from plantain.train.supervised import encode_pair, fine_tune
     from plantain.train.training import Schedule
 

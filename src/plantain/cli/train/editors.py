@@ -19,7 +19,8 @@ from plantain.bench.benchmark.from_build import write_held_out
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
-from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
+from plantain.bench.leaderboard.learning import TrainedEditor, trained_label
+from plantain.bench.leaderboard.learning_page import write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
@@ -41,9 +42,10 @@ from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms, load_terms
-from plantain.train.pairs import ListedExample, PairSource, TaskSplit, TrainingPair
+from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
 from plantain.train.releases import TABLES, ReleasePairs, ReleasePreferences, StoredOriginals
+from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
 P = TypeVar("P", bound=Plan)
