@@ -31,8 +31,10 @@ def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: 
 def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; Finder the other two."""
+    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; Finder, Windows and Linux add theirs."""
     for name in (
+        ".Trash-1000/files/a.png",
+        "README.md:Zone.Identifier",
         ".cache/huggingface/download/README.md.metadata",
         ".gitattributes",
         ".DS_Store",
@@ -44,7 +46,8 @@ def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     said = capsys.readouterr().out
     assert said.startswith("OK: ")
     assert said.splitlines()[0].endswith(
-        "not of the release, and not checked: .DS_Store, .cache, .gitattributes, data/._train"
+        "not of the release, and not checked: .DS_Store, .Trash-1000, .cache, .gitattributes, "
+        "README.md:Zone.Identifier, …"
     )
     (copy / "notes.txt").write_text("mine")
     assert main(["verify", str(copy)]) == 1

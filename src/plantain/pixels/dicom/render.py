@@ -133,12 +133,10 @@ def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.intege
     above = max(
         0, min(high, int(dataset.BitsAllocated) - 1) + 1 - bits
     )  # of old files, bits below the image's
-    apart = plugin == "pillow" and syntax != JPEGBaseline8Bit
-    values: npt.NDArray[np.integer] = (
-        decode_apart(dataset, coded, bits + above)
-        if apart
-        else pixel_array(dataset, index=frame, decoding_plugin=plugin, bits_stored=bits + above)
-    )
+    if plugin == "pillow" and syntax != JPEGBaseline8Bit:
+        values = decode_apart(dataset, coded, bits + above)
+    else:
+        values = pixel_array(dataset, index=frame, decoding_plugin=plugin, bits_stored=bits + above)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     return values >> above if above and int(values.max()) >> bits else values
 
