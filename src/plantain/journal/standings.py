@@ -1,4 +1,4 @@
-"""How far judges can be relied on: the card that belongs to a judge, and the lines that tables and pages print of it."""
+"""How far judges can be relied on: the card of a judge, and the lines that tables and pages print of it."""
 
 from __future__ import annotations
 
