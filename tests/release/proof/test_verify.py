@@ -31,7 +31,7 @@ def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: 
 def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; Finder, Windows and Linux add theirs."""
+    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; each system adds its own."""
     for name in (
         ".Trash-1000/files/a.png",
         "README.md:Zone.Identifier",

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from plantain.cli.build import build_watched
-from plantain.cli.review.new import register_study
+from plantain.cli.review.materials import register_study
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
