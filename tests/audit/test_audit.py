@@ -19,7 +19,7 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
-from plantain.metrics.statistics.clusters import gap_of
+from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH

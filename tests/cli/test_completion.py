@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fakes.commands import refused
-from plantain.cli import COMMANDS, JOBS, main
+from fakes.commands import printed, refused
+from plantain.cli import COMMANDS, JOBS
 
 BASH = shutil.which("bash")
 
@@ -66,9 +66,8 @@ def test_every_command_stands_under_one_job() -> None:
     assert sorted(named) == sorted(COMMANDS)
 
 
-def test_help_groups_commands_by_job(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+def test_help_groups_commands_by_job() -> None:
+    out = printed("--help")
     places = [out.index(f"{title}:") for title in JOBS]
     assert places == sorted(places)
     assert all(f"\n  {name} " in out for name in COMMANDS)

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from fakes.commands import json_of, refused
-from plantain.cli import main
+from fakes.commands import json_of, printed, refused
 
 
-def test_findings_table_names_everything_and_explains_23(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+def test_findings_table_names_everything_and_explains_23() -> None:
+    out = " ".join(printed("findings").split())
     for word in ("Pneumothorax", "meningioma", "Hypertension", "notumor", "Pleural Other"):
         assert word in out
     assert "(11 + 1 No Finding) + (3 + 1 notumor) + (6 + 1 normal) = 23" in out
@@ -22,9 +20,8 @@ def test_findings_json_is_the_whole_record() -> None:
     assert rows[1]["differentials"][0]["name"] == "metastasis"
 
 
-def test_findings_shows_one_in_full(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings", "pleural_effusion"]) == 0
-    out = capsys.readouterr().out
+def test_findings_shows_one_in_full() -> None:
+    out = printed("findings", "pleural_effusion")
     assert "removal restores" in out
     assert "Pleural Effusion" in out
 
@@ -50,11 +47,10 @@ def test_findings_bad_input_is_one_line(arguments: list[str], line: str) -> None
     assert line in refused(*arguments)
 
 
-def test_findings_shows_own_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_shows_own_finding(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
         'modality = "fundus"\n[[finding]]\nname = "Nevus"\ntitle = "choroidal nevus"\nanatomy = "choroid"\n'
         'source = "own [1]"\nsigns = ["flat slate-grey spot"]\nrestores = ["even choroid"]\n'
     )
-    assert main(["findings", "Nevus", "--findings", str(path)]) == 0
-    assert "own [1]" in capsys.readouterr().out
+    assert "own [1]" in printed("findings", "Nevus", "--findings", path)

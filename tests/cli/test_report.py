@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.commands import json_of, refused
-from plantain.cli import main
+from fakes.commands import json_of, printed, refused
 
 
 @pytest.fixture(scope="module")
@@ -15,12 +14,9 @@ def run(own_run: Path) -> Path:
     return own_run
 
 
-def test_report_prints_table_one_and_the_path(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_prints_table_one_and_the_path(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells
-    assert main(["report", str(run)]) == 0
-    out = capsys.readouterr().out
+    out = printed("report", run)
     assert (
         "Table 1 (counts tasks)" in out and f"report: {run / 'report.html'}\nnext: plantain view {run}" in out
     )

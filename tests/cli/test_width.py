@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from fakes.commands import json_of
+from fakes.commands import json_of, printed
 from pipeline.quick import quick_catalogue
-from plantain.cli import main
 from plantain.cli.terminal.tables import FOLDED, print_table
 from plantain.report.task_list import ListedTask
 from plantain.report.terminal import task_table
@@ -30,15 +29,13 @@ editor = "gemini/gemini-3.1-flash-lite-image"
 def test_a_table_fits_eighty_columns(
     command: list[str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     quick_catalogue(tmp_path / "catalogue", images=1)
     (tmp_path / "r.toml").write_text(RECIPE)
-    assert main(command) == 0
-    out = capsys.readouterr().out
+    out = printed(*command)
     tables = [line.rstrip() for line in out.splitlines() if line[:1] in tuple("┏┃┡│└")]
     assert all(line[-1] in "┓┃┩│┘" and len(line) <= 80 for line in tables)  # whole, right border and all
     assert "…" not in "".join(tables)

@@ -19,11 +19,16 @@ def plantain(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
+def printed(*words: object) -> str:
+    """Run a command that succeeds; return what it printed."""
+    done = plantain(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def json_of(*words: object) -> Any:
     """Run a command with --json that succeeds; return that."""
-    done = plantain(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(printed(*words, "--json"))
 
 
 def refused(*words: object) -> str:

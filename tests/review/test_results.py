@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fakes.commands import json_of, refused
+from fakes.commands import json_of, printed, refused
 from plantain.cli import main
 from plantain.cli.review.demo import simulate
 from plantain.metrics.statistics.readers import over_readers
@@ -77,14 +77,13 @@ def test_what_was_planted_comes_out(read):
     assert accept["judged"] == 3 * 18  # three readers, six cases, three models: no check, no repeat
 
 
-def test_commands_say_it_as_page_json_and_latex(read, capsys, tmp_path: Path):
+def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
     study, _ = read
     assert main(["review", "results", str(study.folder), "--to", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
     assert MODELS[0] in page and "<svg" in page and "<script src" not in page
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
-    assert main(["review", "results", str(study.folder), "--latex"]) == 0
-    assert r"acme/zebra-9 & 1.00" in capsys.readouterr().out
+    assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
     said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
     assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
@@ -157,7 +156,7 @@ def test_invite_and_refusals(read, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
-def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int, capsys):
+def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int):
     study = small_study(tmp_path / "s", cases=cases)
 
     def say(reader: int, block: Block, item: Item, _: list[str]) -> dict:
@@ -171,8 +170,7 @@ def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, 
     with closing(Ratings.open(study)) as ratings:
         json.dumps(analyse(study, rows_of(study, ratings)), allow_nan=False)
     for form in ([], ["--json"], ["--latex"]):
-        assert main(["review", "results", str(study.folder), *form]) == 0
-        assert "nan" not in capsys.readouterr().out.split()
+        assert "nan" not in printed("review", "results", study.folder, *form).split()
 
 
 def test_ratings_that_were_cut_off_are_named(read, tmp_path):
@@ -185,7 +183,7 @@ def test_ratings_that_were_cut_off_are_named(read, tmp_path):
     assert f"{file}: damaged" in refused("review", "results", study)
 
 
-def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path, capsys):
+def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path):
     """100 edits, 2 readers: 81 % of readings agree, the judge rejects 12 % and accepts 7 % against them.
 
     The shares are those of Med-Banana-50K's human validation, planted here as 81, 12 and 7 edits.
@@ -204,8 +202,7 @@ def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Pat
     shares = {name: judge[name]["value"] for name in ("agreement", "strict", "lenient")}
     assert shares == pytest.approx({"agreement": 0.81, "strict": 0.12, "lenient": 0.07})
     assert judge["accepted"] == {"readings": 2 * 57, "same": 2 * 50}
-    assert main(["review", "results", str(study.folder)]) == 0
-    said = capsys.readouterr().out
+    said = printed("review", "results", study.folder)
     assert "agree" in said and "0.81" in said and "too strict" in (study.folder / "results.html").read_text()
 
 

@@ -13,7 +13,7 @@ from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
-from plantain.train.editor import TrainingBase, open_base
+from plantain.train.base import TrainingBase, open_base
 from plantain.train.finished import DONE
 from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.plans import FinetunePlan, PreferencePlan, TrainingProgress

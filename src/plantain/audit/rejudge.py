@@ -17,8 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.audit.asking import ask, describe_ending
-from plantain.audit.jury import MOST_MEMBERS, Jury, jury_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
 from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict

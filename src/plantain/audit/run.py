@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from plantain.audit.asking import ask
 from plantain.audit.card import make_card
 from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
 from plantain.audit.images import AuditImage, cluster_of
-from plantain.audit.jury import MOST_MEMBERS, Jury, jury_of, models_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from plantain.records import SourceImage
-
-if TYPE_CHECKING:
-    pass
-
 
 JOINED = "joined:"
 """Prefix of a group that ingest made of near duplicates; it may span several datasets."""

@@ -6,18 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from plantain.catalogue.groups import JOINED, DisjointSets
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import replace_file
 from plantain.files.tables import written_csv
 from plantain.pixels.likeness import Codes, close_pairs
-
-if TYPE_CHECKING:
-    from plantain.catalogue.store import Catalogue
-
 
 NEAR = "near_duplicates.csv"
 MANY = 20

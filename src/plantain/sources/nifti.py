@@ -46,7 +46,6 @@ _MASK = re.compile(
 """Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
 _OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
-"""Analyze 7.5 and pairs of NIfTI, FreeSurfer, NRRD, MetaImage."""
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
 """Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""

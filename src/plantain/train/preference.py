@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from plantain.files.opening import read_inside
+from plantain.train.base import InstructionPipeline, TrainingBase
 from plantain.train.denoising import Denoising, Draw, Encoded, Encoder, draw_by_id, make_trainable
-from plantain.train.editor import InstructionPipeline, TrainingBase
-from plantain.train.editor_folder import Card, save_editor
+from plantain.train.editor import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress

@@ -23,7 +23,7 @@ from plantain.train.plans import FinetunePlan, TrainingProgress
 from plantain.train.split import TaskSplit, largest_tasks, split_task
 
 if TYPE_CHECKING:  # these import torch
-    from plantain.train.editor import TrainingBase
+    from plantain.train.base import TrainingBase
     from plantain.train.training import Session
 
 ENCODED = "encoded"
@@ -132,7 +132,7 @@ def _train(
     session: Session,
 ) -> bool:
     from plantain.train.denoising import Encoded, Encoder
-    from plantain.train.editor_folder import Card, save_editor
+    from plantain.train.editor import Card, save_editor
     from plantain.train.supervised import encode_pair, fine_tune
     from plantain.train.training import Schedule
 

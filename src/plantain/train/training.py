@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 from plantain.files.opening import check_received
 from plantain.journal.blobs import sync_folder
 from plantain.records import InputError
-from plantain.train.editor_folder import cannot_write
+from plantain.train.editor import cannot_write
 from plantain.train.plans import TrainingProgress
 
 CHECKPOINT = "checkpoint"

@@ -9,8 +9,7 @@ import pytest
 
 from bench.scored_run import make_benchmark, make_run, plain_scores, shot_arms
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.learning import trained_label
-from plantain.bench.leaderboard.learning_page import write_learning
+from plantain.bench.leaderboard.learning import trained_label, write_learning
 from plantain.cli import main
 from plantain.records import InputError
 

@@ -106,9 +106,6 @@ def test_windows_of_every_function() -> None:
     )
 
 
-"""The ramp between its percentiles 0.5 and 99.5: of 0..4095 these are 20.475 and 4074.525."""
-
-
 def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
     values = np.zeros((64, 64), np.uint16)
     values[3, 4] = 900  # less than 0.5 % of the picture: its percentiles are equal

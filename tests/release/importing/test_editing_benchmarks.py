@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plantain.cli import main
+from fakes.commands import printed
 from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
 from plantain.records import InputError
@@ -212,11 +212,10 @@ def test_medgen_bench_keeps_its_own_modality_and_lists_edits_that_failed(tmp_pat
     assert dict(summary.left_out) == {"edited: none; no quota": 1}
 
 
-def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path, capsys):
+def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path):
     root = miedb(tmp_path / "miedb")
     given = ["--set", "modality=brain_mri", "--set", "finding=glioma"]
-    assert main(["import", str(root), "--run", str(tmp_path / "run"), *given]) == 0
-    out = capsys.readouterr().out
+    out = printed("import", root, "--run", tmp_path / "run", *given)
     assert "4 edits of 4 rows" in out
     assert "1 edit was resized to the shape of the original" in out
     with JournalReader.open(tmp_path / "run") as reader:

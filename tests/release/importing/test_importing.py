@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.commands import refused
+from fakes.commands import printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
 from plantain.records import InputError, Licence, TaskState
@@ -161,9 +161,7 @@ def test_published_verdicts_survive_import_and_are_exported_again(
     assert judged.judged == 0 and ("published verdict only", 2) in judged.unjudged
     assert [(one.verdict.judge, one.verdict.qualified) for one in seen.judges] == [("published", False)]
     assert seen.judges[0].verdict.observations.facts == {"has_disease": True}
-    capsys.readouterr()
-    assert main(["show", str(tmp_path / "run"), task]) == 0
-    said = capsys.readouterr().out
+    said = printed("show", tmp_path / "run", task)
     assert "by published" in said and "hard rim" in said
     assert main(["show", str(tmp_path / "run"), task, "--json"]) == 0
     assert [

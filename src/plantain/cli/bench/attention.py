@@ -30,7 +30,8 @@ from plantain.cli.terminal.options import (
 from plantain.cli.terminal.progress import StageProgress, print_end
 from plantain.cli.terminal.tables import print_table
 from plantain.metrics.grounding import ALPHA
-from plantain.models.diffusers.attention.watching import Choice, Watching, watched_editor
+from plantain.models.diffusers.attention.watched import watched_editor
+from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
 from plantain.records.messages import suggest

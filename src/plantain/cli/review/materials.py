@@ -1,4 +1,4 @@
-"""Sources of a study's cases: builds, imports, releases, tables of pairs and benchmark runs."""
+"""The cases that a study is made from: of a run, a benchmark or its run, a release, or a table of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plantain review new`: freeze a study of a run, a benchmark or its run, a release, or a table of pairs."""
+"""`plantain review new`: freeze a study."""
 
 from __future__ import annotations
 

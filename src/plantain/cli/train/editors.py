@@ -19,8 +19,7 @@ from plantain.bench.benchmark.from_build import write_held_out
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
-from plantain.bench.leaderboard.learning import TrainedEditor, trained_label
-from plantain.bench.leaderboard.learning_page import write_learning
+from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
@@ -125,7 +124,7 @@ def finetune(
         _print_plan(plan, splits, cells, as_json=as_json)
         return 0
     require_extra("plantain train finetune", "torch", "torch", "diffusers", "peft")
-    from plantain.train.editor import open_base
+    from plantain.train.base import open_base
 
     base = open_base(model, terms.provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
@@ -274,7 +273,7 @@ def dpo(
     """
     plan = read_plan(PreferencePlan, chosen or ())
     require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
-    from plantain.train.editor import open_base
+    from plantain.train.base import open_base
     from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))

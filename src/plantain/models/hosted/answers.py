@@ -371,7 +371,10 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     if answer.startswith('"'):
         answer = _only_text(answer)
     reports: list[JsonObject] = []
-    for written in (answer, _NEARLY_JSON.sub(_as_json, answer)):
+    whole = text.count("{") == answer.count(
+        "{"
+    )  # else words that a report quotes may have been taken for a mark
+    for written in (answer, _NEARLY_JSON.sub(_as_json, answer) if whole else ""):
         at, starts = written.find("{"), 0
         while at >= 0 and starts < MOST_STARTS:
             starts += 1
@@ -380,7 +383,7 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
             except Unreadable:
                 raise
             except (ValueError, RecursionError):  # also a number of more digits than Python reads
-                at = written.find("{", at + 1)
+                at = written.find("{", at + 1) if written is answer or reports else -1
                 continue
             is_report = isinstance(value, dict) and bool(marks & value.keys())
             if is_report and value not in reports:
