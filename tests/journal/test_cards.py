@@ -5,8 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from plantain.journal.cards import as_json, cards_of, from_json, keep_card
-from plantain.journal.standings import card_for, standing_of
+from plantain.journal.cards import as_json, card_for, cards_of, from_json, keep_card, standing_of
 from plantain.records import Figure, Gate, InputError, JudgeCard
 
 CARD = JudgeCard(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.release.facts import RunFacts
+from plantain.release.plan import RunFacts
 
 
 def facts() -> RunFacts:

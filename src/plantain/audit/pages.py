@@ -13,9 +13,8 @@ from plantain.audit.flips import Record
 from plantain.audit.gate import ACCEPTED, IDENTICAL, UNEDITED, thresholds
 from plantain.audit.trials import Trial
 from plantain.journal import BadBlob, JournalReader
-from plantain.journal.cards import cards_of
+from plantain.journal.cards import cards_of, standing_of
 from plantain.journal.questions.tasks import images_used
-from plantain.journal.standings import standing_of
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import box_around, changed_region, data_uri
 from plantain.pages.wording import DASH

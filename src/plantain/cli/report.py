@@ -12,8 +12,8 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
+from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.journal.standings import standings_of
 from plantain.records.messages import next_line
 from plantain.report.task_list import unsuccessful
 

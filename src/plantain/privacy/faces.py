@@ -20,7 +20,6 @@ from plantain.pixels.boxes import Box
 if TYPE_CHECKING:
     from skimage.feature import Cascade
 
-
 SIDE = 512
 """Longest side in pixels at which faces are looked for; faces below a tenth of it are not."""
 

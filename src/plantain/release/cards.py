@@ -28,8 +28,7 @@ from plantain.journal.questions.tables import table1 as composition_of
 from plantain.journal.questions.tables import table2 as judged_of
 from plantain.journal.questions.units import snapshot
 from plantain.privacy.licences import CC_BY, KNOWN, SourcePart
-from plantain.release.facts import SPLITS, RunFacts, TableConfig, empty_splits
-from plantain.release.plan import ExportOptions
+from plantain.release.plan import SPLITS, ExportOptions, RunFacts, TableConfig, empty_splits
 from plantain.release.staging import Staging
 from plantain.rubrics import recorded
 

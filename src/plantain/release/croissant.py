@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from plantain.journal import JsonValue
 from plantain.privacy.licences import SourcePart
 from plantain.release.cards import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
-from plantain.release.facts import RunFacts, TableConfig
-from plantain.release.plan import TRAJECTORIES, ReleaseFile
+from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 

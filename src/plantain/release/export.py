@@ -43,10 +43,9 @@ from plantain.records import InputError, JudgeCard
 from plantain.records.judging import no_card
 from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
 from plantain.release.croissant import croissant
-from plantain.release.facts import RunFacts
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
-from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile
+from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
     MANIFEST,

@@ -14,12 +14,21 @@ from plantain.journal.questions.release import closed_images, models_that_answer
 from plantain.journal.verify import places_of
 from plantain.privacy.licences import STRICTEST_LAST, LicenceText, SourcePart, original_parts, strictest
 from plantain.records import SourceImage, TaskKind, TaskState
-from plantain.release.facts import SPLITS, RunFacts, canary_of, splits_of
 from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen
 from plantain.release.licensing import Originals, decide_originals, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
-from plantain.release.plan import IMPORTED, MEDIA, ORIGINALS_FOLDER, SHARD_ROWS, ExportOptions
+from plantain.release.plan import (
+    IMPORTED,
+    MEDIA,
+    ORIGINALS_FOLDER,
+    SHARD_ROWS,
+    SPLITS,
+    ExportOptions,
+    RunFacts,
+    canary_of,
+    splits_of,
+)
 from plantain.release.staging import Staging
 from plantain.release.task_record import (
     WITHIN_TASK_SUCCESS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plantain.journal.standings import Standing
+from plantain.journal.cards import Standing
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.wording import DASH, words
 from plantain.records.judging import AUDIT_IMAGES

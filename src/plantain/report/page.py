@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
+from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.accepted import AcceptedRow, accepted_rows
 from plantain.journal.questions.tables import (
     Composition,
@@ -36,7 +37,6 @@ from plantain.journal.questions.tasks import (
 )
 from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
-from plantain.journal.standings import Standing, consistency, standings_of
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate

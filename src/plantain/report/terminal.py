@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
+from plantain.journal.cards import consistency, standings_of
 from plantain.journal.questions.tables import Composition, table1
 from plantain.journal.questions.tasks import SET, anything_judged
 from plantain.journal.questions.units import snapshot
-from plantain.journal.standings import consistency, standings_of
 from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after

@@ -20,7 +20,7 @@ from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
-from plantain.journal.standings import Standing
+from plantain.journal.cards import Standing
 from plantain.records import Gate, JudgeCard
 
 

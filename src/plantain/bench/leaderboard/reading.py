@@ -15,9 +15,8 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.scores import Key, Scores, is_baseline
 from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import stored_distances
-from plantain.journal.cards import cards_of
+from plantain.journal.cards import Standing, cards_of, standing_of
 from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
-from plantain.journal.standings import Standing, standing_of
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.rubrics import MEDEBENCH

@@ -14,7 +14,7 @@ from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.set_distances import Distance
-from plantain.journal.standings import Standing, standing_of
+from plantain.journal.cards import Standing, standing_of
 from plantain.pixels.arrays import Floats
 from plantain.rubrics import MEDEBENCH
 

@@ -22,10 +22,9 @@ from plantain.pixels.decode import check_header
 from plantain.privacy.permission import sha256_of
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import like_path
-from plantain.release.facts import RunFacts
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource
-from plantain.release.plan import CONTROL, IMPORTED, media_type_of
+from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
 
