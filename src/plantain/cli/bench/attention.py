@@ -16,7 +16,7 @@ from plantain.bench.leaderboard.attention_page import (
     recorded_layers,
     write_attention_page,
 )
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
 from plantain.cli.bench.table import grounding_table
 from plantain.cli.terminal.options import (

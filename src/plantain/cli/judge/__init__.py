@@ -18,7 +18,7 @@ app = LazyGroup(
             "Correct a verdict by hand, with a name and a reason",
         ),
         "prompts": (
-            "plantain.cli.judge.rejudge:prompts",
+            "plantain.cli.judge.prompts:prompts",
             "Write the prompt templates into a folder, to edit them",
         ),
     },

@@ -1,8 +1,7 @@
-"""`plantain judge rejudge` and `prompts`: stored edits under other judges, readers or prompts."""
+"""`plantain judge rejudge`: a run's stored edits under other judges or other prompts."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +24,6 @@ from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgume
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.models.hosted.prompts import write_prompts
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
@@ -148,17 +146,3 @@ def _share(rate: dict[str, Any]) -> str:
     if rate["rate"] is None:
         return "unscored"
     return f"{100 * rate['rate']:.1f} % ({100 * rate['low']:.1f} to {100 * rate['high']:.1f})"
-
-
-def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the templates.")) -> None:
-    """Write the prompt templates into a folder.
-
-    Edit them, delete those that stay as they are, and name the folder: `prompts` in a recipe's [providers.NAME], or
-    `judge rejudge RUN --prompts ours --prompts FOLDER` to see which verdicts change.
-
-    Example: plantain judge prompts --to my-prompts
-    """
-    print(f"{to}: {counted(len(write_prompts(to)), 'template')}")
-    print(
-        f"next: compare them on a run by judge rejudge with --prompts ours --prompts {shlex.quote(str(to))}"
-    )

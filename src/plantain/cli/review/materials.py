@@ -17,14 +17,8 @@ from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
 from plantain.release.register import register
-from plantain.review.sources import (
-    Cases,
-    Material,
-    Read,
-    blob_reader,
-    materials_of_run,
-    restricted,
-)
+from plantain.review.run_materials import blob_reader, materials_of_run
+from plantain.review.sources import Cases, Material, Read, restricted
 from plantain.review.study import ORIGINAL
 
 
