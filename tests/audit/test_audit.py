@@ -12,13 +12,14 @@ import pytest
 from audit.stored_run import RuleJudge, seen
 from fakes.samples import package_samples
 from plantain.audit.card import defects_caught
-from plantain.audit.clean import images_in, package_images, recipes
+from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
+from plantain.audit.images import images_in, package_images
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
-from plantain.metrics.statistics.clusters import gap_of
+from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH

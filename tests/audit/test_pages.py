@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from plantain.audit.clean import package_images, recipes
+from plantain.audit.clean import recipes
 from plantain.audit.flips import flips, judged_attempts, tallies
 from plantain.audit.gate import CLEAN
+from plantain.audit.images import package_images
 from plantain.audit.pages import write_card_page, write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.audit.trials import Trial, trials_of

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from fakes.samples import package_samples
-from plantain.catalogue.groups import NEAR, write_near_duplicates
 from plantain.catalogue.ingest import ingest
+from plantain.catalogue.near import NEAR, write_near_duplicates
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.likeness import LIMIT, distances, likeness

@@ -12,9 +12,9 @@ from fakes.commands import json_of, refused
 from pipeline.quick import quick_catalogue
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
-from plantain.cli.init import first_recipe
 from plantain.findings import load_taxonomy
 from plantain.models.hosted.known import known_models
+from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import Licence
 

@@ -11,7 +11,8 @@ import skimage.data
 
 from fakes.samples import head_in_profile, package_samples
 from plantain.pixels.volume import read_volume, show_slice
-from plantain.privacy.faces import coloured_scene, face_of_volume, photographed_faces, profile_in_slice
+from plantain.privacy.faces import coloured_scene, photographed_faces
+from plantain.privacy.heads import face_of_volume, profile_in_slice
 
 
 @pytest.fixture(scope="module")

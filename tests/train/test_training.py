@@ -14,8 +14,9 @@ from torch import Tensor
 
 from plantain.models.diffusers.methods import METHODS
 from plantain.train import training
+from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id
-from plantain.train.editor import InstructionPipeline, save_lora
+from plantain.train.editor import save_lora
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.preference import (
     Preference,

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from plantain.audit.card import make_card
-from plantain.audit.clean import AuditImage, CleanEditRecipe, cluster_of, drawable, recipes
+from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
+from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
@@ -235,10 +236,9 @@ async def run_audit(
         InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
     setup = RunSetup(terms)
-    judges = (plan.judge, *plan.others)
-    named = [name for judge in judges if isinstance(judge, str) for name in models_of(judge)]
+    named = [name for one in (plan.judge, *plan.others) if isinstance(one, str) for name in models_of(one)]
     setup.check(images=[one.image for one in images], named=named, by="--judge")
-    juries = tuple(jury_of(setup, one, plan.rubric) for one in judges)
+    juries = tuple(jury_of(setup, one, plan.rubric) for one in (plan.judge, *plan.others))
     new = NewRun("audit", plan.seed, {"kind": "audit", "seed": plan.seed})
     async with setup.open(run, new, observer=observer) as opened:
         today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}

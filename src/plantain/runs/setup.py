@@ -66,8 +66,7 @@ class RunSetup:
         """Reject unknown names, a budget without prices, and images without consent, before anything is made.
 
         Args:
-            images: those to be sent, if known; the consent gate checks each image again when it is sent.
-            named: models that the option `by` names.
+            images, named: to be sent, if known (the gate checks each image again); models that the option `by` names.
 
         Raises:
             InputError: a budget over a model without a price, or images that may not be sent to a hosted model.

@@ -19,7 +19,7 @@ from itertools import product, repeat
 from pathlib import Path
 
 from plantain.files.opening import check_inside
-from plantain.files.tables import read_table
+from plantain.files.tables import read_table, stated_cell
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
@@ -41,7 +41,6 @@ MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True
 """Cells of a table with a column for each label. An uncertain finding (-1) is not a label."""
 
 _NUMBER = re.compile(r"[+-]?[\d.,]+(e[+-]?\d+)?%?", re.IGNORECASE)
-_EMPTY = frozenset({"nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _NO_FILE = "the table of labels names it, and no such image is there"
 
 
@@ -143,7 +142,7 @@ class LabelTable:
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
         used = [getattr(columns, field) for field in _FIELDS]
-        stated = [repeat("") if name is None else map(_stated, cells[name]) for name in used]
+        stated = [repeat("") if name is None else map(stated_cell, cells[name]) for name in used]
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:
@@ -310,11 +309,6 @@ def _table_in(root: Path) -> Path | None:
     if found is not None:
         check_inside(root, found)
     return found
-
-
-def _stated(cell: str) -> str:
-    """Return a cell, "" where a program wrote that it is empty, a whole number without the fraction of pandas."""
-    return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
 def _words(labels: str) -> list[str]:

@@ -17,7 +17,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
-from plantain.privacy.faces import Head, face_in_slice, face_of_volume, level_of_air
+from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
@@ -46,7 +46,6 @@ _MASK = re.compile(
 """Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
 _OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
-"""Analyze 7.5 and pairs of NIfTI, FreeSurfer, NRRD, MetaImage."""
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
 """Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""

@@ -28,7 +28,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def test_three_masks_are_proposed_for_the_task(weights: tuple[str, str]) -> None:
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
+    from plantain.bench.prepare.regions_grounded import GroundedProposer
 
     proposer = GroundedProposer(*weights)
     found = proposer.propose(IMAGE, None, "Remove the mole")
@@ -47,7 +47,7 @@ def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[st
     from PIL import Image
     from transformers import pipeline
 
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
+    from plantain.bench.prepare.regions_grounded import GroundedProposer
 
     detect = pipeline("zero-shot-object-detection", model=weights[0])
     expected = detect(Image.fromarray(IMAGE), candidate_labels=["remove the mole."], threshold=0.0)

@@ -46,9 +46,17 @@ def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     text = wrap.replace("{}", said).replace("{{", "{").replace("}}", "}")
     assert read_report(text, MED_BANANA) == read_report(said, MED_BANANA)
     assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
-    # Python's own notation of the same object, and a comma at the end
-    for other in (repr(a_report()), repr(a_report())[:-1] + ", }"):
-        assert read_report(text.replace(said, other), MED_BANANA) == read_report(said, MED_BANANA)
+
+
+def test_a_report_in_pythons_notation_is_read_and_one_that_it_quotes_is_not() -> None:
+    said, no = repr(a_report()), "{'has_disease': False, 'other_disease': False}"
+    for text in (said, said[:-1] + ", }", f"```python\n{said}\n```"):
+        assert read_report(text, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
+    with pytest.raises(Unreadable, match="2 different"):
+        read_report(said + said.replace("'has_disease': True", "'has_disease': False"), MED_BANANA)
+    for quoted in (f"It shows </think>{no}", f"It shows [/INST] {no}", f'It shows "yes" {no}'):
+        with pytest.raises(Unreadable):
+            read_report(json.dumps(a_report(reason="QUOTED")).replace("QUOTED", quoted), MED_BANANA)
 
 
 @pytest.mark.parametrize("value", [None, 1, "yes", []])
@@ -142,6 +150,7 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Assistant: *Add air.*\n\n---\n\nLet me know if you need another one.", "Add air."),
         ('Some air is missing. {"instruction": "Add air."}', "Add air."),
         ('{"result": {"instruction": "Add air."}}', "Add air."),
+        ('{"instruction": "Add \\ud83d air."}', "Add ? air."),  # half of a pair, which UTF-8 does not have
         ("[INST] Write it. [/INST] Add air.", "Add air."),  # Mistral's template, echoed
         ("USER: Write it.\nASSISTANT: Add air.", "Add air."),  # Vicuna's
         ("{'instruction': 'Add the lung\\'s air.', 'reason': None,}", "Add the lung's air."),

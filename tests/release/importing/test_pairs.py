@@ -17,6 +17,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
+from plantain.release.importing.pair_rows import rows_of
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
 
@@ -148,6 +149,16 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     assert [picture["id"] for picture in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
+
+
+def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
+    head, cells = (
+        "original,edited,prompt,finding,modality,direction,patient_id",
+        "a.png,b.png,NaN,AMD,fundus,add,",
+    )
+    (tmp_path / "t.csv").write_text(f"{head}\n{cells}7.0\n{cells}NULL\n")
+    found = list(rows_of(tmp_path / "t.csv", {}, {}, None)[1])
+    assert [(row.instruction, row.group) for row in found] == [("", "7"), ("", "")]
 
 
 def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_path):

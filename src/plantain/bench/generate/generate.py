@@ -18,7 +18,7 @@ from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
-from plantain.bench.generate.shots import score_demo_similarity
+from plantain.bench.generate.similarity import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states

@@ -321,7 +321,7 @@ def read_instruction(text: str) -> str:
         raise Unreadable(
             f"the answer has {len(answer)} characters; answer with an instruction of two to six sentences"
         )
-    return answer
+    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON may have it
 
 
 def _only_text(written: str) -> str:
@@ -371,7 +371,10 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     if answer.startswith('"'):
         answer = _only_text(answer)
     reports: list[JsonObject] = []
-    for written in (answer, _NEARLY_JSON.sub(_as_json, answer)):
+    whole = text.count("{") == answer.count(
+        "{"
+    )  # else words that a report quotes may have been taken for a mark
+    for written in (answer, _NEARLY_JSON.sub(_as_json, answer) if whole else ""):
         at, starts = written.find("{"), 0
         while at >= 0 and starts < MOST_STARTS:
             starts += 1
@@ -380,7 +383,7 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
             except Unreadable:
                 raise
             except (ValueError, RecursionError):  # also a number of more digits than Python reads
-                at = written.find("{", at + 1)
+                at = written.find("{", at + 1) if written is answer or reports else -1
                 continue
             is_report = isinstance(value, dict) and bool(marks & value.keys())
             if is_report and value not in reports:
@@ -413,6 +416,7 @@ def object_schema(properties: JsonObject) -> JsonObject:
 def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     found: JsonObject = {}
     for key, value in pairs:
+        value = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         if key in found and found[key] != value:
             raise Unreadable(f"{key!r} was answered twice and differently")
         found[key] = value

@@ -23,14 +23,8 @@ from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Field, Floats, Pixels
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
-from plantain.pixels.dicom.files import (
-    DAMAGE,
-    frame_count,
-    header_of_frame,
-    own_header,
-    read_dicom,
-    unreadable,
-)
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
+from plantain.pixels.dicom.frames import header_of_frame, own_header
 from plantain.pixels.dicom.window import film_window, linear_window, without_padding
 
 WINDOWS = ("file", "percentile", "film")
