@@ -49,12 +49,12 @@ ROOM = 6 << 30
 SLOW = (
     "attention audit batch_kill batch_run bench_demo benchmarks blind_run blocks browser build cards "
     "clouds cluster consent control crash croissant demo dicom diffusers_editor diffusers_engine "
-    "distributions engine evaluating export feeding frames from_build fuzz gallery "
+    "distributions engine evaluating export feeding frames from_build fuzz "
     "generate generate_hosted hosted_outcomes hosted_run hostile hostile_releases imagic importing ingest "
-    "judge keys_in_runs killed_heads kills layouts leaderboard limits means memory near nifti originals "
+    "judge keys_in_runs killed_heads kills layouts leaderboard limits means memory nifti originals "
     "page paired planning planted_defects power_loss preparing preparing_hosted private provenance "
     "publish quarantine python_api radedit_worker reference release_terms restore retry run run_setup run_tables score "
-    "seed_x_worker shards simulated_day slow_server stateful stopping study tables text_changes "
+    "seed_x_worker simulated_day slow_server stateful stopping study tables "
     "text_check train training verify what_travels workers"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,11 @@ pytest.importorskip("torch", reason="needs the torch extra")
 pytest.importorskip("diffusers", reason="needs the torch extra")
 
 from bench.small_bench import small_bench
-from fakes.commands import refused
+from fakes.commands import json_of, plantain, printed, refused
 from fakes.full_disk import full_disk
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.from_build import write_held_out
-from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
@@ -47,33 +45,29 @@ def settings(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_full_disk_is_one_line_and_training_resumes(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_full_disk_is_one_line_and_training_resumes(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out", "--json"]
     args += [*sets("sizes=1", "seeds=1", "steps_per_sample=1", "side=64", "per_task=3", "judge=none")]
     args += ["--settings", settings]
     for size, what in ((3_000, "the encoded example"), (100_000, "the editor n1-s0")):
         with full_disk(size):
-            assert main([str(arg) for arg in args]) == 2
-        told = capsys.readouterr().err.splitlines()
+            done = plantain(*args)
+        told = done.stderr.splitlines()
+        assert done.returncode == 2
         assert what in told[-1] and "make room and run the same command again" in told[-1]
         assert not any("Traceback" in line for line in told)
     assert not list((tmp_path / "out").rglob("training.json"))
-    assert main([str(arg) for arg in args]) == 0
+    printed(*args)
     assert len(list((tmp_path / "out").rglob("training.json"))) == 1
 
 
 @pytest.mark.slow
-def test_a_benchmark_is_learned_from_and_measured(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_benchmark_is_learned_from_and_measured(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
-    args += [*sets(*SMALL, "sizes=1"), "--settings", settings, "--json"]
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+    args += [*sets(*SMALL, "sizes=1"), "--settings", settings]
+    told = json_of(*args)
     assert {row["n"] for row in told["rows"]} == {0, 1}
     assert {row["metric"] for row in told["rows"]} >= {"CP", "EA"}
     assert {row["task"] for row in told["rows"]} == {"all", "Task 0"}
@@ -82,15 +76,14 @@ def test_a_benchmark_is_learned_from_and_measured(
     assert "Table 7 (a)" in page
     assert "<script src" not in page
     before = sorted((tmp_path / "out").rglob("*"))
-    assert main([str(arg) for arg in args]) == 0  # nothing is left to do
+    printed(*args)  # nothing is left to do
     assert sorted((tmp_path / "out").rglob("*")) == before
 
 
-def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_trains_nothing(tmp_path: Path, model: str) -> None:
     small_bench(tmp_path / "bench", 6)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
-    assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run"]]) == 0
-    told = capsys.readouterr().out
+    told = printed(*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run")
     assert "2 models, 6 steps in total; shots: 0, 1, 2" in told
     assert "--task Task 9: no such task; there are Task 0" in refused(
         *args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"
@@ -99,18 +92,15 @@ def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.Captur
 
 
 @pytest.mark.slow
-def test_a_release_gives_pairs_and_preferences(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_gives_pairs_and_preferences(tmp_path: Path, model: str, settings: Path) -> None:
     run, release = tmp_path / "run", tmp_path / "release"
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
     export_run(run, release, ExportOptions(("parquet", "preference"), licences=("CC-BY-4.0",)))
-    both = ["--model", model, "--settings", settings, "--json", *sets("side=64")]
+    both = ["--model", model, "--settings", settings, *sets("side=64")]
     args = ["train", "finetune", release, *both, "--to", tmp_path / "ft"]
     args += sets("tasks=1", "per_task=2", "sizes=1", "seeds=1", "steps_per_sample=1", "judge=none")
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of(*args)
     assert len(list(Path(told["models"]).rglob("training.json"))) == 1
     pairs = ReleasePairs(release, StoredOriginals(release))
     held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
@@ -119,10 +109,9 @@ def test_a_release_gives_pairs_and_preferences(
     args = ["train", "dpo", release, *both, "--to", tmp_path / "dpo"]
     args += sets("steps=2", "supervised_steps=1", "every=1", "lora_rank=2")
     with full_disk(3_000):
-        assert main([str(arg) for arg in args]) == 2
-    assert "the encoded example" in capsys.readouterr().err.splitlines()[-1]
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+        done = plantain(*args)
+    assert done.returncode == 2 and "the encoded example" in done.stderr.splitlines()[-1]
+    told = json_of(*args)
     assert [point["step"] for point in told["curve"]] == [0, 1, 2]
     assert "Diffusion-DPO" in Path(told["model"], "README.md").read_text(encoding="utf-8")
 

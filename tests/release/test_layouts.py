@@ -9,13 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import PIL.Image
 import pyarrow.parquet as pq
 import pytest
 
 from plantain.journal import JournalReader
-from plantain.records import TaskKind, TaskState
+from plantain.records import Direction, TaskKind, TaskState
+from plantain.release.layouts.columns import PLAUSIBLE_NORMAL, labels_after
 from plantain.release.task_record import from_json, role_of
 
 pytestmark = pytest.mark.usefixtures("no_network")
@@ -236,11 +238,6 @@ def test_json_files_of_the_tree(release: Path, reader: JournalReader) -> None:
 
 
 def test_labels_after_an_edit_are_what_remains_and_never_a_patients_normal() -> None:
-    from types import SimpleNamespace
-
-    from plantain.records import Direction
-    from plantain.release.layouts.columns import PLAUSIBLE_NORMAL, labels_after
-
     def after(
         direction: Direction, finding: str, labels: tuple[str, ...], role: str = "success"
     ) -> list[str] | None:

@@ -18,7 +18,7 @@ from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.records.judging import AUDIT_IMAGES
-from plantain.report.gallery import THUMBNAIL, leading, select
+from plantain.report.gallery import THUMBNAIL, leading, select, story_of
 from plantain.report.page import write_report, write_story
 from report.run_on_paper import build_run
 from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight
@@ -119,6 +119,26 @@ def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(paper_
     # all five successes of the list (the control is none), and the one that failed
     assert [task.state for task in tasks] == ["success"] * 5 + ["failed"]
     assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
+
+
+def test_selection_is_seeded_and_ordered(paper_run: Path) -> None:
+    with JournalReader.open(paper_run) as reader:
+        first = select(reader, 4, seed=1)
+        assert first == select(reader, 4, seed=1)
+        assert list(first.ids) == sorted(first.ids) and not first.complete
+        assert select(reader, 60, seed=1).complete
+        # 11 tasks, one of which nothing has happened to
+        assert len(select(reader, 60, seed=1).ids) == 10
+
+
+def test_synthetic_source_is_named(paper_run: Path) -> None:
+    with JournalReader.open(paper_run) as reader:
+        remarks = {
+            (row.task.finding, row.task.direction.value): story_of(reader, row, THUMBNAIL).remark
+            for row in reader.tasks()
+        }
+    assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that no patient had")
+    assert remarks["Pneumothorax", "add"] == "" and remarks["Glaucoma", "add"].startswith("Control")
 
 
 def test_a_large_report_has_a_sample_and_leads_to_the_viewer(paper_run: Path, tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import cv2
 import numpy as np
 import pytest
 
-from fakes.commands import refused
+from fakes.commands import plantain, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import TaskState
@@ -111,3 +114,26 @@ def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_p
     capsys.readouterr()
     for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name one or more of")):
         assert line in refused(*words[:2], tmp_path / "no", *words[3:], *more)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 400 kB of its own."""
+    folder, mount, umount = tmp_path / "small", which("mount"), which("umount")
+    folder.mkdir()
+    if mount is None or umount is None:
+        pytest.skip("no mount here")
+    made = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.skip(f"no disk of its own here: {made.stderr.strip()}")
+    yield folder
+    subprocess.run([umount, folder], check=True)
+
+
+def test_a_study_that_finds_no_room_leaves_nothing_half(pairs: Path, small: Path):
+    done = plantain("review", "new", small / "s", "--from", pairs, "--task", "accept")
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr.splitlines()[-1] and not list(small.iterdir())
+    assert len(new_from(small / "s", pairs, "--task", "accept", "--cases", "1").cases) == 1

@@ -72,7 +72,9 @@ def test_nothing_that_a_reader_gets_tells_a_model(tmp_path: Path):
     """Names of models, and any value that goes with one model only, over all bodies, headers and pictures."""
     study, ratings, app = opened(tmp_path / "s", cases=2, training=1, repeats=0.3, anchors=1)
     readers = [Visitor(app, ratings.invite()[1]) for _ in range(2)]
-    assert [read_whole(reader) for reader in readers] == [sum(len(block.items) for block in study.blocks)] * 2
+    for reader in readers:
+        with reader.web:  # one event loop for hundreds of requests
+            assert read_whole(reader) == sum(len(block.items) for block in study.blocks)
     by_size: set[int] = set()
     masks = {
         (study.folder / "images" / name).stat().st_size for case in study.cases for name in case.proposals

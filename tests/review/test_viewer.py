@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -42,8 +43,9 @@ def web_of(view: RunView | StudyView) -> TestClient:
 
 
 @pytest.fixture(scope="module")
-def web(run: Path) -> TestClient:
-    return web_of(RunView(run))
+def web(run: Path) -> Iterator[TestClient]:
+    with web_of(RunView(run)) as client:  # one event loop for all requests
+        yield client
 
 
 def listed(text: str) -> list[str]:
