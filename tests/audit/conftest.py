@@ -7,13 +7,13 @@ from functools import cache
 
 import pytest
 
-from plantain.audit import clean
+from plantain.audit import images
 
-prepared = cache(clean.package_images)
+prepared = cache(images.package_images)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _prepared_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clean, "package_images", lambda split: list(prepared(split)))
+        patch.setattr(images, "package_images", lambda split: list(prepared(split)))
         yield

@@ -43,6 +43,7 @@ WORDS = {"text": "Here is the image."}
         ([("STOP", [THOUGHT]), ("STOP", [FINAL])], b"b"),
         ([("IMAGE_SAFETY", []), ("STOP", [WORDS, FINAL])], b"b"),
         ([("NO_IMAGE", [FINAL])], b"b"),
+        ([("STOP", [FINAL, {"inlineData": {"mimeType": "image/png", "data": ""}}])], b"b"),
         ([("STOP", [{"text": "Here: ![edited](data:image/png;base64,Yg==)"}])], b"b"),
         ([("MAX_TOKENS", [FINAL, WORDS, THOUGHT])], b"b"),
         ([("IMAGE_SAFETY", [THOUGHT])], None),  # declined: the draft is not the edit

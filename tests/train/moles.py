@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
+from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Encoded, Encoder, Parts
-from plantain.train.editor import InstructionPipeline
 from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import TrainingProgress
 from plantain.train.preference import encode_preference

@@ -13,11 +13,12 @@ from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import LORA
 from plantain.records import InputError
-from plantain.train.editor import TrainingBase, open_base
+from plantain.train.base import TrainingBase, open_base
 from plantain.train.finished import DONE
-from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair, split_preferences, split_task
+from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
 from plantain.train.plans import FinetunePlan, PreferencePlan, TrainingProgress
 from plantain.train.preference import train_preferences
+from plantain.train.split import split_preferences, split_task
 from plantain.train.study import cells_of, splits_of, train_study
 from train.moles import INSTRUCTION, Counting, fresh, pairs, preferences
 

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from plantain.models.diffusers.methods import METHODS
 from plantain.records import InputError
 from plantain.train import training
+from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id
-from plantain.train.editor import InstructionPipeline, save_lora
+from plantain.train.editor import save_lora
 from plantain.train.pairs import TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.preference import (

@@ -20,7 +20,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.generate.shots import METRIC
+from plantain.bench.generate.similarity import METRIC
 from plantain.pixels.decode import decode
 from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.progress import RunSummary

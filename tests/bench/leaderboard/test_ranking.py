@@ -15,7 +15,7 @@ from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.ranking import Ranking, consensus, rank
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.cli import main
 from plantain.records import InputError

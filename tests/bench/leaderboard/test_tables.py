@@ -16,7 +16,8 @@ from bench.scored_run import EXACT, WEAK, ScoresOf, make_benchmark, make_run, pl
 from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import table_csv, table_json, table_seven, table_two
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
 from plantain.journal.cards import Standing

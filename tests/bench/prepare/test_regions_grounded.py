@@ -32,7 +32,7 @@ def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[st
     from PIL import Image
     from transformers import pipeline
 
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
+    from plantain.bench.prepare.regions_grounded import GroundedProposer
 
     detect = pipeline("zero-shot-object-detection", model=weights[0])
     expected = detect(Image.fromarray(IMAGE), candidate_labels=["remove the mole."], threshold=0.0)

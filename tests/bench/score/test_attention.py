@@ -27,7 +27,7 @@ from plantain.bench.leaderboard.attention_page import (
     grounding_rows,
     write_attention_page,
 )
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.score.attention import MapOptions, map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from plantain.metrics.statistics.areas import paired_areas
 from plantain.metrics.statistics.ranks import (
     average_ranks,
     formula_one,
     kendall,
-    paired_areas,
     spearman,
 )
 

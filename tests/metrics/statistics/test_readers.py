@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plantain.metrics.statistics.reader_power import Components, piloted, power
 from plantain.metrics.statistics.readers import (
     CASE_ONLY,
     NONE,
     TRUNCATED,
     UNBIASED,
-    Components,
     over_readers,
-    piloted,
-    power,
     unbiased_variance,
 )
 
