@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import cv2
 import numpy as np
-import pytest
 
 from bench.scored_run import make_all
-from fakes.commands import json_of, refused
+from fakes.commands import json_of, printed, refused
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli import main
 from plantain.cli.bench.rank import study_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
@@ -54,11 +51,9 @@ def test_ratings_of_others_come_in_once(tmp_path: Path):
     ratings.close()
 
 
-def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path):
     """What a release carries is what its run had: the same tasks, instructions and pixels."""
-    words = ["export", str(own_run), "--to", str(tmp_path / "out"), "--layout", "med-banana", "--json"]
-    assert main([*words, *LICENCES]) == 0
-    capsys.readouterr()
+    printed("export", own_run, "--to", tmp_path / "out", "--layout", "med-banana", *LICENCES)
     found = [
         new_from(tmp_path / f"s{number}", source, "--task", "accept")
         for number, source in enumerate((own_run, tmp_path / "out"))
@@ -73,12 +68,10 @@ def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path, capsys: p
         assert np.array_equal(*both)
 
 
-def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path):
     """Every sample with the first scored output of each arm; the pixels are those of the run's blobs."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=3)
-    words = ["review", "new", str(tmp_path / "s"), "--from", str(made.run), "--task", "pair,rate", "--json"]
-    assert main(words) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = json_of("review", "new", tmp_path / "s", "--from", made.run, "--task", "pair,rate")
     study = open_study(tmp_path / "s")
     assert (
         said["cases"] == 3 and len(study.models) >= 2 and {case.stratum for case in study.cases} == {"Skin"}

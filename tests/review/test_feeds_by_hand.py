@@ -7,7 +7,6 @@ are answered at the other end of the scale, so that any of them that leaked into
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +20,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from bench.scored_run import JUDGE, make_all, plain_scores
 from bench.small_bench import small_bench
+from fakes.commands import json_of, refused
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
@@ -85,7 +84,7 @@ def plant(
 CHECKS = ("--training", "1", "--repeats", "0.4", "--anchors", "1")
 
 
-def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_rank_is_scipys_mean_over_images(tmp_path: Path):
     """`bench rank --study`: Spearman and Kendall of a metric with the mean of the raters' ranks, image by image."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=7)
     study = new_from(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench", *CHECKS)
@@ -96,11 +95,7 @@ def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureF
         lambda _: dict.fromkeys(criteria.values(), 10),
         lambda said: {"scores": said},
     )
-    capsys.readouterr()
-    assert (
-        main(["bench", "rank", str(made.run), "--study", str(study.folder), "--judge", JUDGE, "--json"]) == 0
-    )
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("bench", "rank", made.run, "--study", study.folder, "--judge", JUDGE)
     assert told["raters"] == ["R01", "R02", "R03", "R04"]  # R05 has read nothing
     rows = {(row["metric"], row["dimension"]): row for row in told["rows"]}
     models = told["models"]
@@ -183,14 +178,13 @@ def test_the_card_has_scikit_learns_kappa(accepted):
             assert figure.value is None
 
 
-def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureFixture[str]):
+def test_readers_as_a_judge_are_their_majority(accepted):
     """`judge rejudge --judge people/STUDY`: each criterion by the majority; others are not applicable."""
     run, planted, names = accepted
     expected = answers_by_source(planted)
     for _ in range(2):  # a second time nothing is asked again, and the same is said
-        asked = ["judge", "rejudge", str(run), "--judge", f"people/{planted.study.folder}", "--json"]
-        assert main(asked) == 0
-        told = {one["judge"]: one for one in json.loads(capsys.readouterr().out)["judges"]}
+        rejudged = json_of("judge", "rejudge", run, "--judge", f"people/{planted.study.folder}")
+        told = {one["judge"]: one for one in rejudged["judges"]}
         assert told["people/people"]["judged"] == len(expected)
     with JournalReader.open(run) as reader:
         found = {
@@ -207,7 +201,7 @@ def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureF
         assert verdict.qualified == all(2 * sum(one[n] for one in said) > len(said) for n in names)
 
 
-def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_chosen_regions_are_what_the_rule_says(tmp_path: Path):
     """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))
@@ -224,11 +218,10 @@ def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.Ca
     corner = np.zeros((64, 96), bool)
     corner[:5, :5] = True
     planted = plant(study, disc, lambda _: corner, wrap)
-    capsys.readouterr()
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(study.folder), "--json"]) == 0
+    prepared = json_of("bench", "prepare", tmp_path / "bench", "--study", study.folder)
     samples = Benchmark.load(tmp_path / "bench").samples
-    assert set(json.loads(capsys.readouterr().out)["chosen"]) == {sample.id for sample in samples}
-    assert main(["bench", "prepare", "--study", str(study.folder)]) == 2
+    assert set(prepared["chosen"]) == {sample.id for sample in samples}
+    refused("bench", "prepare", "--study", study.folder)
     counts = set()
     for sample in samples:
         masks = [m for r in range(READERS) if (m := planted.of(r, sample.id)) is not None]

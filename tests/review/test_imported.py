@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from fakes.commands import plantain, refused
+from fakes.commands import json_of, plantain, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import TaskState
@@ -47,7 +46,7 @@ def pairs(tmp_path: Path) -> Path:
     return folder / "pairs.csv"
 
 
-def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, capsys):
+def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path):
     """Two of three readers accept one model's edits and none the other's: passed 2/3 and 0, on all six edits."""
     run, folder = tmp_path / "run", tmp_path / "people"
     import_pairs(pairs, run)
@@ -56,11 +55,8 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, ca
     read_all(
         study, 3, lambda reader, block, _, slots: all_criteria(block, reader < 2 and slots == [MODELS[0]])
     )
-    capsys.readouterr()
-    assert main(["judge", "rejudge", str(run), "--judge", f"people/{folder}", "--json"]) == 0
-    (judge,) = (
-        one for one in json.loads(capsys.readouterr().out)["judges"] if one["judge"] == "people/people"
-    )
+    rejudged = json_of("judge", "rejudge", run, "--judge", f"people/{folder}")
+    (judge,) = (one for one in rejudged["judges"] if one["judge"] == "people/people")
     assert judge["judged"] == 6
     with JournalReader.open(run) as reader:
         said = Counter()
@@ -73,14 +69,13 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, ca
     assert said == {(MODELS[0], True, 0.667): 3, (MODELS[1], False, 0.0): 3}
 
 
-def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path, capsys):
+def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path):
     """A case of a comparison has the edits of both models of its original."""
     study = new_from(tmp_path / "s", pairs, "--task", "pair,rank")
     assert len(study.cases) == 3 and study.models == MODELS
     assert all(set(case.images) == {ORIGINAL, *MODELS} for case in study.cases)
     one = new_from(tmp_path / "one", pairs, "--task", "accept", "--arms", MODELS[0])
     assert one.models == MODELS[:1] and len(one.blocks[0].items) == 3
-    capsys.readouterr()
     (pairs.parent / "short.csv").write_text("original,edited\nbefore0.png,after0-0.png\n")
     table = str(pairs.parent / "short.csv")
     short = ["review", "new", str(tmp_path / "no"), "--from", table, "--task", "rate"]
@@ -92,7 +87,7 @@ def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tm
     assert main([*short, "--column", "original=src", *advised]) == 0
 
 
-def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_path: Path, capsys):
+def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_path: Path):
     """One edit of each modality and direction of the run before a second one of any."""
     with JournalReader.open(paper_run) as reader:
         rows = [row for row in reader.tasks() if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
@@ -111,7 +106,6 @@ def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_p
     assert {case.stratum for case in study.cases} == strata and len(study.cases) == len(strata)
     assert [block.task for block in study.blocks] == [ReaderTask.ACCEPT]
     assert all(case.verdicts for case in study.cases)
-    capsys.readouterr()
     for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name one or more of")):
         assert line in refused(*words[:2], tmp_path / "no", *words[3:], *more)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from fakes.commands import refused
+from fakes.commands import json_of, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.cards import read_card
@@ -65,12 +64,9 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
         )
 
 
-def test_it_stands_in_the_judges_card(
-    run: Path, study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    words = ["judge", "audit", str(run), "--judge", JUDGE, "--pairs", "1", "--kinds", "no change", "--json"]
-    assert main([*words, "--study", str(study.folder), "--to", str(tmp_path)]) == 0
-    told = json.loads(capsys.readouterr().out)["agreement"]
+def test_it_stands_in_the_judges_card(run: Path, study: Study, tmp_path: Path):
+    kinds = ("--pairs", "1", "--kinds", "no change", "--study", study.folder)
+    told = json_of("judge", "audit", run, "--judge", JUDGE, *kinds, "--to", tmp_path)["agreement"]
     assert "people/study" in told and "readers among themselves" in told
     kept = read_card(tmp_path / "card.json")
     assert kept.agreement["people/study"].n == len(study.cases)
@@ -91,7 +87,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     )
 
 
-def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path, capsys):
+def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path):
     study = open_study(Path(shutil.copytree(study.folder, tmp_path / "study")))
     ratings = Ratings.open(study)
     item, secret = study.blocks[0].items[0], "Mrs Zebra told me so"
@@ -114,7 +110,6 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
     groups = {row["cluster"] for row in csv.DictReader(io.StringIO(told["answers.csv"].decode()))}
     assert groups == {f"g{n:04d}" for n in range(1, 1 + len({case.cluster for case in study.cases}))}
     assert study.digest.encode() in told["HASH"]
-    capsys.readouterr()
     rows = pq.read_table(folder / "ratings.parquet").to_pylist()
     criteria = [name for name, _ in study.blocks[0].criteria]
     assert len(rows) == len(study.cases) * len(criteria)
@@ -129,4 +124,4 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
         reader, study.blocks[0].items[1].id, "again001", "b1", list(item.shown), 0, {"cannot": "dark"}, 1
     )
     ratings.close()
-    assert main(words) == 2 and "another state or with other options" in capsys.readouterr().err
+    assert "another state or with other options" in refused(*words)

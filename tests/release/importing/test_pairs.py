@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plantain.cli import main
+from fakes.commands import json_of, plantain, printed
 from plantain.journal import JournalReader
 from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
@@ -116,20 +116,16 @@ def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, na
     assert UNJUDGED.split()[0] in caption and "rate (as published)" in caption
 
 
-def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(
-    pictures, tmp_path, capsys
-):
+def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(pictures, tmp_path):
     from plantain.offline.workers import close_workers
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    assert main(["import", str(edits), "--run", str(run), "--json"]) == 0
-    capsys.readouterr()
+    printed("import", edits, "--run", run)
     try:
-        assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
+        said = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
     finally:
         close_workers()
-    said = json.loads(capsys.readouterr().out)
     (judge,) = said["judges"]
     # The instruments measure nothing of a finding that is none of ours.
     assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == (
@@ -264,18 +260,18 @@ def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, t
 
 
 def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_are_asked_together(
-    pictures, tmp_path, capsys
+    pictures, tmp_path
 ):
     (pictures / "bare.csv").write_text(
         'before;after;prompt\no/1.png;e/1.png;"Add drusen; then stop."\n'
         "o/1.png;e/2.png;Please remove the haze.\no/2.png;e/3.png;Brighten it.\n"
     )
     command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
-    assert main(command) == 2
-    asked = capsys.readouterr().err
-    assert "no column for the finding, modality; name each with --column finding=NAME, or one value" in asked
-    assert main([*command, "--set", "modality=OCT"]) == 0  # none of ours, so without a finding
-    said = capsys.readouterr().out
+    asked = plantain(*command)
+    assert asked.returncode == 2
+    line = "no column for the finding, modality; name each with --column finding=NAME, or one value"
+    assert line in asked.stderr
+    said = printed(*command, "--set", "modality=OCT")  # none of ours, so without a finding
     assert "2 edits of 3 rows" in said and "direction inferred from the instruction: 1 add, 1 remove" in said
     assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in said
     with JournalReader.open(tmp_path / "run") as reader:

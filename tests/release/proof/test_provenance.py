@@ -13,8 +13,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
-from fakes.commands import printed
-from plantain.cli import main
+from fakes.commands import printed, refused
 from plantain.journal import JournalReader, verify
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source
@@ -199,14 +198,13 @@ def test_certificate_without_the_right_usage_is_refused_at_once(usage: str | Non
 
 
 def test_export_with_a_key_that_cannot_sign_makes_nothing(
-    small_run: Path, chain: Chain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_run: Path, chain: Chain, tmp_path: Path
 ) -> None:
     other = make_chain(tmp_path)
     (tmp_path / "text.pem").write_text("not a key")
     for key in (other.key, tmp_path / "text.pem", tmp_path / "no.pem"):
-        arguments = ["--to", str(tmp_path / "out"), "--sign", str(chain.certificates), "--key", str(key)]
-        assert main(["export", str(small_run), "--licence", "MIT", *arguments]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+        signing = ("--sign", chain.certificates, "--key", key)
+        refused("export", small_run, "--licence", "MIT", "--to", tmp_path / "out", *signing)
         assert not (tmp_path / "out").exists()
 
 
