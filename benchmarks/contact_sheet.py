@@ -18,7 +18,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from plantain.audit.clean import AuditImage, CleanEditRecipe, package_images, rendered_or_reason
+from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
+from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.offline.judge import judge_encoded

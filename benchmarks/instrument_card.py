@@ -25,17 +25,11 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.audit.clean import (
-    AuditImage,
-    CleanEditRecipe,
-    cluster_of,
-    drawable,
-    images_in,
-    rendered_or_reason,
-)
+from plantain.audit.clean import CleanEditRecipe, drawable, rendered_or_reason
+from plantain.audit.controls import naive
 from plantain.audit.gate import figure_of, thresholds
+from plantain.audit.images import AuditImage, cluster_of, images_in
 from plantain.audit.planted_defects import NotApplicable
-from plantain.audit.trials import naive
 from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.removing import remove

@@ -27,7 +27,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import cv2
 import numpy as np
 
-from plantain.audit.clean import AuditImage, package_images, recipes, rendered_or_reason
+from plantain.audit.clean import recipes, rendered_or_reason
+from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Field, Pixels

@@ -23,7 +23,7 @@ from playwright.sync_api import Page, sync_playwright
 from reference_from_code.files import EXAMPLES, example_name
 
 from plantain import Run
-from plantain.audit.clean import AuditImage, package_images
+from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
 from plantain.offline.anatomy.maps import CannotShow

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from plantain.files.tables import written_csv
-from plantain.release.layouts.contract import Layout, ReleasedImages, write_images
+from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe
 from plantain.release.plan import ReleaseFile
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 

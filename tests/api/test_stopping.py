@@ -65,37 +65,27 @@ def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
     assert facts(run) == facts(whole)
 
 
-def test_cancelled_once_a_run_records_what_is_in_flight(recipe: Recipe, tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelled_once_a_run_records_what_is_in_flight_and_twice_it_ends_with_open_calls_known(
+    times: int, recipe: Recipe, tmp_path: Path
+) -> None:
     async def cancelled() -> None:
         task, slow = slow_run(recipe, tmp_path / "run")
         await slow.reached.wait()
         task.cancel()
         await asyncio.sleep(0)
         assert not task.done()  # the call in flight is waited for
-        slow.go.set()
+        if times == 1:
+            slow.go.set()
+        else:
+            task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancelled())
     with JournalReader.open(tmp_path / "run") as reader:
-        assert reader.open_calls() == []
+        assert bool(reader.open_calls()) == (times == 2)
         assert reader.counts()[TaskState.PENDING] > 0
-    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
-
-
-def test_cancelled_twice_a_run_ends_at_once_with_open_calls_known(recipe: Recipe, tmp_path: Path) -> None:
-    async def cancelled() -> None:
-        task, slow = slow_run(recipe, tmp_path / "run")
-        await slow.reached.wait()
-        task.cancel()
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    with JournalReader.open(tmp_path / "run") as reader:
-        assert len(reader.open_calls()) > 0
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 

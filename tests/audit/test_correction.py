@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from audit.stored_run import stored_run
+from plantain.audit.correction import correct_verdict
 from plantain.cli import main
-from plantain.cli.judge.rejudge import correct_verdict
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import table1, table2
 from plantain.journal.questions.tasks import anything_judged, corrected_edits, corrections_line

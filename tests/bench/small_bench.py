@@ -36,8 +36,12 @@ def small_bench(
     licence: Licence = Licence.OPEN,
     truth: bool = True,
     size: tuple[int, int] = (WIDTH, HEIGHT),
+    organs: Sequence[str] = ("Eyes",),
+    pairs: int = 4,
+    prompt: str = "Add a bright disc, number {}.",
+    concepts: Sequence[str] = (),
 ) -> Benchmark:
-    """Samples "1", "2", ...; sample n is of task n % tasks, two samples of a task share a cluster now and then."""
+    """Samples "1", "2", ...; sample n is of task n % tasks; two of the first `pairs` share a cluster each."""
     retina = skimage.data.retina()
     width, height = size
     with BenchmarkWriter(out, "Small") as writer:
@@ -50,10 +54,11 @@ def small_bench(
             lit = previous + 70.0 * np.clip((14 - distance) / 4, 0, 1)[..., None]
             sample = Sample(
                 id=str(i + 1),
-                organ="Eyes",
+                organ=organs[i * len(organs) // samples],
                 task=f"Task {i % tasks}",
-                prompt=f"Add a bright disc, number {i + 1}.",
-                cluster=f"source-{i // 2 if i < 4 else i}",
+                prompt=prompt.format(i + 1),
+                cluster=f"source-{i // 2 if i < pairs else i}",
+                key_concept=concepts[i] if concepts else "",
                 image=replace(plain_image(str(i + 1), size, "small"), licence=licence),
                 previous=Path("set by the writer"),
                 size=size,

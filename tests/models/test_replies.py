@@ -50,6 +50,7 @@ def test_pictures_of_thoughts_are_not_counted() -> None:
         ([("STOP", [THOUGHT]), ("STOP", [FINAL])], b"b"),
         ([("IMAGE_SAFETY", []), ("STOP", [WORDS, FINAL])], b"b"),
         ([("NO_IMAGE", [FINAL])], b"b"),
+        ([("STOP", [FINAL, {"inlineData": {"mimeType": "image/png", "data": ""}}])], b"b"),
         ([("STOP", [{"text": "Here: ![edited](data:image/png;base64,Yg==)"}])], b"b"),
         ([("MAX_TOKENS", [FINAL, WORDS, THOUGHT])], b"b"),
         ([("IMAGE_SAFETY", [THOUGHT])], None),  # declined: the draft is not the edit

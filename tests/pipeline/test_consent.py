@@ -21,6 +21,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
 from plantain.pipeline import method as pipeline_method
+from plantain.pipeline.method import forecast
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
@@ -52,6 +53,10 @@ def test_images_not_free_to_leave_are_refused_before_anything_is_made(
         and "quick/writer is a hosted model" in message
     )
     assert "providers.quick.on_premises = true" in message and "[data.consent]" in message
+    for name, says in (("nope/x", "provider 'nope': unknown"), ("gpt-4", "is not provider/model")):
+        models = {**recipe.models.model_dump(), "writer": name}
+        with pytest.raises(InputError, match=f"^models.writer: '{name}':? {says}"):
+            forecast(with_parts(recipe, models=models))  # a name comes before a consent
     assert not (tmp_path / "run").exists() and log.lines() == []
 
 

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,37 +18,29 @@ from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.rubrics import MED_BANANA
 from release.facts import facts
-from release.runs import make_run, picture
-
-OFFLINE = """
-import socket
-def refuse(*args):
-    raise OSError("no network in this test")
-socket.socket.connect = refuse
-socket.getaddrinfo = refuse
-"""
-
-
-def run_snippet(out: Path, home: Path, text: str = "") -> str:
-    """Runs the Python of the card, or of `text`, in the release's folder, without a network."""
-    text = text or (out / "README.md").read_text(encoding="utf-8")
-    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert code is not None
-    environment = {
-        **os.environ,
-        "HF_HUB_OFFLINE": "1",
-        "HF_HOME": str(home),
-        "HF_DATASETS_CACHE": str(home / "d"),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", OFFLINE + code[1]], cwd=out, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from release.runs import picture
 
 
 @pytest.mark.slow
-def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("no_network")
+def test_loading_snippet_of_the_card_runs_offline(
+    release: Path,
+    small_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
+
+    def run_snippet(out: Path, text: str) -> list[str]:
+        """What the Python of a card prints in the release's folder."""
+        code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+        assert code is not None
+        monkeypatch.chdir(out)
+        capsys.readouterr()
+        exec(code[1], {})
+        return capsys.readouterr().out.splitlines()
+
     text = (release / "README.md").read_text(encoding="utf-8")
     # The default table, and by the lines that comments give the one to train on, and the failures.
     told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
@@ -64,13 +53,13 @@ def test_loading_snippet_of_the_card_runs_offline(release: Path, small_run: Path
     with_failures = text.replace("# edits that the judge rejected:", "failures =").replace(
         "```\n\nRun it", "\nprint(len(failures), set(failures['qualified']))\n```\n\nRun it"
     )
-    assert run_snippet(release, tmp_path / "home").split()[0] == rows["success"][1]
-    printed = run_snippet(release, tmp_path / "home", with_failures).splitlines()
+    printed = run_snippet(release, with_failures)
+    assert printed[0].split()[0] == rows["success"][1]
     assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
     for layout in ("webdataset", "med-banana"):
         out = tmp_path / layout
         export_run(small_run, out, ExportOptions((layout,), licences=("CC-BY-4.0",)))
-        assert int(run_snippet(out, tmp_path / "home").split()[0]) > 0
+        assert int(run_snippet(out, (out / "README.md").read_text(encoding="utf-8"))[0].split()[0]) > 0
 
 
 def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
@@ -85,12 +74,11 @@ def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: Journ
         assert f"{100 * criterion.overall.value:.1f} %" in text
 
 
-def test_names_from_data_cannot_become_markup(tmp_path: Path) -> None:
+def test_names_from_data_cannot_become_markup(little_run: Path) -> None:
     evil = "x | y\n# [click](javascript:alert) <script>"
     assert cell(evil) == r"x \| y \# \[click\](javascript:alert) \<script\>"
     sources = {evil: {"licence": "open", "images": 1, "version": "<b>"}}
-    run = make_run(tmp_path / "run", images=2)
-    with JournalReader.open(run) as reader:
+    with JournalReader.open(little_run) as reader:
         numbers = gather(reader)
     parts = decide_parts(sources, "")
     told = replace(facts(), name=evil, method={evil: evil})

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import mlcroissant as mlc
@@ -15,14 +14,7 @@ RECOMMENDED = {
 }
 """The one thing that only whoever publishes a release can know."""
 
-
-@pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object) -> None:
-        raise AssertionError("a connection was tried")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 def load(out: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> mlc.Dataset:
@@ -34,7 +26,6 @@ def load(out: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Monkey
     return dataset
 
 
-@pytest.mark.usefixtures("no_network")
 def test_croissant_is_valid_and_loads_every_record(
     release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +40,6 @@ def test_croissant_is_valid_and_loads_every_record(
         assert sum(1 for _ in dataset.records(table)) == expected > 0, table
 
 
-@pytest.mark.usefixtures("no_network")
 def test_croissant_of_a_release_without_tables(
     small_run: Path,
     tmp_path: Path,

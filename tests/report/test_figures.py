@@ -19,8 +19,8 @@ FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
 
 
 @pytest.fixture(scope="module")
-def numbers(run: Path) -> ReportNumbers:
-    with JournalReader.open(run) as reader:
+def numbers(paper_run: Path) -> ReportNumbers:
+    with JournalReader.open(paper_run) as reader:
         return gather(reader)
 
 

@@ -16,7 +16,7 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import difference_json, table_json
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run

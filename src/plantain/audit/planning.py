@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from plantain.audit.clean import AuditImage, cluster_of, drawable
+from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
+from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import models_of
 from plantain.audit.rejudge import (
     RejudgeRequest,

@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 
 from plantain.audit.card import make_card
-from plantain.audit.clean import AuditImage, CleanEditRecipe, cluster_of, drawable, recipes
+from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
+from plantain.audit.images import AuditImage, cluster_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
@@ -235,7 +236,8 @@ async def run_audit(
         InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
     setup = RunSetup(terms)
-    setup.check(images=[one.image for one in images])
+    named = [name for one in (plan.judge, *plan.others) if isinstance(one, str) for name in models_of(one)]
+    setup.check(images=[one.image for one in images], named=named, by="--judge")
     juries = tuple(jury_of(setup, one, plan.rubric) for one in (plan.judge, *plan.others))
     new = NewRun("audit", plan.seed, {"kind": "audit", "seed": plan.seed})
     async with setup.open(run, new, observer=observer) as opened:

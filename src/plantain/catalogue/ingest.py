@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from plantain.catalogue.gate import ROLE, PreparedFile, PrivacyGate, prepare_file, prepared_there, suspicious
-from plantain.catalogue.groups import NearPair, join_near_duplicates
+from plantain.catalogue.gate import PrivacyGate, suspicious
+from plantain.catalogue.near import NearPair, join_near_duplicates
+from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn

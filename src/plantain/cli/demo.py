@@ -9,8 +9,8 @@ from pathlib import Path
 
 import typer
 
-from plantain.audit.clean import images_in
 from plantain.audit.gate import CLEAN
+from plantain.audit.images import images_in
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
 from plantain.cli.terminal.options import AsJson

@@ -13,8 +13,8 @@ import typer
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
-from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile

@@ -155,20 +155,20 @@ SYSTEM_NAMES = frozenset(
         *(".ds_store", "__macosx", ".appledouble", ".spotlight-v100", ".trashes", ".fseventsd", "icon\r"),
         *("thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "system volume information"),
         *(".cache", ".huggingface", ".gitattributes", ".gitignore", ".git", ".ipynb_checkpoints"),
-        *("@eadir", "lost+found", ".directory"),
+        *("@eadir", "#recycle", "lost+found", ".directory", ".temporaryitems", ".apdisk", ".gitmodules"),
     }
 )
 """Names of files and folders in lower case: of macOS; of Windows; of downloads and tools; of servers and Linux."""
 
-SYSTEM_PREFIXES = ("._", ".~lock.", "~$")
-"""First letters of AppleDouble files, and of the locks of LibreOffice and Office."""
+SYSTEM_PREFIXES = ("._", ".~lock.", "~$", ".Trash-", ".nfs", ".fuse_hidden")
+"""First letters of AppleDouble files, of the locks of LibreOffice and Office, and of files that Linux has deleted."""
 
 
 def is_system_file(path: PurePath | str) -> bool:
     """Return True if a part of a path, relative to the folder that is read, is named like such a file."""
-    return any(
-        part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in PurePath(path).parts
-    )
+    parts = PurePath(path).parts
+    named = any(part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in parts)
+    return named or str(path).endswith(":Zone.Identifier")  # what Windows adds to a download
 
 
 def files_like(root: Path, pattern: str) -> list[Path]:

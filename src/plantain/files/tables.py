@@ -54,6 +54,7 @@ _END = "\0"
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """Pandas' name of a column without a name, such as an index that it wrote."""
 
+_EMPTY = frozenset({"nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
@@ -134,6 +135,11 @@ def read_table(path: Path) -> Table:
         raise InputError(f"{path}: is empty; a header row is needed")
     header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
     return Table(path, _check_header(path, header), _rows_under(header, numbered))
+
+
+def stated_cell(cell: str) -> str:
+    """Return a cell, "" where a program wrote that it is empty, a whole number without the fraction of pandas."""
+    return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
 def has_columns(path: Path, *columns: str) -> bool:

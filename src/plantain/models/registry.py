@@ -64,6 +64,16 @@ def provider(name: str) -> Provider:
     return cast(Provider, module)
 
 
+def check_name(name: str, kind: str, field: str) -> None:
+    """Raise InputError, which begins with the field, unless a name is provider/model and `kind` is a provider."""
+    if not name.partition("/")[2]:
+        raise InputError(f"{field}: {name!r} is not provider/model; providers: {', '.join(provider_names())}")
+    try:
+        provider(kind)
+    except InputError as error:
+        raise InputError(f"{field}: {name!r}: {error}") from error
+
+
 def settings_class(name: str) -> type[ProviderSettings]:
     """Return the class of a provider's section; `ProviderOptions` for a provider that is not installed.
 

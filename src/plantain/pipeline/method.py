@@ -15,7 +15,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.hosted.known import endings, known_model, roles_at
-from plantain.models.registry import presets
+from plantain.models.registry import check_name, presets
 from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,
@@ -109,6 +109,7 @@ def check_known(recipe: Recipe) -> None:
     models = recipe.models
     named = [("writer", models.writer), ("editor", models.editor)]
     for role, name in [*named, *(("judge", judge) for judge in models.judges)]:
+        check_name(name, recipe.terms.kind(name), f"models.{role}")
         provider, _, model = name.partition("/")
         theirs = roles_at(recipe.terms.kind(name))
         section = recipe.terms.provider(name)

@@ -43,7 +43,7 @@ from plantain.records import InputError, JudgeCard
 from plantain.records.judging import no_card
 from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
 from plantain.release.croissant import croissant
-from plantain.release.layouts.contract import LAYOUTS, ReleasedImages, chosen
+from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
@@ -56,6 +56,7 @@ from plantain.release.proof.manifest import (
 )
 from plantain.release.proof.provenance import PROVENANCE, C2paSigner, embedded_manifest, open_signer
 from plantain.release.register import register
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import Staging
 from plantain.release.survey import Survey
 from plantain.rubrics import recorded

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.metrics.statistics.readers import Components, piloted, power
+from plantain.metrics.statistics.reader_power import Components, piloted, power
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.records import InputError
 from plantain.records.messages import counted

@@ -17,7 +17,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
-from plantain.privacy.faces import Head, face_in_slice, face_of_volume, level_of_air
+from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
@@ -44,6 +44,8 @@ _MASK = re.compile(
     r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$|(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon)([^a-z]|$)"
 )
 """Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
+
+_OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
 
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
 """Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""
@@ -115,6 +117,10 @@ class NiftiReader:
         yield from self._source.findings
         for path, name in self._source.files:
             try:
+                if name.lower().endswith(_OTHER_VOLUMES):
+                    raise InputError(
+                        f"{name}: a volume of another format (Analyze, FreeSurfer, NRRD, ...); convert it to .nii"
+                    )
                 if _MASK.search(_stem(name)):
                     raise InputError(f"{name}: a mask or label map by its name")
                 volume = _volume(read_regular(path, name), name)
@@ -167,7 +173,7 @@ def _face(volume: Volume) -> Head | None:
 
 
 def _is_volume(path: Path) -> bool:
-    return path.name.lower().endswith((".nii", ".nii.gz"))
+    return path.name.lower().endswith((".nii", ".nii.gz", *_OTHER_VOLUMES))
 
 
 def _stem(name: str) -> str:

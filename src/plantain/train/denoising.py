@@ -20,7 +20,8 @@ from plantain.models.diffusers.methods import METHODS
 from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, derive_seed
-from plantain.train.editor import METHOD, InstructionPipeline, cannot_write
+from plantain.train.base import METHOD, InstructionPipeline
+from plantain.train.editor import cannot_write
 
 TARGETS = ("to_q", "to_k", "to_v", "to_out.0")
 """Layers with LoRA adapters: the projections of every attention."""

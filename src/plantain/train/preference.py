@@ -20,12 +20,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from plantain.files.opening import read_inside
+from plantain.train.base import InstructionPipeline, TrainingBase
 from plantain.train.denoising import Denoising, Draw, Encoded, Encoder, draw_by_id, make_trainable
-from plantain.train.editor import Card, InstructionPipeline, TrainingBase, save_editor
+from plantain.train.editor import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.pairs import PreferencePair, TrainingPair, split_preferences
+from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.releases import ReleasePreferences
+from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
 from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, identity_of, run
 

@@ -18,11 +18,12 @@ from plantain.files.opening import open_folder
 from plantain.records import InputError
 from plantain.records.messages import counted
 from plantain.train.finished import DONE, read_finished, write_json
-from plantain.train.pairs import ListedExample, PairSource, TaskSplit, largest_tasks, split_task
+from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.plans import FinetunePlan, TrainingProgress
+from plantain.train.split import TaskSplit, largest_tasks, split_task
 
 if TYPE_CHECKING:  # these import torch
-    from plantain.train.editor import TrainingBase
+    from plantain.train.base import TrainingBase
     from plantain.train.training import Session
 
 ENCODED = "encoded"

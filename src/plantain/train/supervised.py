@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id, drop_conditions, make_trainable
-from plantain.train.editor import InstructionPipeline
 from plantain.train.pairs import TrainingPair
 from plantain.train.training import Checkpoint, Schedule, Session, identity_of, run
 

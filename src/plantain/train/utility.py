@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from plantain.metrics.statistics.ranks import PairedArea, paired_areas
+from plantain.metrics.statistics.areas import PairedArea, paired_areas
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError, derive_seed
 from plantain.train.utility_images import Frame, LabelledFrames, augment, normalise_tones

@@ -18,7 +18,6 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.from_build import REAL, SYNTHETIC, benchmark_from_build
-from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.journal import JournalReader
@@ -148,11 +147,9 @@ def test_an_original_that_is_an_edit_itself_is_never_called_real(build: Path, tm
         benchmark_from_build(run, tmp_path / "c", real_only=True)
 
 
-def test_leaderboard_says_which_true_images_are_synthetic(
-    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("no_figures")
+def test_leaderboard_says_which_true_images_are_synthetic(build: Path, tmp_path: Path) -> None:
     """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
-    monkeypatch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
     benchmark_from_build(build, tmp_path / "b", side=256)
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]

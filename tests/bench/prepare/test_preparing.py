@@ -21,35 +21,17 @@ from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
-HEADER = [
-    "id",
-    "organ",
-    "task",
-    "prompt",
-    "modality",
-    "action",
-    "entity",
-    "region",
-    "licence",
-    "patient",
-    "url",
-]
-TOLD = {
-    "organ": "skin",
-    "task": "Remove a mole.",
-    "prompt": "Remove the mole.",
-    "licence": "open",
-}
+TOLD = {"organ": "skin", "task": "Remove a mole.", "prompt": "Remove the mole.", "licence": "open"}
 
 
 def row(name: str, **said: str) -> dict[str, str]:
-    return {column: ({"id": name} | TOLD | said).get(column, "") for column in HEADER}
+    return {"id": name} | TOLD | said
 
 
 def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
     raw.mkdir(parents=True, exist_ok=True)
     with (raw / "pairs.csv").open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, HEADER)
+        writer = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)))
         writer.writeheader()
         writer.writerows(rows)
 

@@ -16,7 +16,7 @@ from bench.small_bench import SHY, Means, scores, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run

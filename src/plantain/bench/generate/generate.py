@@ -16,9 +16,9 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
-from plantain.bench.generate.requests import ArmRequest, PlannedArm
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
-from plantain.bench.generate.shots import score_demo_similarity
+from plantain.bench.generate.similarity import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
@@ -69,7 +69,8 @@ async def generate(
             sent to a hosted model; an editor cannot do this. Nothing was called then.
     """
     setup = RunSetup(terms)
-    setup.check(images=(sample.image for sample in benchmark.samples))
+    images = (sample.image for sample in benchmark.samples)
+    setup.check(images=images, named=map(model_of, wanted.names), by="--editor")
     wanted = replace(wanted, own={label: setup.guarded(editor) for label, editor in wanted.own.items()})
     check_wanted(benchmark, wanted, setup.editor, seed)
     new = NewRun(benchmark.name, seed, {"kind": "bench", "seed": seed})

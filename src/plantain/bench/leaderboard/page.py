@@ -22,7 +22,8 @@ from plantain.bench.leaderboard.published import (
     published_scores,
     published_stories,
 )
-from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
 from plantain.files.opening import open_folder

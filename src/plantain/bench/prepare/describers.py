@@ -91,7 +91,7 @@ async def walk_pairs(
             await together(some() for _ in range(max(1, 2 * room)))
         return RunSummary()
     setup = RunSetup(terms)
-    setup.check(images=images)
+    setup.check(images=images, named=[name], by="--describer")
     describer = _hosted_describer(setup, name)
     new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
     async with setup.open(run, new) as opened:

@@ -18,7 +18,7 @@ app = LazyGroup(
             "Find a benchmark's images in a catalogue, release or folder",
         ),
         "describe": (
-            "plantain.cli.bench.check:describe",
+            "plantain.cli.bench.describe:describe",
             "Describe a benchmark: organs, tasks, region sizes",
         ),
         "prepare": ("plantain.cli.bench.prepare:prepare", "Make a benchmark from raw pairs of images"),

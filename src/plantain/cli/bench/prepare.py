@@ -23,7 +23,8 @@ from plantain.bench.prepare.describers import (
 )
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
+from plantain.bench.prepare.regions_grounded import GroundedProposer
+from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunArgument, Seed, SettingsFile
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json

@@ -14,11 +14,11 @@ app = LazyGroup(
         ),
         "rejudge": ("plantain.cli.judge.rejudge:rejudge", "Judge stored edits with other judges or prompts"),
         "override": (
-            "plantain.cli.judge.rejudge:override",
+            "plantain.cli.judge.override:override",
             "Correct a verdict by hand, with a name and a reason",
         ),
         "prompts": (
-            "plantain.cli.judge.rejudge:prompts",
+            "plantain.cli.judge.prompts:prompts",
             "Write the prompt templates into a folder, to edit them",
         ),
     },

@@ -12,8 +12,8 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from plantain.audit.clean import images_in
 from plantain.audit.gate import thresholds
+from plantain.audit.images import images_in
 from plantain.audit.jury import jury_of, models_of
 from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast

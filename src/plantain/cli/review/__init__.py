@@ -15,11 +15,11 @@ app = LazyGroup(
         "invite": ("plantain.cli.review.readers:invite", "Make a link for each reader"),
         "serve": ("plantain.cli.review.readers:serve", "Serve a study to its readers"),
         "export": (
-            "plantain.cli.review.readers:export",
+            "plantain.cli.review.answers:export",
             "Write answers as CSV and Parquet, with the frozen study",
         ),
-        "results": ("plantain.cli.review.readers:results", "Analyse the answers: page, JSON, LaTeX"),
-        "import": ("plantain.cli.review.readers:import_", "Import ratings from CSV files"),
+        "results": ("plantain.cli.review.answers:results", "Analyse the answers: page, JSON, LaTeX"),
+        "import": ("plantain.cli.review.answers:import_", "Import ratings from CSV files"),
         "demo": (
             "plantain.cli.review.demo:demo",
             "Make a study of the demo's run with two simulated readers",

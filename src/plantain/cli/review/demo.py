@@ -11,14 +11,14 @@ from typing import Any
 import typer
 
 from plantain.cli.build import build_watched
-from plantain.cli.review.new import register_study
+from plantain.cli.review.materials import register_study
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
 from plantain.records.messages import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
-from plantain.review.sources import materials_of_run
+from plantain.review.run_materials import materials_of_run
 from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study, open_study
 from plantain.review.web.desk import reader_order, slot_order
 from plantain.rubrics import MED_BANANA

@@ -1,41 +1,27 @@
-"""`plantain review new`: freeze a study of a run, a benchmark or its run, a release, or a table of pairs."""
+"""`plantain review new`: freeze a study."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import typer
 
-from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
-from plantain.bench.benchmark.native_format import OWN
 from plantain.bench.generate.editors import BASELINES
-from plantain.bench.generate.runfile import BenchRun
+from plantain.cli.review.materials import cases_at, register_study
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
 from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.files.opening import read_inside
-from plantain.journal import JournalReader
-from plantain.journal.connect import JOURNAL_NAME
-from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line, suggest
-from plantain.release.register import register
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import (
-    Cases,
     Material,
-    Read,
-    blob_reader,
     joined,
     loaded,
-    materials_of_run,
     outlines,
-    restricted,
     with_arms,
 )
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
@@ -149,93 +135,3 @@ def _without_baselines(found: Sequence[Material]) -> list[str]:
     """Return every model but a benchmark's baselines; all of them if there are only baselines."""
     models = sorted({key for one in found for key in one.images} - {ORIGINAL})
     return [model for model in models if model not in BASELINES] or models
-
-
-def cases_at(
-    source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
-) -> Cases:
-    """Return how to read the cases of a run, a benchmark or its run, a release or a table of pairs.
-
-    Args:
-        kept: removes the temporary run of an imported source after the images were read.
-        columns: role -> column, of a table of pairs.
-        constants: role -> value for all rows of that table.
-
-    Raises:
-        InputError: none of these, or without edited images.
-    """
-    if (source / JOURNAL_NAME).is_file():
-        with JournalReader.open(source) as reader:
-            bench = reader.meta("bench") is not None
-        cases = _listed(_of_bench(source)) if bench else partial(materials_of_run, source)
-    elif (source / OWN).is_file():
-        cases = _listed(_of_samples(source, {}))
-    elif source.exists():
-        cases = partial(materials_of_run, _imported(source, kept, columns, constants))
-    else:
-        raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
-    if next(cases(None), None) is None:
-        raise InputError(f"--from {source}: contains no edited image with its original")
-    return cases
-
-
-def _listed(found: Iterable[Material]) -> Cases:
-    whole = list(found)
-    return lambda wanted: (one for one in whole if wanted is None or one.source in wanted)
-
-
-def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Material]) -> None:
-    """Record in the runs among the sources that a study has these cases: a withdrawal from a run then finds it."""
-    for source in sources:
-        if (source / JOURNAL_NAME).is_file():
-            register(source, study, "study", [one.original or one.source for one in drawn])
-
-
-def _imported(
-    source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
-) -> Path:
-    from plantain.release.importing.importing import import_release
-    from plantain.release.importing.pairs import import_pairs
-
-    run = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="plantain-review-"))) / "run"
-    if source.is_file():
-        import_pairs(source, run, columns=columns, constants=constants)
-    else:
-        import_release(source, run)
-    return run
-
-
-def _of_bench(run: Path) -> Iterator[Material]:
-    """Yield every sample with the first scored output of each arm."""
-    with BenchRun.open(run) as opened:
-        outputs: dict[str, dict[str, Read]] = {}
-        for arm in opened.arms:
-            for output in opened.scored(arm):
-                if output.edited is not None:
-                    outputs.setdefault(output.sample_id, {}).setdefault(arm, blob_reader(run, output.edited))
-        root = opened.benchmark_root
-    return (one for one in _of_samples(root, outputs) if len(one.images) > 1)
-
-
-def _of_samples(root: Path, outputs: Mapping[str, Mapping[str, Read]]) -> Iterator[Material]:
-    """Yield the samples of a benchmark, with their ground truth and proposed regions."""
-
-    def reads(path: Path) -> Read:
-        return lambda: decode_untrusted(read_inside(root, path), str(path))
-
-    for sample in Benchmark.load(root).samples:
-        yield Material(
-            source=sample.id,
-            stratum=sample.organ,
-            cluster=sample.cluster,
-            modality=sample.image.modality,
-            finding=sample.finding,
-            direction=sample.direction.value,
-            instruction=sample.prompt,
-            description=sample.detailed,
-            images={ORIGINAL: reads(sample.previous), **outputs.get(sample.id, {})},
-            ground_truth=reads(sample.changed) if sample.changed is not None else None,
-            spacing_mm=sample.image.spacing_mm,
-            credentialed=restricted(sample.image),
-            proposals=proposed_regions(root, sample.id),
-        )

@@ -13,7 +13,7 @@ import orjson
 import typer
 
 from plantain.bench.benchmark.native_format import asked_samples, is_benchmark, withdraw_from_benchmark
-from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.preview import write_preview
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.preview import PAGE, write_preview
 from plantain.catalogue.quarantine import held, mask, release
 from plantain.catalogue.store import NAME, Catalogue

@@ -41,9 +41,10 @@ from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms, load_terms
-from plantain.train.pairs import ListedExample, PairSource, TaskSplit, TrainingPair
+from plantain.train.pairs import ListedExample, PairSource, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
 from plantain.train.releases import TABLES, ReleasePairs, ReleasePreferences, StoredOriginals
+from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
 P = TypeVar("P", bound=Plan)
@@ -123,7 +124,7 @@ def finetune(
         _print_plan(plan, splits, cells, as_json=as_json)
         return 0
     require_extra("plantain train finetune", "torch", "torch", "diffusers", "peft")
-    from plantain.train.editor import open_base
+    from plantain.train.base import open_base
 
     base = open_base(model, terms.provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
@@ -272,7 +273,7 @@ def dpo(
     """
     plan = read_plan(PreferencePlan, chosen or ())
     require_extra("plantain train dpo", "torch", "torch", "diffusers", "peft")
-    from plantain.train.editor import open_base
+    from plantain.train.base import open_base
     from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))

@@ -12,7 +12,7 @@ from plantain.cli.terminal.options import AsJson, Originals
 from plantain.cli.terminal.progress import TrainingBar
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.files.installed import require_extra
-from plantain.metrics.statistics.ranks import PairedArea
+from plantain.metrics.statistics.areas import PairedArea
 from plantain.train.utility_images import read_sets
 
 

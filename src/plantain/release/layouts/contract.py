@@ -1,150 +1,22 @@
-"""The interface of a layout of a release, the images that it reads, and the trees of files that layouts share.
-
-Images are blobs, checked as they are read, a few ahead of their writer.
-"""
+"""The interface of a layout of a release, and the trees of files that layouts share."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import os
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
-from plantain.files.opening import create, open_plain, replace_file
-from plantain.journal import BlobRef, BlobStore
+from plantain.files.opening import create
+from plantain.journal import BlobRef
 from plantain.records import InputError
 from plantain.release.plan import ORIGINAL, ORIGINALS_INDEX, ReleaseFile
-from plantain.release.proof.provenance import C2paSigner
+from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
-
-AHEAD = 16
-"""Rows whose images are read before they are needed: enough to keep two cores busy, and about 10 MB."""
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedImage:
-    """One image as released: the blob's bytes, or these with a signed manifest."""
-
-    data: bytes
-    sha256: str
-    recorded: BlobRef
-
-    def listed(
-        self,
-        task: str | None,
-        attempt: AttemptRecord | None,
-        role: str,
-        *,
-        path: str = "",
-        row: int | None = None,
-        member: str | None = None,
-    ) -> ReleaseFile:
-        """Return its line in the list of files; the path of an embedded image is set when its file is written."""
-        return ReleaseFile(
-            path=path,
-            sha256=self.sha256,
-            bytes=len(self.data),
-            role=role,
-            pixel_sha256=self.recorded.pixel_sha256,
-            task=task,
-            generation=attempt.generation if attempt else None,
-            round=attempt.round if attempt else None,
-            row=row,
-            member=member,
-            source_sha256="" if self.sha256 == self.recorded.sha256 else self.recorded.sha256,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ImageRequest:
-    """One image to be read, and its attempt."""
-
-    image: BlobRef
-    task: str
-    round: int
-    edited: bool = True
-
-
-class ReleasedImages:
-    """Reads blobs in threads, in order. A signed image is kept: signing again gives other bytes.
-
-    Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
-    read, and again if its file changed.
-    """
-
-    def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:
-        self._blobs = blobs
-        self._signer = signer
-        self._kept = kept
-        self._signing = threading.Lock()
-        self._checked: dict[str, tuple[int, int, int]] = {}
-        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-release")
-
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def stream(
-        self, wanted: Iterable[tuple[T, Sequence[ImageRequest]]]
-    ) -> Iterator[tuple[T, list[ReleasedImage]]]:
-        """Yield every item with its images, in order. Raises BadBlob for an image that is missing or changed."""
-        waiting: deque[tuple[T, list[Future[ReleasedImage]]]] = deque()
-        for item, requests in wanted:
-            waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
-            if len(waiting) > AHEAD:
-                item, images = waiting.popleft()
-                yield item, [image.result() for image in images]
-        for item, images in waiting:
-            yield item, [image.result() for image in images]
-
-    def holds(self, image: BlobRef) -> bool:
-        """Return True if the run has the bytes: an imported one may not."""
-        return self._blobs.holds(image.sha256)
-
-    def read(self, wanted: ImageRequest) -> ReleasedImage:
-        """Return one image, in the calling thread. Raises BadBlob."""
-        image = wanted.image
-        data = self._read(image.sha256)
-        if self._signer is None or not wanted.edited:
-            return ReleasedImage(data, image.sha256, image)
-        signed = self._signed(self._signer, data, wanted)
-        return ReleasedImage(signed, hashlib.sha256(signed).hexdigest(), image)
-
-    def _read(self, sha256: str) -> bytes:
-        path = self._blobs.path(sha256)
-        if sha256 in self._checked:
-            with contextlib.suppress(OSError), open_plain(path) as file:
-                if _stamp(os.fstat(file.fileno())) == self._checked[sha256]:
-                    return file.read()
-        data = self._blobs.read(sha256)
-        self._checked[sha256] = _stamp(path.stat())
-        return data
-
-    def _signed(self, signer: C2paSigner, data: bytes, wanted: ImageRequest) -> bytes:
-        # By attempt, not by image: the manifest names the task and the round.
-        path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.image.sha256[:20]}"
-        with self._signing:  # a chosen image can be in several pairs that are read at the same time
-            if path.exists():
-                return path.read_bytes()
-            signed = signer.sign(data, wanted.task, wanted.round)
-            replace_file(path, signed)
-            return signed
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
 
 GROUP = "plantain.layouts"
 """Entry point group: name of the layout -> a `Layout`."""

@@ -19,15 +19,9 @@ import PIL.Image
 from plantain.catalogue.groups import JOINED
 from plantain.pixels.decode import BadImage, one_line
 from plantain.records import Direction, InputError, SourceImage
-from plantain.release.layouts.contract import (
-    ImageRequest,
-    Layout,
-    ReleasedImage,
-    ReleasedImages,
-    original_of,
-    write_batches,
-)
+from plantain.release.layouts.contract import Layout, original_of, write_batches
 from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 from plantain.version import __version__

@@ -13,8 +13,9 @@ import orjson
 from plantain.journal import JsonValue
 from plantain.journal.verdicts import published_verdict
 from plantain.records import Criterion, TaskKind, TaskState
-from plantain.release.layouts.contract import Layout, ReleasedImages, write_images
+from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe, task_folder, task_word
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import HashingFile, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 

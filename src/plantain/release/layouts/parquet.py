@@ -19,8 +19,9 @@ from plantain.release.layouts.columns import (
     planned_columns,
     task_cells,
 )
-from plantain.release.layouts.contract import ImageRequest, Layout, ReleasedImage, ReleasedImages, original_of
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import (
     WITHIN_TASK_SUCCESS,

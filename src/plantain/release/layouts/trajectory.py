@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from plantain.release.layouts.contract import Layout, ReleasedImages, write_originals
+from plantain.release.layouts.contract import Layout, write_originals
 from plantain.release.plan import TRAJECTORIES
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import Staging
 
 

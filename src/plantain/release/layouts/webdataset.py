@@ -10,8 +10,9 @@ import orjson
 
 from plantain.journal import BlobRef
 from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
-from plantain.release.layouts.contract import ImageRequest, Layout, ReleasedImage, ReleasedImages, original_of
+from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 

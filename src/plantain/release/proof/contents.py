@@ -22,7 +22,7 @@ from plantain.pixels.likeness import pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.plan import ReleaseFile
-from plantain.release.proof.manifest import ReleaseProblem
+from plantain.release.proof.inventory import ReleaseProblem
 
 _BATCH = 16
 """Rows of a table in memory."""

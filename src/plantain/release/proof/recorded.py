@@ -19,7 +19,7 @@ from plantain.privacy.licences import PART, PARTS
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.plan import FACTS, TRAJECTORIES
-from plantain.release.proof.manifest import Inventory, KnownFile, ReleaseProblem, why_unsafe
+from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem, why_unsafe
 from plantain.release.task_record import TaskRecord, from_json, recorded_task
 
 NEEDED = "every release has it"

@@ -25,19 +25,15 @@ from plantain.records import InputError
 from plantain.release.layouts.columns import ReleaseColumns, columns_of
 from plantain.release.plan import FACTS, ReleaseFile
 from plantain.release.proof.contents import CheckOptions, check_contents
+from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem, take_stock, why_unsafe
 from plantain.release.proof.manifest import (
     DOCUMENT,
     MANIFEST,
     SUMS,
     BadManifest,
-    Inventory,
-    KnownFile,
-    ReleaseProblem,
     by_file,
     manifest_entries,
     read_sums,
-    take_stock,
-    why_unsafe,
 )
 from plantain.release.proof.recorded import NEEDED, check_records
 

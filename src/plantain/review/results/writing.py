@@ -25,7 +25,8 @@ from plantain.pages.wording import escaped
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
-from plantain.review.sources import is_final, model_of
+from plantain.review.run_materials import model_of
+from plantain.review.sources import is_final
 from plantain.review.study import STUDY, ItemKind, ReaderTask, Study, open_study
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
