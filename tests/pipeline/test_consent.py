@@ -56,7 +56,9 @@ def test_images_not_free_to_leave_are_refused_before_anything_is_made(
     for name, says in (("nope/x", "provider 'nope': unknown"), ("gpt-4", "is not provider/model")):
         models = {**recipe.models.model_dump(), "writer": name}
         with pytest.raises(InputError, match=f"^models.writer: '{name}':? {says}"):
-            forecast(with_parts(recipe, models=models))  # a name comes before a consent
+            forecast(
+                quick_recipe(recipe.data.catalogue, parts={"models": models})
+            )  # a name comes before a consent
     assert not (tmp_path / "run").exists() and log.lines() == []
 
 
