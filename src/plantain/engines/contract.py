@@ -1,6 +1,6 @@
 """An engine runs a module-level function on a worker, once, and reports where, or that the worker was lost.
 
-Work that leaves no trace may be repeated: a lost worker then costs only the time to ask another one. `[engine]` says
+Work that leaves no trace may be repeated: a lost worker then costs only the time to ask another one. `[engine]` selects
 where heavy work runs; nothing of it is frozen in a run.
 """
 

@@ -1,1 +1,1 @@
-"""Files: opening and writing without following links, tables, keys and what is installed."""
+"""Files: opening and writing without following links, tables, keys and installed packages."""

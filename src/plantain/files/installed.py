@@ -1,4 +1,4 @@
-"""What is installed: entry points of packages (sources, models, metrics, rubrics, layouts), and plantain's extras."""
+"""Installed packages: entry points of packages (sources, models, metrics, rubrics, layouts), and plantain's extras."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def provider(name: str) -> Provider:
 
 
 def check_name(name: str, kind: str, field: str) -> None:
-    """Raise InputError, which begins with the field, unless a name is provider/model and `kind` is a provider."""
+    """Raise InputError, which starts with the field, unless a name is provider/model and `kind` is a provider."""
     if not name.partition("/")[2]:
         raise InputError(f"{field}: {name!r} is not provider/model; providers: {', '.join(provider_names())}")
     try:

@@ -1,4 +1,4 @@
-"""The method of a run (models, rubric, policy), and what a build checks before its first call, consent above all."""
+"""The method of a run (models, rubric, policy), and the checks of a build before its first call, consent above all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Licences that the owner of source images names for a release, and what it may contain under them.
+"""Licences that the owner of source images names for a release, and the content that they allow.
 
 Originals are decided source by source: one that may not be passed on is never released.
 """

@@ -1,4 +1,4 @@
-"""Regions proposed by Grounded-SAM: GroundingDINO finds what the task names, and SAM outlines it."""
+"""Regions proposed by Grounded-SAM: GroundingDINO finds the structure that the task names, and SAM outlines it."""
 
 from __future__ import annotations
 
