@@ -40,8 +40,7 @@ from plantain.pixels.encode import encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy import rapid_text
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextKind, TextReader, enlarged
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import Text, TextKind, TextReader, enlarged, open_reader, why_no_reader
 from plantain.sources.samples import sample_images
 
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"

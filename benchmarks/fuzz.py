@@ -208,7 +208,7 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.models.hosted.reports import read_lines, read_report
     from plantain.pipeline.recipe import load_recipe
     from plantain.rubrics import MED_BANANA, MEDEBENCH
-    from plantain.runs.settings.terms import load_terms
+    from plantain.runs.terms import load_terms
 
     def file(name: str, parse: Callable[[Path], object]) -> Parser:
         def parsed(data: bytes, folder: Path) -> object:

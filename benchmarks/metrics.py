@@ -4,7 +4,7 @@ All libraries get the same images and mask, in turns within one process, on one 
 of several runs. They do different work (only ours leaves windows out), so each is also run on the whole frame and must
 agree there to 1e-6. The share of memory bandwidth is the least traffic (both images and the mask, read once) per
 second over what copying an array reaches. The statistics: 8 models x 1,000 samples x 13 organs x 6 metrics from stored
-scores, as a process of its own: time and peak memory.
+scores, as a process of its own: time and peak memory. Smaller: metrics.py SIDE SAMPLES.
 """
 
 from __future__ import annotations
@@ -122,19 +122,19 @@ def peak_megabytes() -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def statistics() -> None:
+def statistics(samples: int) -> None:
     """The table of one benchmark; prints processor and wall time and the process's peak memory."""
     rng = np.random.default_rng(1)
-    organs = rng.integers(0, ORGANS, SAMPLES)
-    sources = (organs * SAMPLES + rng.integers(0, 900, SAMPLES)).tolist()
+    organs = rng.integers(0, ORGANS, samples)
+    sources = (organs * samples + rng.integers(0, 900, samples)).tolist()
     before = peak_megabytes()
     wall, cpu = time.perf_counter(), time.process_time()
     cells = 0
     for _ in range(METRICS):
-        base = rng.random(SAMPLES)
-        scores = {f"model {m}": base + rng.normal(0.02 * m, 0.2, SAMPLES) for m in range(MODELS)}
+        base = rng.random(samples)
+        scores = {f"model {m}": base + rng.normal(0.02 * m, 0.2, samples) for m in range(MODELS)}
         for values in scores.values():
-            values[rng.random(SAMPLES) < 0.02] = np.nan
+            values[rng.random(samples) < 0.02] = np.nan
         plan = ClusteredMeans(sources, organs.tolist())
         for values in scores.values():
             rows = [plan.mean(values), plan.mean(values, macro=True)]
@@ -144,21 +144,22 @@ def statistics() -> None:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = peak_megabytes()
     print(
-        f"statistics: {SAMPLES} samples x {MODELS} models x {METRICS} metrics, {cells} intervals: {wall:.1f} s ",
+        f"statistics: {samples} samples x {MODELS} models x {METRICS} metrics, {cells} intervals: {wall:.1f} s ",
         end="",
     )
     print(f"({cpu:.1f} s of processor), peak {peak:.0f} MB, {peak - before:.0f} MB above the imports")
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--statistics"]:
-        statistics()
+    if sys.argv[1:2] == ["--statistics"]:
+        statistics(int(sys.argv[2]))
         return 0
+    sides, samples = ((int(sys.argv[1]),), sys.argv[2]) if sys.argv[1:] else ((512, 1024), str(SAMPLES))
     cv2.setNumThreads(1)
     copying = bandwidth()
     print(f"copying: {copying / 1e9:.1f} GB/s")
-    met = [compare(side, copying) for side in (512, 1024)]
-    subprocess.run([sys.executable, __file__, "--statistics"], check=True)
+    met = [compare(side, copying) for side in sides]
+    subprocess.run([sys.executable, __file__, "--statistics", samples], check=True)
     return 0 if all(met) else 1
 
 

@@ -1,10 +1,11 @@
-"""What a build of 10,000 images costs and takes, by `plantain plan`, as the table on docs/questions.md.
+"""What a build of 10,000 images (or of the number given) costs and takes, as the table on docs/questions.md.
 
 One normal photograph stands for all: a plan counts tasks, and never looks at pixels. Prices are those of our table.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ def main() -> None:
         root = Path(folder)
         image, data = next(s for s in sample_images() if s.image.modality == "fundus").prepared()
         with Catalogue.create(root / "catalogue") as catalogue:
-            for number in range(IMAGES):
+            for number in range(int(sys.argv[1]) if sys.argv[1:] else IMAGES):
                 catalogue.add(replace(image, id=f"i{number:05}", group=f"p{number}"), data)
         print("| models | transport | cost: low | expected | high | time, expected | disk |")
         print("|---|---|---|---|---|---|---|")

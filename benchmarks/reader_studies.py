@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from plantain.metrics.statistics.readers import Components, power, stated
+from plantain.metrics.statistics.reader_power import Components, power, stated
 from simulated.reader_studies import (
     NATURES,
     coverage_of_strengths,

@@ -55,7 +55,7 @@ def through_plantain(
     from plantain.bench.generate.requests import ArmRequest
     from plantain.models.diffusers.devices import DeviceProcess
     from plantain.offline.workers import close_workers
-    from plantain.runs.settings.terms import load_terms
+    from plantain.runs.terms import load_terms
 
     settings, named = scratch / f"{name}.toml", ",".join(["cpu"] * devices)
     settings.write_text(f'[providers.diffusers]\ndevice = "{named}"\nside = {side}\nbatch_size = {batch}\n')

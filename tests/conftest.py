@@ -11,9 +11,10 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -48,13 +49,13 @@ ROOM = 6 << 30
 SLOW = (
     "attention audit batch_kill batch_run bench_demo benchmarks blind_run blocks browser build cards "
     "clouds cluster consent control crash croissant demo dicom diffusers_editor diffusers_engine "
-    "distributions engine evaluating export feeding frames from_build fuzz gallery "
+    "distributions engine evaluating export feeding frames from_build fuzz "
     "generate generate_hosted hosted_outcomes hosted_run hostile hostile_releases imagic importing ingest "
-    "judge keys_in_runs killed_heads kills layouts leaderboard limits means memory near nifti originals "
+    "judge keys_in_runs killed_heads kills layouts leaderboard limits means nifti originals "
     "page paired planning planted_defects power_loss preparing preparing_hosted private provenance "
     "publish quarantine python_api radedit_worker reference release_terms restore retry run run_setup run_tables score "
-    "seed_x_worker shards simulated_day slow_server stateful stopping study tables text_changes "
-    "text_check train training verify what_travels workers"
+    "seed_x_worker simulated_day slow_server stateful stopping study tables "
+    "text_check train training verify workers"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
 
@@ -176,9 +177,47 @@ def _drawn(seed: str, name: str) -> float:
 @pytest.fixture(scope="session")
 def reader() -> TextReader:
     """The reader of text that is installed here."""
-    from plantain.privacy.text_reader import open_reader, why_no_reader
+    from plantain.privacy.text import open_reader, why_no_reader
 
     found = open_reader()
     if found is None:
         pytest.skip(why_no_reader())
     return found
+
+
+@pytest.fixture(scope="session")
+def paper_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run on paper, built once: for reading only, or to be copied."""
+    from report.run_on_paper import build_run
+
+    return build_run(tmp_path_factory.mktemp("paper") / "run")
+
+
+@pytest.fixture(scope="module")
+def own_run(paper_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of it, to which the tests of a file may write."""
+    return Path(shutil.copytree(paper_run, tmp_path_factory.mktemp("own") / "run"))
+
+
+@pytest.fixture(scope="session")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with labels, reasons and notes that try to break out of a page."""
+    from report.run_on_paper import build_run
+
+    return build_run(tmp_path_factory.mktemp("hostile") / "run", hostile=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for all tests of a file: each has a window of its own, which knows nothing of the others.
+
+    While it is open, its driver has an event loop in this thread: run coroutines in another one.
+    """
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium here")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.metadata import Metadata
 
-from plantain.files import installing
-from plantain.files.installing import DISTRIBUTION, install_line
+from plantain.files import installed
+from plantain.files.installed import DISTRIBUTION, install_line
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "plantain"
@@ -76,5 +76,5 @@ def test_every_self_reference_has_our_name() -> None:
     ],
 )
 def test_the_line_that_installs(monkeypatch: pytest.MonkeyPatch, clone: bool, extra: str, line: str) -> None:
-    monkeypatch.setattr(installing, "_from_a_clone", lambda: clone)
+    monkeypatch.setattr(installed, "_from_a_clone", lambda: clone)
     assert install_line(extra) == line

@@ -28,10 +28,8 @@ from plantain.journal import (
 )
 from plantain.journal.connect import JOURNAL_NAME, open_for_writing
 from plantain.journal.rows import to_json
-from plantain.pipeline.plan import enumerate_tasks, plan_digest
+from plantain.pipeline.plan import SHARD, Shard, Share, enumerate_tasks, plan_digest
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.shards import META as SHARD
-from plantain.pipeline.shards import Shard, Share
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import (
     OK,

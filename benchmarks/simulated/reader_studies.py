@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry
-from plantain.metrics.statistics.readers import Components, over_readers
+from plantain.metrics.statistics.reader_power import Components
+from plantain.metrics.statistics.readers import over_readers
 from plantain.pixels.arrays import Floats
 
 

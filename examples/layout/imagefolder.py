@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from plantain.files.csv_form import written_csv
+from plantain.files.tables import written_csv
 from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe
 from plantain.release.plan import ReleaseFile

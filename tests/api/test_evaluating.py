@@ -11,7 +11,7 @@ from PIL import Image
 
 import plantain
 from bench.small_bench import Brightener, small_bench
-from plantain.api.evaluating import FunctionEditor
+from plantain.bench.generate.editors import FunctionEditor
 from plantain.cli import main
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, Licence

@@ -17,7 +17,6 @@ from PIL import Image
 import plantain
 from plantain.cli import main
 from plantain.records import InputError, TaskState
-from report.run_on_paper import build_run
 
 RECIPE = """
 name = "pilot"
@@ -97,9 +96,9 @@ def test_a_notebook_runs_builds_in_its_loop_beside_it_and_in_threads(
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> plantain.Run:
+def run(paper_run: Path) -> plantain.Run:
     """The run on paper of the report's tests: 13 tasks whose endings are listed there."""
-    return plantain.Run(build_run(tmp_path_factory.mktemp("paper") / "run"))
+    return plantain.Run(paper_run)
 
 
 def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
@@ -119,9 +118,8 @@ def test_a_run_is_read_as_tasks_attempts_and_tables(run: plantain.Run) -> None:
     assert f"{len(tasks)} tasks" in repr(run)
 
 
-def test_a_notebook_shows_hostile_words_as_text(tmp_path: Path) -> None:
-    hostile = plantain.Run(build_run(tmp_path / "run", hostile=True))
-    for task in hostile.tasks():
+def test_a_notebook_shows_hostile_words_as_text(hostile_run: Path) -> None:
+    for task in plantain.Run(hostile_run).tasks():
         html = task._repr_html_()
         assert "<script" not in html and "<img src=x" not in html
         assert html.count("<img") == html.count('<img src="data:image/jpeg;base64,')
@@ -135,14 +133,8 @@ def test_what_a_run_refuses(run: plantain.Run, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         plantain.Run(tmp_path / "nothing").tasks()
     with pytest.raises(ValueError, match="limit: 0; at least 1"):
-        plantain.run("r.toml", tmp_path / "run", limit=0) if (tmp_path / "r.toml").exists() else _limited(
-            tmp_path
-        )
-
-
-def _limited(folder: Path) -> None:
-    (folder / "r.toml").write_text(RECIPE)
-    plantain.run(folder / "r.toml", folder / "run", limit=0)
+        (tmp_path / "r.toml").write_text(RECIPE)
+        plantain.run(tmp_path / "r.toml", tmp_path / "run", limit=0)
 
 
 def test_every_name_is_there_and_has_a_docstring() -> None:

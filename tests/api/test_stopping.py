@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
-from plantain.api.blocking import finished
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from plantain.api.building import finished
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -51,7 +51,7 @@ def slow_run(recipe: Recipe, run: Path) -> tuple[asyncio.Task[RunSummary], Slow]
     method = quick_method(CallLog(None))
     slow = Slow(method.editor)
     object.__setattr__(method, "editor", slow)
-    work = run_build(recipe, run, method=method, text_reader=NoText())
+    work = run_build(recipe, run, method=method)
     return asyncio.create_task(stoppable(work)), slow
 
 
@@ -60,44 +60,32 @@ def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
     with sqlite3.connect(run / "journal.sqlite") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     for folder in (run, whole):
-        summary = asyncio.run(
-            run_build(recipe, folder, method=quick_method(CallLog(None)), text_reader=NoText())
-        )
+        summary = asyncio.run(run_build(recipe, folder, method=quick_method(CallLog(None))))
         assert summary.stopped is None
     assert facts(run) == facts(whole)
 
 
-def test_cancelled_once_a_run_records_what_is_in_flight(recipe: Recipe, tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelled_once_a_run_records_what_is_in_flight_and_twice_it_ends_with_open_calls_known(
+    times: int, recipe: Recipe, tmp_path: Path
+) -> None:
     async def cancelled() -> None:
         task, slow = slow_run(recipe, tmp_path / "run")
         await slow.reached.wait()
         task.cancel()
         await asyncio.sleep(0)
         assert not task.done()  # the call in flight is waited for
-        slow.go.set()
+        if times == 1:
+            slow.go.set()
+        else:
+            task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(cancelled())
     with JournalReader.open(tmp_path / "run") as reader:
-        assert reader.open_calls() == []
+        assert bool(reader.open_calls()) == (times == 2)
         assert reader.counts()[TaskState.PENDING] > 0
-    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
-
-
-def test_cancelled_twice_a_run_ends_at_once_with_open_calls_known(recipe: Recipe, tmp_path: Path) -> None:
-    async def cancelled() -> None:
-        task, slow = slow_run(recipe, tmp_path / "run")
-        await slow.reached.wait()
-        task.cancel()
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-    with JournalReader.open(tmp_path / "run") as reader:
-        assert len(reader.open_calls()) > 0
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 
@@ -137,7 +125,7 @@ def test_an_interrupted_cell_stops_the_run_gently(monkeypatch: pytest.MonkeyPatc
         finally:
             ended.append("cleanly")
 
-    import plantain.api.blocking as blocking
+    import plantain.api.building as blocking
 
     async def cancellable(task: asyncio.Future[None]) -> None:
         await task

@@ -11,19 +11,19 @@ import pytest
 
 from audit.stored_run import RuleJudge, seen
 from fakes.samples import package_samples
+from plantain.audit import images
 from plantain.audit.card import defects_caught
 from plantain.audit.clean import recipes
 from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, gaps_of, gate_of, scored
-from plantain.audit.images import images_in, package_images
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import chosen_kinds
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, RunHeader
-from plantain.metrics.statistics.clusters import gap_of
+from plantain.metrics.statistics.gap import gap_of
 from plantain.offline.workers import close_workers
 from plantain.records import Criterion, Figure, InputError
 from plantain.rubrics import MED_BANANA, MEDEBENCH
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 CRITERIA = [criterion.value for criterion in Criterion]
 
@@ -148,7 +148,7 @@ def test_a_criterion_that_was_never_answered_is_neither_caught_nor_failed():
 
 
 def test_no_picture_is_in_both_sets():
-    tuning, held_out = (package_images(split) for split in ("tuning", "held-out"))
+    tuning, held_out = (images.package_images(split) for split in ("tuning", "held-out"))
     for field in ("id", "prepared_sha256"):
         one, other = (
             {getattr(p.image, field) for p in part if field != "id" or p.image.modality == "brain_mri"}
@@ -173,8 +173,8 @@ def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
 
     asyncio.run(store())
     with pytest.raises(InputError, match="neither a run nor a catalogue"):
-        images_in(tmp_path, load_taxonomy())
-    found = images_in(tmp_path / "run", load_taxonomy())
+        images.images_in(tmp_path, load_taxonomy())
+    found = images.images_in(tmp_path / "run", load_taxonomy())
     assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 
 
@@ -191,7 +191,9 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         findings=("AMD",),
         kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
-    pictures = [picture for picture in package_images("held-out") if picture.image.modality == "fundus"]
+    pictures = [
+        picture for picture in images.package_images("held-out") if picture.image.modality == "fundus"
+    ]
     folder, taxonomy = tmp_path / "audit", load_taxonomy()
     try:
         first = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))

@@ -28,17 +28,9 @@ def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, caps
 @pytest.mark.slow
 def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(tmp_path, capsys):
     options = ["--pairs", "1", "--finding", "AMD", "--kinds", "blob,20 % strength", "--json"]
+    options += ["--run", str(tmp_path / "audit"), "--to", str(tmp_path / "pages")]
     try:
-        words = [
-            "judge",
-            "audit",
-            *options,
-            "--run",
-            str(tmp_path / "audit"),
-            "--to",
-            str(tmp_path / "pages"),
-        ]
-        assert main(words) == 0
+        assert main(["judge", "audit", *options]) == 0
     finally:
         close_workers()
     card = json.loads(capsys.readouterr().out)

@@ -10,7 +10,7 @@ from plantain.audit.flips import IN_RUN, consistency, flips, judged_attempts, ta
 from plantain.audit.pages import write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.journal import JournalReader
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 
 def test_flips_are_counted_for_every_two_judges_every_criterion_and_every_cell(tmp_path: Path) -> None:

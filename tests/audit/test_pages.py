@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from audit.stored_run import RuleJudge, seen, stored_run
-from pages.browser import CHROMIUM, Page, open_browser
-from pages.first_sight import look
 from plantain.audit.clean import recipes
 from plantain.audit.flips import flips, judged_attempts, tallies
 from plantain.audit.gate import CLEAN
@@ -21,10 +19,10 @@ from plantain.audit.trials import Trial, trials_of
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.records import Figure, Gate, JudgeCard
-from plantain.records.card import Check
-from plantain.runs.settings.terms import Terms
+from plantain.records.judging import Check
+from plantain.runs.terms import Terms
+from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight, in_thread
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 BLOB, STRENGTH = "blob", "20 % strength"
 
 
@@ -35,7 +33,7 @@ def rejudged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction)),
         RuleJudge("rule/yes", lambda request: seen(True)),
     )
-    done = asyncio.run(run_rejudge(run, RejudgeRequest(judges), Terms(())))
+    done = in_thread(lambda: asyncio.run(run_rejudge(run, RejudgeRequest(judges), Terms(()))))
     with JournalReader.open(run) as reader:
         attempts = judged_attempts(reader, done, RejudgeRequest(()))
         asked, others = tallies(reader, attempts, done)
@@ -72,21 +70,15 @@ def card_page(examples: dict[str, Trial], tmp_path_factory: pytest.TempPathFacto
     return write_card_page(tmp_path_factory.mktemp("card"), card, examples)
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
-
-
-@needs_chromium
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_first_sight(rejudged: Path, card_page: Path, page: Page, width: int, theme: str) -> None:
-    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+@pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
+def test_first_sight(rejudged: Path, card_page: Path, browser: Any, width: int, theme: str) -> None:
+    screen = Screen(browser, width, 900, color_scheme=theme)
     for file in (rejudged, card_page):
-        page.go(file, width)
-        look(page, width)
-        assert page.evaluate("[...document.images].every(i => i.loading !== 'lazy' && i.naturalWidth > 0)")
+        screen.page.goto(file.as_uri())
+        assert_first_sight(screen.page, large=4.5)
+        assert screen.page.locator('img[loading="lazy"]').count() == 0
+        assert screen.page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    assert screen.complaints == []
 
 
 def test_rejudge_opens_with_the_number_of_flips(rejudged: Path) -> None:

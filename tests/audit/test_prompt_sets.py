@@ -18,7 +18,6 @@ from stored_run import stored_run
 from fakes.gemini_format import gemini_route, pictures_sent, prompt_text, text_answer
 from fakes.server import KEY, FakeProvider
 from plantain.cli import main
-from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.models.hosted.prompts import BUILT_IN, PromptLibrary
 
 SETTINGS = """
@@ -78,7 +77,7 @@ def sets(*names: object) -> list[object]:
     return [word for name in names for word in ("--prompts", name)]
 
 
-def test_flips_agreement_and_cost_are_those_of_the_answers(
+def test_two_sets_are_asked_once_each_with_the_same_draw_and_their_cost_is_told(
     run: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = (run, *sets("ours", mine), "--settings", settings(tmp_path, server.url))
@@ -95,33 +94,14 @@ def test_flips_agreement_and_cost_are_those_of_the_answers(
     assert [one["judge"] for one in told["judges"]] == ["gemini/m", "gemini/m, prompts mine"]
     assert {one["judged"] for one in told["judges"]} == {ATTEMPTS} and len(told["rows"]) == 2 * ATTEMPTS
 
-    # The fake judge passes everything or fails realism, by its prompt: recounted from what it answered.
-    verdicts: dict[tuple[bytes, ...], dict[bool, bool]] = {}
-    for call in posted:
-        answer = gemini_route(call)
-        assert answer is not None
-        parts = json.loads(answer.body)["candidates"][0]["content"]["parts"]
-        key = (*pictures_sent(call), prompt_text(call).partition("Finding: ")[2][:12].encode())
-        passed = json.loads(parts[-1]["text"])["realism"]["passed"]
-        verdicts.setdefault(key, {})["Look twice." in prompt_text(call)] = passed
-    pairs = [(said[False], said[True]) for said in verdicts.values()]
-    assert len(pairs) == ATTEMPTS
-    by_criterion = {
-        flip["criterion"]: flip
+    flip = next(
+        flip
         for flip in told["flips"]
         if (flip["first"], flip["second"]) == ("gemini/m", "gemini/m, prompts mine")
-        and flip["finding"] == "all"
-    }
-    for name in ("qualified", "realism"):
-        flip = by_criterion[name]
-        assert flip["first_only"] == sum(a > b for a, b in pairs)
-        assert flip["second_only"] == sum(b > a for a, b in pairs)
-        assert flip["both"] == sum(a and b for a, b in pairs) and flip["n"] == ATTEMPTS
-        assert flip["rate"] == pytest.approx(sum(a != b for a, b in pairs) / ATTEMPTS, abs=1e-4)
-        kappa = cohen_kappa(*zip(*pairs, strict=True), categories=(False, True))
-        assert flip["kappa"]["value"] == pytest.approx(kappa.value, abs=1e-4)
-    assert 0 < len(by_criterion["qualified"]["examples"]) == sum(a != b for a, b in pairs)
-    assert by_criterion["fidelity_preservation"]["rate"] == 0
+        and (flip["finding"], flip["criterion"]) == ("all", "qualified")
+    )
+    # The fake judge passes everything or fails realism, by its prompt. `test_flips` counts by hand.
+    assert flip["n"] == ATTEMPTS and 0 < len(flip["examples"]) == flip["first_only"] + flip["second_only"]
     # 1,200 tokens read at $1, 150 written and 40 thought at $4 a million (fakes.gemini_format), 12 calls each.
     assert [one["cost_usd"] for one in told["judges"]] == [pytest.approx(0.02352)] * 2
     assert [one["calls"] for one in told["judges"]] == [ATTEMPTS] * 2
@@ -211,11 +191,9 @@ def test_what_cannot_be_compared_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = [str(run), "--judge", "gemini/m", "--settings", str(settings(tmp_path, server.url))]
-    broken, empty = tmp_path / "broken", tmp_path / "empty"
-    broken.mkdir()
-    empty.mkdir()
+    (broken := tmp_path / "broken").mkdir()
     (broken / "judge_add.md.j2").write_text("{{ verdict }}")
-    told = [arg.format(broken=broken, empty=empty) for arg in args]
+    told = [arg.format(broken=broken) for arg in args]
     for extra in ((), ("--dry-run",)):
         assert main(["judge", "rejudge", *given, *told, *extra]) == 2
         line = capsys.readouterr().err

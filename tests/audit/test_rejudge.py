@@ -15,7 +15,7 @@ from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
 from plantain.records import InputError, TaskState, Usage
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 
 def rejudged(run, *judges, **wish):

@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
-import skimage.data
 
+from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
-from plantain.bench.benchmark.samples import Sample, plain_image
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.plan import sample_facts
 from plantain.bench.generate.runfile import BenchHeader, write_bench
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore
@@ -23,7 +22,6 @@ from plantain.records import (
     OK,
     Attempt,
     CallKey,
-    Direction,
     EditTask,
     Outcome,
     OutcomeKind,
@@ -35,7 +33,6 @@ from plantain.records import (
     unscored,
 )
 
-SIDE = 96
 REFUSED = Outcome(OutcomeKind.REFUSED, "the provider declined")
 JUDGE = "offline/instruments/D"
 
@@ -53,32 +50,8 @@ class Made:
 
 def make_benchmark(out: Path, organs: Sequence[str], per_organ: int) -> Benchmark:
     """`per_organ` samples each, two of one source image; the truth is a soft bright disc in the region."""
-    retina = skimage.data.retina()
-    with BenchmarkWriter(out, "Discs") as writer:
-        for i in range(len(organs) * per_organ):
-            organ = organs[i // per_organ]
-            top, left = 200 + 17 * i % 500, 300 + 29 * i % 600
-            previous = cv2.resize(
-                retina[top : top + 400, left : left + 400], (SIDE, SIDE), interpolation=cv2.INTER_AREA
-            )
-            y, x = np.mgrid[:SIDE, :SIDE]
-            distance = np.hypot(y - 40 - i % 9, x - 50 + i % 7)
-            changed = np.clip(previous + 60.0 * np.clip((18 - distance) / 6, 0, 1)[..., None], 0, 255).astype(
-                np.uint8
-            )
-            sample = Sample(
-                id=str(i + 1),
-                organ=organ,
-                task=f"Brighten a disc, kind {i % 2 + 1}.",
-                prompt="Add a bright disc <b>below</b> the centre.",
-                cluster=f"source-{i // 2}",
-                image=plain_image(str(i + 1), (SIDE, SIDE), "discs"),
-                previous=Path("set by the writer"),
-                size=(SIDE, SIDE),
-                direction=Direction.ADD,
-            )
-            writer.add(sample, previous, changed, distance < 20)
-    return Benchmark.load(out)
+    samples, prompt = len(organs) * per_organ, "Add a bright disc <b>below</b> the centre."
+    return small_bench(out, samples, tasks=2, size=(96, 96), organs=organs, pairs=samples, prompt=prompt)
 
 
 def baselines() -> list[Arm]:

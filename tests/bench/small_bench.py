@@ -14,7 +14,7 @@ import skimage.data
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.baselines import KnownEditor
+from plantain.bench.generate.editors import KnownEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.journal import JournalReader
@@ -22,7 +22,7 @@ from plantain.pixels.decode import decode
 from plantain.records import Licence, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, Editor, EditRequest, EncodedImage, Reply, failed
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 WIDTH, HEIGHT = 120, 96
 SHY = "planted/shy"
@@ -36,8 +36,12 @@ def small_bench(
     licence: Licence = Licence.OPEN,
     truth: bool = True,
     size: tuple[int, int] = (WIDTH, HEIGHT),
+    organs: Sequence[str] = ("Eyes",),
+    pairs: int = 4,
+    prompt: str = "Add a bright disc, number {}.",
+    concepts: Sequence[str] = (),
 ) -> Benchmark:
-    """Samples "1", "2", ...; sample n is of task n % tasks, two samples of a task share a cluster now and then."""
+    """Samples "1", "2", ...; sample n is of task n % tasks; two of the first `pairs` share a cluster each."""
     retina = skimage.data.retina()
     width, height = size
     with BenchmarkWriter(out, "Small") as writer:
@@ -50,10 +54,11 @@ def small_bench(
             lit = previous + 70.0 * np.clip((14 - distance) / 4, 0, 1)[..., None]
             sample = Sample(
                 id=str(i + 1),
-                organ="Eyes",
+                organ=organs[i * len(organs) // samples],
                 task=f"Task {i % tasks}",
-                prompt=f"Add a bright disc, number {i + 1}.",
-                cluster=f"source-{i // 2 if i < 4 else i}",
+                prompt=prompt.format(i + 1),
+                cluster=f"source-{i // 2 if i < pairs else i}",
+                key_concept=concepts[i] if concepts else "",
                 image=replace(plain_image(str(i + 1), size, "small"), licence=licence),
                 previous=Path("set by the writer"),
                 size=size,

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark
-from plantain.bench.leaderboard import page as leaderboard_page
+from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark, drawn_sums, resampled_weights
 from plantain.bench.leaderboard.tables import OVERALL
 
 FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 """Two edits of one organ, one of each other."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _no_figures() -> Iterator[None]:
-    """Nothing here looks at them, and `leaderboard/test_leaderboard.py` does."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +28,7 @@ def benchmark(folder: Path) -> Benchmark:
 
 
 @pytest.fixture(scope="module")
-def demo(folder: Path, benchmark: Benchmark) -> Demo:
+def demo(folder: Path, benchmark: Benchmark, no_figures_in_this_file: None) -> Demo:
     return asyncio.run(bench_demo(folder, plan=FEW))
 
 
@@ -105,3 +96,16 @@ def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: P
     again = asyncio.run(bench_demo(folder, plan=FEW))
     assert again.report.read_bytes() == demo.report.read_bytes()
     assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]
+
+
+def test_no_digit_hangs_on_the_number_of_cores() -> None:
+    # A product of matrices is added up by as many threads as there are cores: 6e-14 apart at this size, and an interval
+    # that a page states would end in another digit.
+    rng = np.random.default_rng(0)
+    weights, table = resampled_weights(rng.integers(0, 5, 1182), 3, 500), rng.normal(size=(1182, 13))
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(drawn_sums(weights, table))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], weights @ table, atol=1e-11)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from plantain.calls import AdmissionController, Budget, Interrupted, LimitReached, ModelLimits
-from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
+from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles.exchange import AnnouncedLimit
 from simulated.clock import run_simulated
 from simulated.limits import LimitedProvider
@@ -248,16 +248,6 @@ def test_gate_call_whose_answer_never_came_stays_held() -> None:
 
     budget = run_simulated(scene())
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (0.0, 1.0, 0.0)
-
-
-def test_gate_cap_on_calls_counts_those_of_earlier_processes() -> None:
-    async def scene() -> int:
-        gate = gate_with(ModelLimits(2, price=FREE), Budget(None, max_calls=10, calls=7))
-        done = await asyncio.gather(*(call(gate) for _ in range(9)), return_exceptions=True)
-        assert all("limits.max_calls = 10" in str(d) for d in done if d is not None)
-        return sum(d is None for d in done)
-
-    assert run_simulated(scene()) == 3
 
 
 def test_gate_stop_sends_everybody_who_waits_away_and_lets_calls_in_flight_finish() -> None:

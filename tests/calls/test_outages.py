@@ -31,28 +31,6 @@ def failing(outage: CircuitBreaker, times: int, now: float = 0.0, outcome: Outco
         outage.heard(outcome, now, now)
 
 
-def test_breaker_opens_after_a_few_failures_and_probes_one_by_one_ever_more_rarely() -> None:
-    outage = CircuitBreaker(12 * 3600.0)
-    failing(outage, FAILURES_TO_OPEN - 1)
-    assert outage.wait(0.0) == 0.0
-    failing(outage, 1)
-    now, pauses = 0.0, []
-    for _ in range(9):
-        pause = outage.wait(now)
-        pauses.append(pause)
-        now += pause
-        assert outage.wait(now) == 0.0
-        outage.sent()
-        assert outage.wait(now) == float("inf")  # one probe at a time
-        outage.heard(GONE, now, now)
-    assert all(
-        0.75 * want <= got <= want for got, want in zip(pauses, (5, 10, 20, 40, 80, 160), strict=False)
-    )
-    assert max(pauses) <= LONGEST_PAUSE_S
-    outage.sent()
-    assert outage.heard(OK, now, now) and outage.wait(now) == 0.0
-
-
 @pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED), Outcome(OutcomeKind.MALFORMED)])
 def test_any_answer_closes_the_breaker(outcome: Outcome) -> None:
     outage = CircuitBreaker(3600.0)

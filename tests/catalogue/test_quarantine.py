@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
-import matplotlib
 import nibabel
 import numpy as np
 import pytest
@@ -21,6 +18,8 @@ from PIL.PngImagePlugin import PngInfo
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
+from fakes.commands import json_of, printed, refused
+from fakes.samples import head_in_profile
 from plantain.catalogue import quarantine
 from plantain.catalogue.gate import PrivacyGate, suspicious, texts_from_json
 from plantain.catalogue.ingest import Ingested, check_earlier, ingest
@@ -35,6 +34,7 @@ from plantain.sources.dicom import DicomReader
 from plantain.sources.folder import FolderReader
 from plantain.sources.nifti import NiftiReader
 from plantain.sources.registry import SourceOptions
+from sources.published import digest_of
 
 
 def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.ndarray:
@@ -46,23 +46,17 @@ def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.nda
     return pixels
 
 
-def profile_of_s1045() -> np.ndarray:
-    """A whole head from the side, uint16 (256, 256), front to the left, in pixels of a millimetre."""
-    with gzip.open(Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz") as file:
-        return np.frombuffer(file.read(), ">u2").reshape(256, 256)
-
-
-@pytest.fixture
-def scans(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def scans(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean picture, one with a marker, one with a name and a date, and one photograph with a face."""
-    folder = tmp_path / "scans" / "normal"
-    folder.mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("scans") / "normal"
+    folder.mkdir()
     Image.fromarray(page(seed=1)).save(folder / "clean.png")
     Image.fromarray(page(("PORTABLE", 210, 100), seed=2)).save(folder / "marker.png")
     named = page(("MARY SMITH", 45, 180), ("1951-08-29", 45, 220), seed=3)
     Image.fromarray(named).save(folder / "named.png")
     Image.fromarray(skimage.data.astronaut()[:256, 128:384]).save(folder / "portrait.png")
-    return tmp_path / "scans"
+    return folder.parent
 
 
 def read(scans: Path, root: Path, reader: TextReader | None) -> Ingested:
@@ -73,16 +67,27 @@ def read(scans: Path, root: Path, reader: TextReader | None) -> Ingested:
         )
 
 
+@pytest.fixture(scope="module")
+def once(scans: Path, reader: TextReader, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ingested]:
+    """The catalogue of the scans, which tests copy."""
+    root = tmp_path_factory.mktemp("once") / "catalogue"
+    return root, read(scans, root, reader)
+
+
+@pytest.fixture
+def catalogued(once: tuple[Path, Ingested], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(once[0], tmp_path / "catalogue"))
+
+
 def ids(root: Path) -> list[str]:
     with Catalogue.open(root) as catalogue:
         return [image.id for image in catalogue.images()]
 
 
 def test_identities_are_held_back_and_markers_remembered(
-    scans: Path, tmp_path: Path, reader: TextReader
+    scans: Path, once: tuple[Path, Ingested], catalogued: Path, reader: TextReader
 ) -> None:
-    root = tmp_path / "catalogue"
-    done = read(scans, root, reader)
+    root, done = catalogued, once[1]
     assert (done.added, done.newly_quarantined, done.quarantined) == (2, 2, ["named", "portrait"])
     assert ids(root) == ["clean", "marker"]
     with Catalogue.open(root) as catalogue:
@@ -98,33 +103,26 @@ def test_identities_are_held_back_and_markers_remembered(
         assert {suspicion.kind for suspicion in named.found} == {"name", "date"}
         # A colour photograph among radiographs is held back for that alone, should its face not be found.
         assert portrait.why == "face, photograph"
-        digest = catalogue.digest()
+    digest = digest_of(root)
     again = read(scans, root, reader)
     assert (again.added, again.unchanged, again.newly_quarantined) == (0, 4, 0)
-    with Catalogue.open(root) as catalogue:
-        assert catalogue.digest() == digest
+    assert digest_of(root) == digest
 
 
-def test_release_and_mask_through_the_command(
-    scans: Path, tmp_path: Path, reader: TextReader, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = tmp_path / "catalogue"
-    read(scans, root, reader)
+def test_release_and_mask_through_the_command(catalogued: Path, reader: TextReader) -> None:
+    root = catalogued
     with Catalogue.open(root) as catalogue:
         unmasked = quarantine.held_one(catalogue, "named")
     assert unmasked is not None
 
-    assert main(["run", "quarantine", str(root), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("run", "quarantine", root)
     assert [one["id"] for one in told["waiting"]] == ["named", "portrait"]
     preview = Path(told["page"]).read_text(encoding="utf-8")
     assert preview.count("<img") == 2
     assert "MARY SMITH" in preview
 
-    assert main(["run", "quarantine", str(root), "--mask", "portrait"]) == 2
-    assert "a photograph among chest_xray images" in capsys.readouterr().err
-    assert main(["run", "quarantine", str(root), "--release", "portrait", "--mask", "all", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    assert "a photograph among chest_xray images" in refused("run", "quarantine", root, "--mask", "portrait")
+    told = json_of("run", "quarantine", root, "--release", "portrait", "--mask", "all")
     assert (told["waiting"], told["released"], told["masked"]) == ([], ["portrait"], ["named"])
     assert ids(root) == ["clean", "marker", "named", "portrait"]
     with Catalogue.open(root) as catalogue:
@@ -142,15 +140,11 @@ def test_release_and_mask_through_the_command(
     assert not (root / "quarantine.html").exists()
 
     assert main(["run", "quarantine", str(root), "--mask", "named"]) == 0  # asked twice
-    assert main(["run", "quarantine", str(root), "--mask", "nobody"]) == 2
-    assert "no image 'nobody' is in quarantine" in capsys.readouterr().err
+    assert "no image 'nobody' is in quarantine" in refused("run", "quarantine", root, "--mask", "nobody")
 
 
-def test_a_kill_while_masking_leaves_no_unmasked_picture(
-    scans: Path, tmp_path: Path, reader: TextReader
-) -> None:
-    root = tmp_path / "catalogue"
-    read(scans, root, reader)
+def test_a_kill_while_masking_leaves_no_unmasked_picture(catalogued: Path) -> None:
+    root = catalogued
     with Catalogue.open(root) as catalogue:
         before = quarantine.held_one(catalogue, "named")
     assert before is not None
@@ -169,7 +163,7 @@ def test_a_kill_while_masking_leaves_no_unmasked_picture(
 
 
 def test_what_was_ingested_without_the_extra_is_read_later(
-    scans: Path, tmp_path: Path, reader: TextReader
+    scans: Path, once: tuple[Path, Ingested], tmp_path: Path, reader: TextReader
 ) -> None:
     root = tmp_path / "catalogue"
     assert read(scans, root, None).added == 3  # the face needs no extra
@@ -180,11 +174,7 @@ def test_what_was_ingested_without_the_extra_is_read_later(
     assert ids(root) == ["clean", "marker"]
     with Catalogue.open(root) as catalogue:
         assert all(image.text_checked for image in catalogue.images())
-        one_by_one = catalogue.digest()
-    other = tmp_path / "at once"
-    read(scans, other, reader)
-    with Catalogue.open(other) as catalogue:
-        assert catalogue.digest() == one_by_one
+    assert digest_of(root) == digest_of(once[0])
 
 
 def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
@@ -215,7 +205,7 @@ def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
 
 def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None:
     """The real profile of a head over 120 mm of width, as a volume; the slices above its orbits are free."""
-    head = np.repeat(profile_of_s1045()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
+    head = np.repeat(head_in_profile()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
     head[::2] += 1  # slices of a real head differ; equal ones would be a label map
     folder = tmp_path / "heads" / "notumor"
     folder.mkdir(parents=True)
@@ -246,7 +236,7 @@ def test_dicom_with_burned_in_text_or_a_profile_is_held_back(tmp_path: Path, rea
     (tmp_path / "us").mkdir()
     shutil.copy(str(path), tmp_path / "us")
     dataset = dcmread(str(get_testdata_file("MR_small.dcm", download=False)))
-    stored = profile_of_s1045()
+    stored = head_in_profile()
     dataset.Rows, dataset.Columns = stored.shape
     dataset.PixelSpacing, dataset.ImageOrientationPatient = [1.0, 1.0], [0, 1, 0, 0, 0, -1]
     dataset.PixelData = stored.astype("<i2").tobytes()
@@ -261,7 +251,7 @@ def test_dicom_with_burned_in_text_or_a_profile_is_held_back(tmp_path: Path, rea
     assert "name" in why["unknown"]
 
 
-def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_withdrawn_images_do_not_come_back(tmp_path: Path) -> None:
     folder = tmp_path / "scans" / "notumor"
     folder.mkdir(parents=True)
     volume = np.random.default_rng(0).normal(500, 60, (40, 44, 38)).astype(np.int16)
@@ -277,8 +267,7 @@ def test_withdrawn_images_do_not_come_back(tmp_path: Path, capsys: pytest.Captur
 
     assert again().added == 2
     assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
-    assert main(["run", "withdraw", str(root), "--group", "sub-one"]) == 0
-    assert "already withdrawn" in capsys.readouterr().out
+    assert "already withdrawn" in printed("run", "withdraw", root, "--group", "sub-one")
     done = again()
     assert (done.added, done.unchanged) == (0, 1)
     assert [refused.reason for refused in done.refused] == ["was withdrawn from this catalogue"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.cli import COMMANDS, JOBS, main
+from fakes.commands import printed, refused
+from plantain.cli import COMMANDS, JOBS
 
 BASH = shutil.which("bash")
 
@@ -65,17 +66,15 @@ def test_every_command_stands_under_one_job() -> None:
     assert sorted(named) == sorted(COMMANDS)
 
 
-def test_help_groups_commands_by_job(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    out = capsys.readouterr().out
+def test_help_groups_commands_by_job() -> None:
+    out = printed("--help")
     places = [out.index(f"{title}:") for title in JOBS]
     assert places == sorted(places)
     assert all(f"\n  {name} " in out for name in COMMANDS)
 
 
-def test_an_unknown_shell_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "tcsh"]) == 2
-    assert "tcsh" in capsys.readouterr().err
+def test_an_unknown_shell_is_one_line() -> None:
+    assert "tcsh" in refused("completion", "tcsh")
 
 
 def test_the_top_level_is_the_one_of_the_design() -> None:

@@ -1,45 +1,33 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from plantain.cli import main
-from plantain.cli.findings import how_23_is_reached
-from plantain.findings import load_taxonomy
+from fakes.commands import json_of, printed, refused
 
 
-def test_findings_table_names_everything_and_explains_23(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+def test_findings_table_names_everything_and_explains_23() -> None:
+    out = " ".join(printed("findings").split())
     for word in ("Pneumothorax", "meningioma", "Hypertension", "notumor", "Pleural Other"):
         assert word in out
-    assert "= 23" in out
+    assert "(11 + 1 No Finding) + (3 + 1 notumor) + (6 + 1 normal) = 23" in out
 
 
-def test_how_23_is_reached_counts_the_data() -> None:
-    said = how_23_is_reached(load_taxonomy())
-    assert "(11 + 1 No Finding) + (3 + 1 notumor) + (6 + 1 normal) = 23" in said
-
-
-def test_findings_json_is_the_whole_record(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings", "--modality", "brain_mri", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+def test_findings_json_is_the_whole_record() -> None:
+    rows = json_of("findings", "--modality", "brain_mri")
     assert [row["name"] for row in rows] == ["notumor", "glioma", "meningioma", "pituitary"]
     assert rows[1]["differentials"][0]["name"] == "metastasis"
 
 
-def test_findings_shows_one_in_full(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings", "pleural_effusion"]) == 0
-    out = capsys.readouterr().out
+def test_findings_shows_one_in_full() -> None:
+    out = printed("findings", "pleural_effusion")
     assert "removal restores" in out
     assert "Pleural Effusion" in out
 
 
-def test_findings_normal_is_shown_for_every_modality(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["findings", "normal", "--json"]) == 0
-    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["No Finding", "notumor", "normal"]
+def test_findings_normal_is_shown_for_every_modality() -> None:
+    assert [row["name"] for row in json_of("findings", "normal")] == ["No Finding", "notumor", "normal"]
 
 
 @pytest.mark.parametrize(
@@ -55,20 +43,14 @@ def test_findings_normal_is_shown_for_every_modality(capsys: pytest.CaptureFixtu
         (["findings", "--findings", "absent.toml"], "absent.toml: cannot be read"),
     ],
 )
-def test_findings_bad_input_is_one_line(
-    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    err = capsys.readouterr().err
-    assert line in err
-    assert err.count("\n") == 1
+def test_findings_bad_input_is_one_line(arguments: list[str], line: str) -> None:
+    assert line in refused(*arguments)
 
 
-def test_findings_shows_own_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_shows_own_finding(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(
         'modality = "fundus"\n[[finding]]\nname = "Nevus"\ntitle = "choroidal nevus"\nanatomy = "choroid"\n'
         'source = "own [1]"\nsigns = ["flat slate-grey spot"]\nrestores = ["even choroid"]\n'
     )
-    assert main(["findings", "Nevus", "--findings", str(path)]) == 0
-    assert "own [1]" in capsys.readouterr().out
+    assert "own [1]" in printed("findings", "Nevus", "--findings", path)

@@ -9,33 +9,26 @@ import os
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from fakes.commands import plantain, printed, refused
+from pixels.pictures import png_bomb
 from plantain.catalogue.store import Catalogue
-from plantain.cli import main
 from plantain.records import InputError
+from sources.published import digest_of
 
 
 def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:
     y, x = np.mgrid[:height, :width]
     noise = np.random.default_rng(seed).normal(0, 5, (height, width))
     return Image.fromarray(np.clip(120 + 60 * np.sin(x / 20 + seed) + y / 4 + noise, 0, 255).astype(np.uint8))
-
-
-def bomb() -> bytes:
-    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(bytes(10**6))), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 @pytest.fixture
@@ -60,7 +53,7 @@ def hostile(tmp_path: Path) -> Path:
     (normal / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     (normal / "zero.jpg").touch()
     (normal / "text.jpg").write_text("this is not a picture")
-    (normal / "bomb.png").write_bytes(bomb())
+    (normal / "bomb.png").write_bytes(png_bomb(30_000, 30_000))
     (normal / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
     picture(8).save(ill / "moving.gif", save_all=True, append_images=[picture(9)])
     (ill / "out.jpg").symlink_to("/etc/hostname")
@@ -72,18 +65,16 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path / "scans"
 
 
-def ingest(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+def ingest(*arguments: object) -> tuple[int, str, str]:
     """Without looking for text, which takes a second an image and has tests of its own."""
-    code = main(["ingest", *map(str, arguments), "--skip-text"])
-    return code, *capsys.readouterr()
+    done = plantain("ingest", *arguments, "--skip-text")
+    return done.returncode, done.stdout, done.stderr
 
 
-def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     options = ("folder", hostile, "--modality", "chest_xray", "--licence", "open", "--to", out)
-    code, told, errors = ingest(capsys, *options, "--json")
+    code, told, errors = ingest(*options, "--json")
     assert code == 0
     summary = json.loads(told)
     assert summary["images"] == summary["added"] == 7
@@ -126,45 +117,31 @@ def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(
         assert all(b"Jane" not in catalogue.read(image) for image in images)
 
 
-def test_ingest_again_changes_nothing_and_adds_only_what_is_new(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ingest_again_changes_nothing_and_adds_only_what_is_new(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
-    ingest(capsys, *options)
+    ingest(*options)
     files = {
         path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name
     }
-    with Catalogue.open(out) as catalogue:
-        digest = catalogue.digest()
-    _, told, _ = ingest(capsys, *options, "--json")
+    ingest(*options[:-1], tmp_path / "once more")  # the same, whatever the order of threads
+    digest = digest_of(out)
+    assert digest_of(tmp_path / "once more") == digest
+    assert (tmp_path / "once more" / "rejected.csv").read_bytes() == files[out / "rejected.csv"]
+    _, told, _ = ingest(*options, "--json")
     assert json.loads(told)["unchanged"] == 7
     assert {path: path.read_bytes() for path in files} == files
-    with Catalogue.open(out) as catalogue:
-        assert catalogue.digest() == digest
+    assert digest_of(out) == digest
     picture(30).save(hostile / "normal" / "new.png")
     shutil.copy(hostile / "normal" / "plain.jpg", hostile / "normal" / "zz_copy.jpg")
     picture(31).save(hostile / "normal" / "deep.png")
-    _, told, errors = ingest(capsys, *options, "--json")
+    _, told, errors = ingest(*options, "--json")
     assert json.loads(told)["added"] == 1
     assert "zz_copy.jpg: the same image as plain (No Finding)" in errors
     assert "deep.png: another image has the id deep" in errors
 
 
-def test_same_input_same_bytes_whatever_the_order_of_threads(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    digests = []
-    for name in ("a", "b"):
-        ingest(capsys, "folder", hostile, "--modality", "chest_xray", "--to", tmp_path / name)
-        with Catalogue.open(tmp_path / name) as catalogue:
-            digests.append((catalogue.digest(), (tmp_path / name / "rejected.csv").read_bytes()))
-    assert digests[0] == digests[1]
-
-
-def test_wrong_use_is_one_line_and_leaves_nothing(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use_is_one_line_and_leaves_nothing(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     for arguments, says in (
         (("folder", hostile, "--to", out), "--modality: name the modality"),
@@ -177,16 +154,14 @@ def test_wrong_use_is_one_line_and_leaves_nothing(
             "neither an empty folder nor a catalogue",
         ),
     ):
-        code, told, errors = ingest(capsys, *arguments)
+        code, told, errors = ingest(*arguments)
         assert (code, told) == (2, "")
         assert says in errors
         assert len(errors.splitlines()) == 1
     assert not out.exists()
 
 
-def test_images_without_a_label_are_told_until_they_have_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_images_without_a_label_are_told_until_they_have_one(tmp_path: Path) -> None:
     films, out = tmp_path / "my films", tmp_path / "catalogue"
     films.mkdir()
     for number in range(3):
@@ -194,67 +169,59 @@ def test_images_without_a_label_are_told_until_they_have_one(
     table = films / "labels.csv"
     table.write_text("file,labels\n0.png,\n1.png,\n2.png,Edema\n")
     options = ("folder", films, "--modality", "chest_xray", "--to", out)
-    code, told, errors = ingest(capsys, *options, "--json")
+    code, told, errors = ingest(*options, "--json")
     assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
     assert (
         f"2 images without a label: no tasks use them; add labels in {table} (file,labels[,group,split]) "
         "and ingest again" in errors
     )
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
-    code, told, errors = ingest(capsys, *options)
+    code, told, errors = ingest(*options)
     assert code == 0
     assert f"{out}: 3 images, 0 new, 2 newly labelled; 0 files rejected" in told
     assert "without a label" not in errors
     assert "2  Edema" in told
 
 
-def test_what_cannot_be_written_is_said_to_be_that(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_written_is_said_to_be_that(hostile: Path, tmp_path: Path) -> None:
     options = ("folder", hostile, "--modality", "chest_xray", "--to")
-    code, _, errors = ingest(capsys, *options, "/proc/catalogue")
+    code, _, errors = ingest(*options, "/proc/catalogue")
     assert (code, len(errors.splitlines())) == (2, 1)
     assert errors.endswith("choose another --to\n")
     assert "whole" not in errors
     out = tmp_path / "catalogue"
-    ingest(capsys, *options, out)
+    ingest(*options, out)
     everything = [out, *out.rglob("*")]
     try:
         for path in everything:
             path.chmod(0o555 if path.is_dir() else 0o444)
         if os.access(out, os.W_OK):
             pytest.skip("this user may write everywhere")
-        code, _, errors = ingest(capsys, *options, out)
+        code, _, errors = ingest(*options, out)
         assert code == 2
         assert "catalogue.sqlite: cannot be written (" in errors
-        assert main(["run", "quarantine", str(out)]) == 0
-        assert "0 images in quarantine" in capsys.readouterr().out
-        assert main(["run", "quarantine", str(out), "--release", "all"]) == 2
-        assert "cannot be written" in capsys.readouterr().err
+        assert "0 images in quarantine" in printed("run", "quarantine", out)
+        assert "cannot be written" in refused("run", "quarantine", out, "--release", "all")
     finally:
         for path in everything:
             path.chmod(0o755)
 
 
-def test_no_usable_picture_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_usable_picture_exits_1(tmp_path: Path) -> None:
     (tmp_path / "scans" / "normal").mkdir(parents=True)
-    code, _, errors = ingest(
-        capsys, "folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c"
-    )
+    code, _, errors = ingest("folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c")
     assert code == 1
     assert "no image could be used" in errors
 
 
-def test_name_version_and_consent_are_recorded(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_name_version_and_consent_are_recorded(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
-    code, _, errors = ingest(capsys, *options, "--consent-by", "Dr Roe")
+    code, _, errors = ingest(*options, "--consent-by", "Dr Roe")
     assert (code, out.exists()) == (2, False)
     assert "--consent-by, --agreement: give both" in errors
     stated = ("--dataset", "Ward 3", "--version", "2026-01", "--consent-by", "Dr Roe", "--agreement", "DUA 7")
-    assert ingest(capsys, *options, *stated)[0] == 0
+    assert ingest(*options, *stated)[0] == 0
     query = "SELECT DISTINCT dataset, version, consent FROM image"
     with sqlite3.connect(out / "catalogue.sqlite") as database:
         assert database.execute(query).fetchall() == [
@@ -272,7 +239,7 @@ KIND = SourceKind("chests from the moon", FolderReader, "Moon")
 
 
 def test_a_kind_of_another_package_is_ingested_like_ours(
-    hostile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "moon_kind.py").write_text(KIND)
     put = tmp_path / "moonkind-1.0.dist-info"
@@ -281,10 +248,10 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
     (put / "entry_points.txt").write_text("[plantain.sources]\nmoon-chests = moon_kind:KIND\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "catalogue"
-    code, told, _ = ingest(capsys, "moon-chests", hostile, "--modality", "chest_xray", "--to", out, "--json")
+    code, told, _ = ingest("moon-chests", hostile, "--modality", "chest_xray", "--to", out, "--json")
     assert (code, json.loads(told)["images"]) == (0, 7)
     assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Moon,")
-    assert "moon-chests" in ingest(capsys, "--list", "--json")[1]
+    assert "moon-chests" in ingest("--list", "--json")[1]
 
 
 def added(catalogue: Path) -> bool:
@@ -322,9 +289,7 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> N
             catalogue.read(image)
 
 
-def test_rows_that_contradict_each_other_are_one_line_and_all_in_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_contradict_each_other_are_one_line_and_all_in_the_file(tmp_path: Path) -> None:
     films, out = tmp_path / "films", tmp_path / "catalogue"
     films.mkdir()
     rows = ["file,labels,group"]
@@ -333,7 +298,7 @@ def test_rows_that_contradict_each_other_are_one_line_and_all_in_the_file(
         rows += [f"{number}.png,Edema,p{row}" for row in range(4)]
     (films / "labels.csv").write_text("\n".join(rows))
     options = ("--modality", "chest_xray", "--licence", "open", "--to", out)
-    code, told, errors = ingest(capsys, "folder", films, *options)
+    code, told, errors = ingest("folder", films, *options)
     assert code == 0 and "3 images, 3 new; 0 files rejected" in told
     (line,) = (line for line in errors.splitlines() if "contradict" in line)
     assert line.startswith(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from fakes.commands import json_of, refused
 from pipeline.quick import quick_catalogue
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
@@ -31,16 +31,14 @@ def relabelled(catalogue: Path, path: Path, **changes: object) -> Path:
     return path
 
 
-def test_the_recipe_plans(catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recipe_plans(catalogue: Path, tmp_path: Path) -> None:
     file = tmp_path / "recipes" / "pilot.toml"
     file.parent.mkdir()
-    assert main(["init", str(catalogue), "--to", str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["recipe"] == str(file)
+    assert json_of("init", catalogue, "--to", file)["recipe"] == str(file)
     recipe = load_recipe(file)
     assert recipe.data.catalogue.resolve() == catalogue.resolve()
     assert recipe.data.findings == ("AMD", "Cataract", "Diabetes", "Glaucoma", "Hypertension", "Myopia")
-    assert main(["plan", str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["tasks"] == 12
+    assert json_of("plan", file)["tasks"] == 12
 
 
 def test_nothing_is_written_over(catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,12 +50,9 @@ def test_nothing_is_written_over(catalogue: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("place", ["absent/pilot.toml", "folder", "\0"])
-def test_a_place_that_cannot_be_written_is_one_line(
-    catalogue: Path, tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_place_that_cannot_be_written_is_one_line(catalogue: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
-    assert main(["init", str(catalogue), "--to", str(tmp_path / place)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    refused("init", catalogue, "--to", tmp_path / place)
 
 
 def test_pictures_that_may_not_leave_bring_a_consent_section(catalogue: Path, tmp_path: Path) -> None:
@@ -80,11 +75,12 @@ def test_without_normal_pictures_findings_are_added_to_any(catalogue: Path, tmp_
     assert load_recipe(file).data.add_to == "any"
 
 
-def test_nothing_to_edit_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_edit_is_one_line(tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "empty"):
         pass
-    assert main(["init", str(tmp_path / "empty"), "--to", str(tmp_path / "pilot.toml")]) == 2
-    assert "no image to which a finding could be added" in capsys.readouterr().err
+    assert "no image to which a finding could be added" in refused(
+        "init", tmp_path / "empty", "--to", tmp_path / "pilot.toml"
+    )
     assert not (tmp_path / "pilot.toml").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.commands import json_of, printed, refused
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.server import KEY, FakeProvider
@@ -31,11 +32,10 @@ def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plantain.models.hosted.known.today", lambda: date(2026, 11, 22))
 
 
-def test_list_tells_roles_price_date_key_and_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--json"]) == 0
-    printed = capsys.readouterr().out
-    assert KEY not in printed
-    rows = {row["name"]: row for row in json.loads(printed)}
+def test_list_tells_roles_price_date_key_and_package() -> None:
+    shown = printed("models", "--json")
+    assert KEY not in shown
+    rows = {row["name"]: row for row in json.loads(shown)}
     judge = rows["gemini/gemini-3.8-flash"]
     assert judge["roles"] == ["writer", "judge"]
     assert judge["price"] == {"input_per_m": 0.75, "output_per_m": 3.75, "cached_per_m": 0.075}
@@ -51,12 +51,9 @@ def test_list_tells_roles_price_date_key_and_package(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])
-def test_table_is_printed_whole(
-    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_is_printed_whole(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert main(["models", "--all"]) == 0
-    printed = capsys.readouterr().out
+    shown = printed("models", "--all")
     for said in (
         "gemini/gemini-3.1-flash-lite-image",
         "0.25/1.5/30",
@@ -64,7 +61,7 @@ def test_table_is_printed_whole(
         "free",
         "Other ids work too",
     ):
-        assert said in printed
+        assert said in shown
 
 
 @pytest.mark.parametrize(
@@ -82,13 +79,11 @@ def test_probe_makes_one_call(
     path: str,
     said: str,
     server: FakeProvider,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable in ("OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
         monkeypatch.setenv(variable, KEY)
-    assert main(["models", "--probe", name, "--base-url", server.url + path]) == 0
-    assert said in capsys.readouterr().out
+    assert said in printed("models", "--probe", name, "--base-url", server.url + path)
     assert len(server.calls) == 1
 
 
@@ -103,17 +98,15 @@ def test_probe_that_fails_says_why_and_exits_1(
     assert "sk-wrong" not in told["said"]
 
 
-def test_probe_without_key_is_invalid_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--probe", "openai/gpt-5"]) == 2
-    assert "OPENAI_API_KEY" in capsys.readouterr().err
+def test_probe_without_key_is_invalid_input() -> None:
+    assert "OPENAI_API_KEY" in refused("models", "--probe", "openai/gpt-5")
 
 
 def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert main(["models", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["name"]: row for row in json_of("models")}
     klein, icedit = rows["diffusers/flux2-klein-4b"], rows["diffusers/medebench-icedit"]
     assert klein["roles"] == ["editor"]
     assert (klein["licence"], klein["conditions"], klein["on_disk"]) == ("apache-2.0", False, "no")
@@ -123,27 +116,21 @@ def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
     assert rows["process/medebench-seed-x"]["prompt"] == "Edit this image: {instruction}"
     assert rows["gemini/medebench-gemini"]["model"] == "gemini/gemini-3.1-flash-image"
     monkeypatch.setenv("COLUMNS", "100")
-    assert main(["models", "--all"]) == 0
-    printed = capsys.readouterr().out
-    assert "licence (* to be accepted)" in printed
-    assert "medebench-paint-by-inpaint" in printed
-    assert "yours" in printed
+    shown = printed("models", "--all")
+    assert "licence (* to be accepted)" in shown
+    assert "medebench-paint-by-inpaint" in shown
+    assert "yours" in shown
 
 
-def test_models_lists_what_can_be_used_here(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_lists_what_can_be_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("GEMINI_API_KEY", "k")
-    assert main(["models"]) == 0
-    printed = capsys.readouterr().out
-    assert "offline/procedural" in printed and "gemini/gemini-3.8-flash" in printed
-    assert "openai/gpt-5-mini" not in printed and "plantain models --all" in printed
+    shown = printed("models")
+    assert "offline/procedural" in shown and "gemini/gemini-3.8-flash" in shown
+    assert "openai/gpt-5-mini" not in shown and "plantain models --all" in shown
 
 
-def test_models_of_a_provider_are_listed_also_without_its_key(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--provider", "openai", "--json"]) == 0
-    names = [row["name"] for row in json.loads(capsys.readouterr().out)]
+def test_models_of_a_provider_are_listed_also_without_its_key() -> None:
+    names = [row["name"] for row in json_of("models", "--provider", "openai")]
     assert "openai/gpt-5" in names and all(name.startswith("openai/") for name in names)
-    assert main(["models", "--provider", "opnai"]) == 2
-    assert "did you mean 'openai'?" in capsys.readouterr().err
+    assert "did you mean 'openai'?" in refused("models", "--provider", "opnai")

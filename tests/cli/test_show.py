@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from fakes.commands import json_of, printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import InputError
-from report.run_on_paper import build_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_run(tmp_path_factory.mktemp("show") / "run")
+def run(own_run: Path) -> Path:
+    return own_run
 
 
 def id_of(run: Path, finding: str, direction: str = "add") -> str:
@@ -27,12 +27,9 @@ def id_of(run: Path, finding: str, direction: str = "add") -> str:
         )
 
 
-def test_show_tells_every_round_and_call(
-    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_show_tells_every_round_and_call(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells; paths stay whole anyway
-    assert main(["show", str(run), id_of(run, "glioma")[:6]]) == 0
-    out = capsys.readouterr().out
+    out = printed("show", run, id_of(run, "glioma")[:6])
     assert "Generation 0, round 2, superseded" in out and "Generation 1, round 1" in out
     assert out.count("Add a subtle glioma") == 2 and "too subtle" in out
     assert "(an instrument, not an expert)" in out
@@ -42,37 +39,31 @@ def test_show_tells_every_round_and_call(
     assert out.count("connection") == 2 and "0.0010" in out
 
 
-def test_show_names_refusals_and_unscored_rounds(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run), id_of(run, "Pneumothorax", "remove")]) == 0
-    assert "edit: refused: the editor declined" in capsys.readouterr().out
-    assert main(["show", str(run), id_of(run, "meningioma")]) == 0
-    out = capsys.readouterr().out
+def test_show_names_refusals_and_unscored_rounds(run: Path) -> None:
+    assert "edit: refused: the editor declined" in printed("show", run, id_of(run, "Pneumothorax", "remove"))
+    out = printed("show", run, id_of(run, "meningioma"))
     assert "judge: malformed" in out and "Stopped, round 2" in out
 
 
-def test_show_panel_members(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run), id_of(run, "AMD")]) == 0
-    out = capsys.readouterr().out
+def test_show_panel_members(run: Path) -> None:
+    out = printed("show", run, id_of(run, "AMD"))
     assert out.count("panel member") == 5 and "by panel" in out
 
 
-def test_show_json_is_whole(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run), id_of(run, "AMD"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_show_json_is_whole(run: Path) -> None:
+    told = json_of("show", run, id_of(run, "AMD"))
     assert told["state"] == "success" and len(told["attempts"]) == 2 and len(told["verdicts"]) == 7
     assert len(told["calls"]) == 7 and all(Path(path).is_file() for path in told["files"].values())
 
 
-def test_show_writes_a_page(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_writes_a_page(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "story.html"
-    assert main(["show", str(run), id_of(run, "AMD"), "--to", str(page)]) == 0
-    assert capsys.readouterr().out == f"page: {page}\n"
+    assert printed("show", run, id_of(run, "AMD"), "--to", page) == f"page: {page}\n"
     assert "Panel of 3" in page.read_text(encoding="utf-8")
 
 
-def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+def test_show_of_a_run_lists_its_tasks(run: Path) -> None:
+    told = json_of("show", run)
     with JournalReader.open(run) as reader:
         rows = {row.id: row for row in reader.tasks()}
     assert [task["id"] for task in told["tasks"]] == sorted(rows) and not told["more"]
@@ -82,11 +73,9 @@ def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[
         (["--direction", "remove", "--modality", "chest_xray"], lambda row: row.task.direction == "remove"),
         (["--image", next(iter(rows.values())).task.image_id, "--state", "success"], lambda row: True),
     ):
-        assert main(["show", str(run), *asked, "--json"]) == 0
-        ids = [task["id"] for task in json.loads(capsys.readouterr().out)["tasks"]]
+        ids = [task["id"] for task in json_of("show", run, *asked)["tasks"]]
         assert ids and all(passes(rows[task]) for task in ids)
-    assert main(["show", str(run), "--limit", "1"]) == 0
-    out = capsys.readouterr().out
+    out = printed("show", run, "--limit", "1")
     assert sorted(rows)[0] in out and sorted(rows)[1] not in out and "and more" in out
     assert max(map(len, out.splitlines())) <= 80
 
@@ -99,25 +88,18 @@ def test_show_of_a_run_lists_its_tasks(run: Path, capsys: pytest.CaptureFixture[
         (["abc", "--state", "failed"], "--state: filters the list of tasks"),
     ],
 )
-def test_a_filter_that_means_nothing_is_one_line(
-    run: Path, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", str(run), *asked]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+def test_a_filter_that_means_nothing_is_one_line(run: Path, asked: list[str], said: str) -> None:
+    assert said in refused("show", run, *asked)
 
 
 @pytest.mark.parametrize("command", ["status", "report"])
-def test_tasks_that_failed_or_stopped_are_named(
-    run: Path, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tasks_that_failed_or_stopped_are_named(run: Path, command: str) -> None:
     with JournalReader.open(run) as reader:
         names = {
             row.id: row.state.value for row in reader.tasks() if row.state.value in ("failed", "stopped")
         }
     assert set(names.values()) == {"failed", "stopped"}
-    assert main([command, str(run)]) == 0
-    out = capsys.readouterr().out
+    out = printed(command, run)
     assert all(f"{task} {state}" in out for task, state in names.items())
     if command == "report":
         page = (run / "report.html").read_text(encoding="utf-8")
@@ -126,50 +108,27 @@ def test_tasks_that_failed_or_stopped_are_named(
 
 
 def test_what_an_imported_release_lacks_is_told_with_where_it_could_come_from(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path
 ) -> None:
     task, anew = id_of(run, "AMD"), tmp_path / "anew"
-    assert (
-        main(
-            [
-                "export",
-                str(run),
-                "--to",
-                str(tmp_path / "release"),
-                "--layout",
-                "trajectory",
-                "--licence",
-                "MIT",
-                "--originals",
-                "none",
-            ]
-        )
-        == 0
-    )
+    words = ["export", str(run), "--to", str(tmp_path / "release"), "--layout", "trajectory"]
+    assert main([*words, "--licence", "MIT", "--originals", "none"]) == 0
     assert main(["import", str(tmp_path / "release"), "--run", str(anew)]) == 0
-    capsys.readouterr()
-    assert main(["show", str(anew), task]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(printed("show", anew, task).split())
     with JournalReader.open(anew) as reader:
         image = reader.image(reader.task(task).task.image_id)
         assert f"ask the owner of {image.dataset} for image {image.id}" in out
         with pytest.raises(InputError, match="was not in the release that this run was imported from"):
             reader.read_blob(image.prepared_sha256)
-    assert main(["show", str(anew), task, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("show", anew, task)
     assert image.prepared_sha256 in told["absent"] and image.prepared_sha256 not in told["files"]
 
 
 @pytest.mark.parametrize("task", ["zzz", ""])
-def test_show_of_no_or_many_tasks_is_one_line(
-    run: Path, task: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", str(run), task]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+def test_show_of_no_or_many_tasks_is_one_line(run: Path, task: str) -> None:
+    refused("show", run, task)
 
 
-def test_show_lets_no_control_character_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = build_run(tmp_path / "run", hostile=True)
-    assert main(["show", str(hostile), id_of(hostile, "AMD")]) == 0
-    out = capsys.readouterr().out
+def test_show_lets_no_control_character_through(hostile_run: Path) -> None:
+    out = printed("show", hostile_run, id_of(hostile_run, "AMD"))
     assert "\x1b[31m" not in out and "\u202e" not in out and "<script>alert" in out

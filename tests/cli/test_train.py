@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import resource
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,10 +11,11 @@ pytest.importorskip("torch", reason="needs the torch extra")
 pytest.importorskip("diffusers", reason="needs the torch extra")
 
 from bench.small_bench import small_bench
+from fakes.commands import json_of, plantain, printed, refused
+from fakes.full_disk import full_disk
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.from_build import write_held_out
-from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
@@ -48,50 +44,30 @@ def settings(tmp_path: Path) -> Path:
     return path
 
 
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """A limit on file size stands in for the disk's: writing fails in the same way.
-
-    Python 3.11 stores bytecode that was cut short by the limit, and fails on it ever after, so none is written.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = bytecode
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.slow
-def test_full_disk_is_one_line_and_training_resumes(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_full_disk_is_one_line_and_training_resumes(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out", "--json"]
     args += [*sets("sizes=1", "seeds=1", "steps_per_sample=1", "side=64", "per_task=3", "judge=none")]
     args += ["--settings", settings]
     for size, what in ((3_000, "the encoded example"), (100_000, "the editor n1-s0")):
         with full_disk(size):
-            assert main([str(arg) for arg in args]) == 2
-        told = capsys.readouterr().err.splitlines()
+            done = plantain(*args)
+        told = done.stderr.splitlines()
+        assert done.returncode == 2
         assert what in told[-1] and "make room and run the same command again" in told[-1]
         assert not any("Traceback" in line for line in told)
     assert not list((tmp_path / "out").rglob("training.json"))
-    assert main([str(arg) for arg in args]) == 0
+    printed(*args)
     assert len(list((tmp_path / "out").rglob("training.json"))) == 1
 
 
 @pytest.mark.slow
-def test_a_benchmark_is_learned_from_and_measured(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_benchmark_is_learned_from_and_measured(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
-    args += [*sets(*SMALL, "sizes=1"), "--settings", settings, "--json"]
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+    args += [*sets(*SMALL, "sizes=1"), "--settings", settings]
+    told = json_of(*args)
     assert {row["n"] for row in told["rows"]} == {0, 1}
     assert {row["metric"] for row in told["rows"]} >= {"CP", "EA"}
     assert {row["task"] for row in told["rows"]} == {"all", "Task 0"}
@@ -100,34 +76,31 @@ def test_a_benchmark_is_learned_from_and_measured(
     assert "Table 7 (a)" in page
     assert "<script src" not in page
     before = sorted((tmp_path / "out").rglob("*"))
-    assert main([str(arg) for arg in args]) == 0  # nothing is left to do
+    printed(*args)  # nothing is left to do
     assert sorted((tmp_path / "out").rglob("*")) == before
 
 
-def test_a_plan_trains_nothing(tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_trains_nothing(tmp_path: Path, model: str) -> None:
     small_bench(tmp_path / "bench", 6)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
-    assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run"]]) == 0
-    told = capsys.readouterr().out
+    told = printed(*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run")
     assert "2 models, 6 steps in total; shots: 0, 1, 2" in told
-    assert main([str(arg) for arg in [*args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"]]) == 2
-    assert "--task Task 9: no such task; there are Task 0" in capsys.readouterr().err
+    assert "--task Task 9: no such task; there are Task 0" in refused(
+        *args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"
+    )
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
-def test_a_release_gives_pairs_and_preferences(
-    tmp_path: Path, model: str, settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_gives_pairs_and_preferences(tmp_path: Path, model: str, settings: Path) -> None:
     run, release = tmp_path / "run", tmp_path / "release"
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
     export_run(run, release, ExportOptions(("parquet", "preference"), licences=("CC-BY-4.0",)))
-    both = ["--model", model, "--settings", settings, "--json", *sets("side=64")]
+    both = ["--model", model, "--settings", settings, *sets("side=64")]
     args = ["train", "finetune", release, *both, "--to", tmp_path / "ft"]
     args += sets("tasks=1", "per_task=2", "sizes=1", "seeds=1", "steps_per_sample=1", "judge=none")
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of(*args)
     assert len(list(Path(told["models"]).rglob("training.json"))) == 1
     pairs = ReleasePairs(release, StoredOriginals(release))
     held_out = write_held_out(pairs.read([pairs.listed()[0].id]), tmp_path / "held-out", "Ours", "1")
@@ -136,10 +109,9 @@ def test_a_release_gives_pairs_and_preferences(
     args = ["train", "dpo", release, *both, "--to", tmp_path / "dpo"]
     args += sets("steps=2", "supervised_steps=1", "every=1", "lora_rank=2")
     with full_disk(3_000):
-        assert main([str(arg) for arg in args]) == 2
-    assert "the encoded example" in capsys.readouterr().err.splitlines()[-1]
-    assert main([str(arg) for arg in args]) == 0
-    told = json.loads(capsys.readouterr().out)
+        done = plantain(*args)
+    assert done.returncode == 2 and "the encoded example" in done.stderr.splitlines()[-1]
+    told = json_of(*args)
     assert [point["step"] for point in told["curve"]] == [0, 1, 2]
     assert "Diffusion-DPO" in Path(told["model"], "README.md").read_text(encoding="utf-8")
 
@@ -163,15 +135,10 @@ def test_a_release_gives_pairs_and_preferences(
         (["tune"], "did you mean 'finetune'"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_changes_nothing(
-    tmp_path: Path, args: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_is_one_line_and_changes_nothing(tmp_path: Path, args: list[str], said: str) -> None:
     small_bench(tmp_path / "bench", 4)
     (tmp_path / "release" / "data").mkdir(parents=True)
     places = {"bench": tmp_path / "bench", "release": tmp_path / "release"}
     told = [arg.format(**places) for arg in args]
-    assert main(["train", *told, "--to", str(tmp_path / "out")]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    assert said in refused("train", *told, "--to", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from rich.table import Table
 
+from fakes.commands import json_of, printed
 from pipeline.quick import quick_catalogue
-from plantain.cli import main
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import FOLDED, print_table
 from plantain.report.task_list import ListedTask
 from plantain.report.terminal import task_table
 
@@ -30,23 +29,43 @@ editor = "gemini/gemini-3.1-flash-lite-image"
 def test_a_table_fits_eighty_columns(
     command: list[str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     quick_catalogue(tmp_path / "catalogue", images=1)
     (tmp_path / "r.toml").write_text(RECIPE)
-    assert main(command) == 0
-    out = capsys.readouterr().out
+    out = printed(*command)
     tables = [line.rstrip() for line in out.splitlines() if line[:1] in tuple("┏┃┡│└")]
     assert all(line[-1] in "┓┃┩│┘" and len(line) <= 80 for line in tables)  # whole, right border and all
     assert "…" not in "".join(tables)
     if command == ["models", "--all"]:
-        assert main(["models", "--all", "--json"]) == 0
-        for model in json.loads(capsys.readouterr().out):
+        for model in json_of("models", "--all"):
             hosted = str(model["name"]).startswith(("gemini/", "openai/"))
             assert not hosted or (model["name"] in out and str(model["retired"]) in out)
+
+
+def measures(count: int, arm: str) -> Table:
+    made = Table(title="scores")
+    made.add_column("model", overflow="fold")
+    for number in range(count):
+        made.add_column(f"measure {number}", justify="right")
+    made.add_row(arm, *["0.83 0.80–0.86"] * count)
+    return made
+
+
+def test_a_table_that_fits_is_as_wide_as_the_terminal_and_a_wider_one_breaks_no_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(Table(title="nothing"))  # without rows, too
+    print_table(measures(3, "offline/procedural"))
+    said = capsys.readouterr().out
+    assert "measure 0" in said and max(map(len, said.splitlines())) <= 80
+    print_table(measures(12, "openai-compatible/a-model-with-a-very-long-name-2026-11-22"))
+    said = capsys.readouterr().out
+    assert said.count("0.80–0.86") == 12
+    assert 80 < max(map(len, said.splitlines())) <= 1 + FOLDED + 3 + 12 * 12
 
 
 @pytest.mark.parametrize("columns", [60, 80])

@@ -192,12 +192,13 @@ def _unknown_words(words: list[str]) -> Iterator[str]:
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
     """In a folder, without anybody's keys, and in a terminal as wide as the pages."""
-    keys = {name: os.environ.pop(name) for name in list(os.environ) if name.endswith("_API_KEY")}
-    width = {name: os.environ.pop(name) for name in ("COLUMNS",) if name in os.environ}
+    before = dict(os.environ)
+    for name in [name for name in before if name.endswith("_API_KEY")]:
+        del os.environ[name]
     os.environ["COLUMNS"] = "100"
     try:
         with contextlib.chdir(folder):
             yield
     finally:
-        del os.environ["COLUMNS"]
-        os.environ.update(keys | width)
+        os.environ.clear()
+        os.environ.update(before)

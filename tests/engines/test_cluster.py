@@ -10,20 +10,39 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
+from fakes.medebench_tree import picture, write_png
+from plantain.catalogue.store import Catalogue
+from plantain.cli import main
 from plantain.engines.cluster import RayEngine
+from plantain.engines.contract import EngineSection, engine_thread
 from plantain.engines.joining import host_and_port, join, wants_token
-from plantain.engines.settings import EngineSection
+from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from plantain.version import __version__
+from sources.published import jpeg, put
 
-pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
+ray = pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
 T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One of this machine for all tests: it takes five seconds to begin."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        environment.setenv("OPENAI_API_KEY", "sk-a-key-of-nobody-in-particular")
+        join("local", processors=2)
+        yield
+        ray.shutdown()
+
 
 UNPICKLABLE = """
 class Unpicklable(Exception):
@@ -98,15 +117,15 @@ def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytes
 BUILD = """
 import asyncio, sys
 from plantain.engines.cluster import RayEngine
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import EngineSection, engine_thread
 
 async def main():
     engine = RayEngine(EngineSection(kind="ray", address=sys.argv[1], workers=1))
     engine.open()
     try:
-        for _ in range(3):  # a head that takes the worker's owner for dead does so within seconds
+        for number in range(int(sys.argv[2])):  # a head that takes the worker's owner for dead does so within seconds
+            await asyncio.sleep(10 * number)
             print((await engine.run("editor", len, ("abc",))).value, flush=True)
-            await asyncio.sleep(5)
     finally:
         await engine.aclose()
 
@@ -114,11 +133,11 @@ asyncio.run(main())
 """
 
 
-def in_a_process(folder: Path, address: str) -> list[str]:
+def in_a_process(folder: Path, address: str, times: int) -> list[str]:
     """What workers answered to a program of its own: Ray reads how it authenticates once, when it is imported."""
     environment = {**without_rays(), "HOME": str(folder), "RAY_TMPDIR": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", BUILD, address], env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", BUILD, address, str(times)], env=environment, stdout=subprocess.PIPE, text=True
     )
     return done.stdout.split()
 
@@ -129,10 +148,16 @@ def without_rays() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["token", "disabled"])
-def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(mode: str, tmp_path: Path) -> None:
+def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(tmp_path: Path) -> None:
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
+    with ThreadPoolExecutor(2) as both:  # most of it is waiting
+        found = dict(both.map(lambda mode: (mode, joined(mode, tmp_path)), ("token", "disabled")))
+    assert found == {"token": ["3", "3"], "disabled": ["3", "3"]}
+
+
+def joined(mode: str, home: Path) -> list[str]:
+    """What workers answered on a head of its own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="ray-") as short:  # paths of sockets are short
@@ -143,7 +168,7 @@ def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(mode: s
             ],
             env={
                 **without_rays(),
-                "HOME": str(tmp_path),
+                "HOME": str(home),
                 "RAY_AUTH_MODE": mode,
                 "RAY_USAGE_STATS_ENABLED": "0",
             },
@@ -154,7 +179,7 @@ def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(mode: s
             while not answers(port):
                 assert head.poll() is None
                 time.sleep(0.1)
-            assert in_a_process(tmp_path, f"127.0.0.1:{port}") == ["3", "3", "3"]
+            return in_a_process(home, f"127.0.0.1:{port}", 2)
         finally:
             head.terminate()
             head.wait()
@@ -174,12 +199,10 @@ def test_without_a_cluster_one_is_started_here_and_one_that_is_gone_does_not_mat
         (Path(short) / "ray").mkdir()
         # As `ray start` leaves it behind, of a head that is no more.
         (Path(short) / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
-        assert in_a_process(Path(short), "auto") == ["3", "3", "3"]
+        assert in_a_process(Path(short), "auto", 1) == ["3"]
 
 
 def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:
-    import ray
-
     host, port = host_and_port(ray.get_runtime_context().gcs_address)
     for here in ("auto", "local", f"{host}:{port}"):
         assert join(here) == (ray, False)
@@ -272,3 +295,99 @@ def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
         engine_of(address="auto").open()
+
+
+# --- what has no run and travels all the same: files that are ingested, pairs that become a benchmark
+
+ON_RAY = """
+[engine]
+kind = "ray"
+address = "local"
+workers = 1
+"""
+
+
+@pytest.fixture
+def on_ray(tmp_path: Path) -> list[str]:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(ON_RAY, encoding="utf-8")
+    return ["--settings", str(settings)]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that lies there but for databases, in which moments stand."""
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and ".sqlite" not in path.name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
+    cluster: None, on_ray: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        put(tmp_path / "scans/normal" / f"{number}.jpg", jpeg("chest_xray", number))
+    put(tmp_path / "scans/normal/broken.jpg", b"x")
+    put(tmp_path / "scans/normal/small.jpg", encode_jpeg(np.zeros((20, 20, 3), np.uint8)))
+    for name, engine in (("here", []), ("there", on_ray)):
+        if engine:
+            monkeypatch.setattr("plantain.catalogue.ingest.prepare_file", None)  # in this process
+        command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *engine]
+        assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / name)]) == 0
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+    assert "small.jpg,,,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
+    with Catalogue.open(tmp_path / "here") as here, Catalogue.open(tmp_path / "there") as there:
+        assert len(there) == 4 and there.digest() == here.digest()
+
+
+def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
+    cluster: None, on_ray: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = tmp_path / "raw"
+    rows = ["id,organ,task,prompt,licence"]
+    for name, left in (("a", 60), ("b", 90)):
+        before = picture("chelsea", left=left, top=40, size=(200, 160))
+        after = before.copy()
+        after[60:90, 80:110] = np.uint8(20)
+        write_png(raw / "before" / f"{name}.png", before)
+        write_png(raw / "after" / f"{name}.png", after)
+        rows.append(f"{name},skin,Add a mole.,Add a mole.,open")
+    (raw / "pairs.csv").write_text("\n".join(rows), encoding="utf-8")
+    for name, engine in (("here", []), ("there", on_ray)):
+        if engine:
+            monkeypatch.setattr("plantain.bench.prepare.preparing.prepare_pair", None)  # in this process
+        out = str(tmp_path / name / "bench")
+        assert main(["bench", "prepare", str(raw), "--to", out, "--keep", "text", *engine]) == 0
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+
+
+def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 2)
+    log = tmp_path / "log"
+    once = f"import os; there = os.path.exists({str(log)!r}); open({str(log)!r}, 'a'); there or os._exit(1)"
+    always = f"import os; open({str(log)!r}, 'a').write('x'); os._exit(1)"
+    with engine_thread(engine_of(workers=1)) as engine:
+        assert engine.run("ingest", exec, once) is None
+        assert engine.run("ingest", os.path.getsize, str(log)) == 0
+        with pytest.raises(InputError, match="2 workers in a row were lost"):
+            engine.run("ingest", exec, always)
+    assert log.read_text() == "xx"
+
+
+def test_files_are_not_rejected_for_a_cluster_that_has_no_worker_left(
+    cluster: None,
+    on_ray: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put(tmp_path / "scans/normal/0.jpg", jpeg("chest_xray", 0))
+    monkeypatch.setattr("plantain.engines.contract.LOST_IN_A_ROW", 1)
+    monkeypatch.setattr(
+        "plantain.catalogue.ingest._Workshop._decode",
+        lambda self, *_: self._engine.run("ingest", os._exit, 1),
+    )
+    command = ["ingest", "folder", str(tmp_path / "scans"), "--modality", "chest_xray", *on_ray]
+    assert main([*command, "--licence", "open", "--skip-text", "--to", str(tmp_path / "out")]) == 2
+    assert "1 workers in a row were lost" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "rejected.csv").exists()

@@ -123,14 +123,11 @@ def images(
     cached_image: int | None = None,
     pictures: int = 1,
     quality: str = "",
-    size: str = "",
 ) -> Body:
     """An answer of `POST /v1/images/edits`; without `text` no usage, without `of_text` no details of the output."""
     body: Body = {"created": 1, "data": [{"b64_json": PIXEL}] * pictures}
     if quality:
         body["quality"] = quality
-    if size:
-        body["size"] = size
     if text is None:
         return body
     details: Body = {"text_tokens": text, "image_tokens": image}

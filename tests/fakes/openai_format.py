@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from fakes.content import LOOKING, instruction, picture, report_text
-from fakes.server import Answer, Request, json_answer
+from fakes.server import Answer, Request, Spoil, json_answer
 
 MODEL = "gpt-fake-2026"
 
@@ -92,6 +92,11 @@ def text_answer(text: str | None, *, chat: bool, cut: str = "", refusal: str = "
             "reason": "content_filter" if cut == "content_filter" else "max_output_tokens"
         }
     return json_answer(body)
+
+
+def saying(text: str) -> Spoil:
+    """These words instead of the good answer's."""
+    return lambda request, good: text_answer(text, chat=is_chat(request))
 
 
 def picture_answer(data: bytes | None) -> Answer:

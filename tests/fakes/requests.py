@@ -8,7 +8,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.encode import encode_source
 from plantain.records import Attempt, Direction, EditTask, Geometry, Licence, SourceImage
 from plantain.roles import EditRequest, EncodedImage, JudgeRequest, WriteRequest
-from plantain.rubrics import MED_BANANA
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 
 def original(side: int = 1024) -> EncodedImage:
@@ -53,3 +53,10 @@ def judge_request(direction: Direction = Direction.ADD, instruction: str = "Add 
     return JudgeRequest(
         source_image(), original(), original(), instruction, finding, direction, MED_BANANA, seed=2**62 + 5
     )
+
+
+def scale_request(before: EncodedImage, after: EncodedImage, real: EncodedImage, *words: str) -> JudgeRequest:
+    """MedEBench's question about an edit beside the real result; words are the instruction and its variant."""
+    text, variant = (*words, "P")[:2]
+    change, skin = Direction.CHANGE, source_image(modality="skin")
+    return JudgeRequest(skin, before, after, text, None, change, MEDEBENCH, 7, real, variant)

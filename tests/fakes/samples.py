@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from functools import cache
+
+import numpy as np
+from matplotlib import cbook
 
 from plantain.records import SourceImage
 from plantain.sources.samples import PackageSample, sample_images
@@ -32,3 +36,12 @@ def prepared_of(modality: str) -> tuple[SourceImage, bytes]:
 def prepared_samples() -> tuple[tuple[SourceImage, bytes], ...]:
     """All of them, as a catalogue takes them."""
     return tuple(sample.prepared() for sample in package_samples())
+
+
+def head_in_profile() -> np.ndarray:
+    """A whole head with face and skull from the side, uint16 (256, 256), front to the left; matplotlib brings it.
+
+    A pixel is a millimetre.
+    """
+    with gzip.open(cbook.get_sample_data("s1045.ima.gz", asfileobj=False)) as file:
+        return np.frombuffer(file.read(), ">u2").reshape(256, 256)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -56,7 +55,6 @@ class Served:
         self.version = VERSIONS.get(kind)
         self.trouble: Callable[[int], Answer | None] = lambda number: None
         self.forms: list[tuple[set[str], list[str]]] = []
-        self.refused: Counter[str] = Counter()
         self._posts = 0
         self._lock = threading.Lock()
         self.provider = FakeProvider([self.route], checks_key=lambda path: False)
@@ -103,7 +101,6 @@ class Served:
         self.forms.append((set(request.fields), names))
         unknown = (set(request.fields) - fields) | (set(names) - files)
         if unknown:
-            self.refused.update(unknown)
             wrong = [{"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
                      for name in sorted(unknown)]  # fmt: skip
             return json_answer({"detail": wrong}, 422)

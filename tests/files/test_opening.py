@@ -8,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from plantain.files.opening import check_received, is_inside, read_inside, read_regular
-from plantain.files.writing import create, replace_file
+from plantain.files.opening import (
+    check_received,
+    create,
+    is_inside,
+    read_inside,
+    read_regular,
+    read_toml_table,
+    replace_file,
+)
+from plantain.findings import load_taxonomy
 from plantain.pages.publishing import write_page
+from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError
+from plantain.runs.settings_file import read_toml
 
 
 @pytest.fixture
@@ -106,3 +116,30 @@ def test_a_new_file_takes_the_place_of_what_had_its_name(received: Path, outside
     with pytest.raises(OSError):
         replace_file(received / "deep", b"x")
     assert sorted(path.name for path in received.iterdir()) == ["a.txt", "deep", "hard", "secret"]
+
+
+BROKEN = {
+    "nested arrays": b"a = " + b"[" * 10_000 + b"]" * 10_000,
+    "a long number": b"seed = " + b"9" * 5000,
+    "not UTF-8": b'name = "\xff"',
+    "a key twice": b"a = 1\na = 2",
+    "no end": b'name = "',
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_toml_is_one_line(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_bytes(BROKEN[name])
+    for read in (read_toml_table, lambda p: read_toml(p, Recipe, "recipe"), lambda p: load_taxonomy([p])):
+        with pytest.raises(InputError, match="is not valid TOML") as told:
+            read(path)
+        assert "\n" not in str(told.value)
+        assert len(str(told.value)) < 500
+
+
+def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path / "none", Path("/dev/zero"), tmp_path):
+        with pytest.raises(InputError):
+            read_toml_table(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plantain.files.tables import has_columns, read_table
+from plantain.files.tables import defused, has_columns, read_csv, read_table, written_csv
 from plantain.records import InputError
 from sources.published import csv_bytes, csv_gz, xlsx_bytes
 
@@ -167,3 +168,27 @@ def test_any_bytes_are_rows_or_one_clear_line(
 def json_bytes(rows: list[list[object]]) -> bytes:
     lines = [json.dumps(dict(zip(rows[0], row, strict=True))) for row in rows[1:]]
     return io.StringIO("\n".join(lines)).getvalue().encode()
+
+
+RUNS = ("=1+1", "+SUM(A1)", "-2+3", "@SUM(1)", "\t=1", "\n=1", " =1", "\uff1d1+1", "'=1", "-5 mm")
+STAYS = ("", "-", "-5", "1e-9", "nan", "-5%", "a=b", "it's")
+
+
+@pytest.mark.parametrize("cell", RUNS)
+def test_a_cell_that_runs_is_defused(cell: str) -> None:
+    said = written_csv([["id", cell]])
+    (row,) = csv.reader(io.StringIO(said, newline=""))
+    assert row[1] == f"'{cell}"
+    assert list(read_csv(io.StringIO(said, newline=""))) == [["id", cell]]
+
+
+@pytest.mark.parametrize("cell", STAYS)
+def test_numbers_and_plain_words_stay_as_they_are(cell: str) -> None:
+    assert defused(cell) == cell
+
+
+@given(
+    st.lists(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=2), max_size=5)
+)
+def test_every_cell_comes_back(rows: list[list[str]]) -> None:
+    assert list(read_csv(io.StringIO(written_csv(rows), newline=""))) == rows

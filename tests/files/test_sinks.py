@@ -15,9 +15,8 @@ import orjson
 import pytest
 
 from files.echoes import KEYS, corpus, shows
-from plantain.files import redaction
-from plantain.files.redaction import hide, redacted_line
-from plantain.files.secrets import RedactedStream, Secret, key_from_environment
+from plantain.files import secrets
+from plantain.files.secrets import RedactedStream, Secret, hide, key_from_environment, redacted_line
 from plantain.journal import Journal, RunHeader
 from plantain.models.hosted.answers import scrub
 from plantain.models.hosted.faults import http_fault, read_body
@@ -28,12 +27,12 @@ ECHOES = list(corpus())
 
 @pytest.fixture(autouse=True)
 def hidden() -> Iterator[None]:
-    before = dict(redaction._keys)
+    before = dict(secrets._keys)
     for key in KEYS:
         hide(key)
     yield
-    redaction._keys.clear()
-    redaction._keys.update(before)
+    secrets._keys.clear()
+    secrets._keys.update(before)
 
 
 def test_journal_and_its_log_hold_no_key(tmp_path: Path) -> None:
@@ -61,9 +60,7 @@ def test_a_providers_answers_and_faults_hold_no_key() -> None:
     for name, key, text in ECHOES:
         body = read_body(orjson.dumps({"candidates": [{"text": text}], text: 1}))
         assert not shows(orjson.dumps(scrub(body)).decode(), key), name
-        error = redaction.redacted(
-            orjson.dumps({"error": {"message": "a" * 150 + text, "code": 401}}).decode()
-        )
+        error = secrets.redacted(orjson.dumps({"error": {"message": "a" * 150 + text, "code": 401}}).decode())
         assert not shows(http_fault("some/model", 401, error, {}).reason, key), name
         assert not shows(redacted_line(orjson.dumps({"key": "1", "response": text}) + b"\n").decode(), key), (
             name

@@ -69,10 +69,6 @@ def test_built_in_finding_fills_every_field(finding: Finding) -> None:
     assert finding.optional == (finding.name == "Pleural Other")
 
 
-def test_pneumonia_implies_lung_opacity() -> None:
-    assert "Lung Opacity" in TAXONOMY.get("chest_xray", "Pneumonia").implies
-
-
 @pytest.mark.parametrize(
     ("modality", "text", "name"),
     [
@@ -133,17 +129,9 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
     [
         (("Hiatal Hernia", "pleural effusion"), "already defined for chest_xray"),
         (("anatomy =", "anatomi ="), "anatomi: unknown key; did you mean 'anatomy'"),
-        (
-            ('views = ["frontal"]', 'vievs = ["frontal"]'),
-            "visibility.vievs: unknown key; did you mean 'views'",
-        ),
         (('title = "hiatal hernia"', ""), "title: is missing"),
         (('zones = ["retrocardiac"]', 'zones = "retrocardiac"'), "zones: "),
         (('source = "own"', 'source = "own"\nsides = ["lefft"]'), "sides: 'lefft'; did you mean 'left'"),
-        (
-            ('source = "own"', 'source = "own"\npolarity = "bright"'),
-            "polarity: 'bright'; did you mean 'brighter'",
-        ),
         (('source = "own"', 'source = "own"\nimplies = ["Lung Opacities"]'), "implies: 'Lung Opacities'"),
         (
             ('source = "own"', 'source = "own"\ndraw = [{ shape = "mas", level = [3], size = [1, 2] }]'),
@@ -160,7 +148,6 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
         (('source = "own"', 'source = "own"\nsynonyms = ["hernia", "-"]'), "synonyms: '-' holds no letters"),
         (("Hiatal Hernia", "../climb"), "name: letters, digits"),
         (('signs = ["round', 'signs = []\n# ["round'), "signs and restores"),
-        (("[[finding]]", "[[findings]]"), "findings: unknown key; did you mean 'finding'"),
         (('modality = "chest_xray"', ""), "modality: a name in lower case"),
         (("[[finding]]", "[[finding]"), "is not valid TOML"),
     ],

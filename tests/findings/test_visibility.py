@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from fakes.requests import source_image
 from plantain.findings import lines_on, load_taxonomy, sides_on, why_not_shown, zones_on
-from plantain.records import Geometry, Licence, SourceImage
+from plantain.records import SourceImage
 
 TAXONOMY = load_taxonomy()
-GEOMETRY = Geometry(1024, 1024, "pad", 0, 0, 1024, 1024)
 
 
 def image(modality: str, **known: str) -> SourceImage:
-    return SourceImage("i", "d", modality, (), Licence.OPEN, "0" * 64, "1" * 64, GEOMETRY, **known)  # type: ignore[arg-type]
+    return source_image(**{"modality": modality, "view": "unknown", "projection": "unknown", **known})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
 from plantain.records import (
@@ -23,6 +25,8 @@ from plantain.records import (
     Verdict,
     task_id,
 )
+
+Do = Callable[[Coroutine[object, object, Any]], Any]
 
 HEADER = RunHeader("run-1", "pilot", 7, {"rounds": 5, "models": ["a", None, 0.5]}, "0.1.0")
 OBSERVED = Observations(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from journal.examples import HEADER, a_run, a_task, one_round
+from journal.examples import Do, a_run, a_task, one_round
 from plantain.journal import Journal
 from plantain.records import InputError, TaskState
 
@@ -35,15 +35,11 @@ def count_in_another_process(run: Path) -> list[int]:
     return [int(word) for word in done.stdout.split()]
 
 
-def test_another_process_reads_while_this_one_writes(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path) as journal:
-            await one_round(journal, a_task(0).id)
-            assert await asyncio.to_thread(count_in_another_process, tmp_path) == [3, 1, 1]
-            await one_round(journal, a_task(1).id)
-            assert await asyncio.to_thread(count_in_another_process, tmp_path) == [3, 2, 2]
-
-    asyncio.run(work())
+def test_another_process_reads_while_this_one_writes(do: Do, journal: Journal, tmp_path: Path) -> None:
+    do(one_round(journal, a_task(0).id))
+    assert count_in_another_process(tmp_path) == [3, 1, 1]
+    do(one_round(journal, a_task(1).id))
+    assert count_in_another_process(tmp_path) == [3, 2, 2]
 
 
 @pytest.mark.parametrize("what", ["closed", "killed"])
@@ -72,41 +68,30 @@ def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
             path.chmod(0o755)
 
 
-def test_listing_goes_on_while_tasks_are_closed(tmp_path: Path) -> None:
+def test_listing_goes_on_while_tasks_are_closed(do: Do, journal: Journal) -> None:
     """The walk of a build: it closes what it has read while it reads on."""
-
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=2200) as journal:
-            seen = []
-            for number, row in enumerate(journal.reader.tasks(TaskState.PENDING)):
-                seen.append(row.id)
-                if number % 50 == 0:
-                    await journal.close_task(row.id, TaskState.FAILED, 1, "")
-            assert seen == sorted(a_task(number).id for number in range(2200))
-
-    asyncio.run(work())
+    do(journal.add_tasks(a_task(number) for number in range(2200)))
+    seen = []
+    for number, row in enumerate(journal.reader.tasks(TaskState.PENDING)):
+        seen.append(row.id)
+        if number % 50 == 0:
+            do(journal.close_task(row.id, TaskState.FAILED, 1, ""))
+    assert seen == sorted(a_task(number).id for number in range(2200))
 
 
-def test_task_by_prefix(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with await a_run(tmp_path, tasks=40) as journal:
-            ids = [row.id for row in journal.reader.tasks()]
-            assert journal.reader.task(ids[7]).id == ids[7]
-            assert journal.reader.task(ids[7][:12]).id == ids[7]
-            with pytest.raises(InputError, match="could be any of"):
-                journal.reader.task("")
-            with pytest.raises(InputError, match="no task's id starts with 'xyz'"):
-                journal.reader.task("xyz")
-            with pytest.raises(InputError, match="no image has the id 'i9'"):
-                journal.reader.image("i9")
-
-    asyncio.run(work())
+def test_task_by_prefix(do: Do, journal: Journal) -> None:
+    do(journal.add_tasks(a_task(number) for number in range(40)))
+    ids = [row.id for row in journal.reader.tasks()]
+    assert journal.reader.task(ids[7]).id == ids[7]
+    assert journal.reader.task(ids[7][:12]).id == ids[7]
+    with pytest.raises(InputError, match="could be any of"):
+        journal.reader.task("")
+    with pytest.raises(InputError, match="no task's id starts with 'xyz'"):
+        journal.reader.task("xyz")
+    with pytest.raises(InputError, match="no image has the id 'i9'"):
+        journal.reader.image("i9")
 
 
-def test_reader_cannot_write(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with Journal.create(tmp_path, HEADER) as journal:
-            with pytest.raises(Exception, match="readonly"):
-                journal.reader.connection.execute("DELETE FROM meta")
-
-    asyncio.run(work())
+def test_reader_cannot_write(journal: Journal) -> None:
+    with pytest.raises(Exception, match="readonly"):
+        journal.reader.connection.execute("DELETE FROM meta")

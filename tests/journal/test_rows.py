@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from journal.examples import a_run
+from journal.examples import Do
 from plantain.journal import Journal, JournalReader
 from plantain.journal.rows import SCHEMA_VERSION
 from plantain.records import InputError
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(do: Do, journal: Journal, tmp_path: Path) -> Path:
     """A closed run with three pending tasks."""
-
-    async def make() -> None:
-        async with await a_run(tmp_path / "run"):
-            pass
-
-    asyncio.run(make())
-    return tmp_path / "run"
+    do(journal.close())
+    return tmp_path
 
 
 def bytes_of(folder: Path) -> dict[str, str]:

@@ -10,18 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from journal.examples import a_run, a_task, one_round
-from plantain.journal import JournalReader, verify
+from journal.examples import Do, a_run, a_task, one_round
+from plantain.journal import Journal, JournalReader, verify
 from plantain.journal.questions.telemetry import not_closed
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    async def make() -> None:
-        async with await a_run(tmp_path) as journal:
-            await one_round(journal, a_task(0).id)
-
-    asyncio.run(make())
+def run(do: Do, journal: Journal, tmp_path: Path) -> Path:
+    do(one_round(journal, a_task(0).id))
+    do(journal.close())
     return tmp_path
 
 

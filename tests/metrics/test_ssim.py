@@ -1,4 +1,4 @@
-"""Our SSIM against scikit-image's, and the masked one against what it must not be fooled by."""
+"""Our SSIM and PSNR against scikit-image's, and the masked one against what it must not be fooled by."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage.data import retina
-from skimage.metrics import structural_similarity
+from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from plantain.metrics import masked_ssim, ssim
+from plantain.metrics import masked_ssim, psnr, ssim
 
 
 def noisy(image: np.ndarray, seed: int, sigma: float = 9.0) -> np.ndarray:
@@ -77,3 +77,9 @@ def test_ssim_of_extreme_values_and_odd_shapes_agrees_with_scikit_image(shape):
     for one, other in [(before, after), (before, before // 255), (np.full_like(before, 255), before)]:
         expected = structural_similarity(one, other, channel_axis=axis)
         assert ssim(one, other).value == pytest.approx(expected, abs=1e-6)
+
+
+def test_psnr_agrees_with_scikit_image_and_identical_images_have_none(eye):
+    after = noisy(eye, 5)
+    assert psnr(eye, after).value == pytest.approx(peak_signal_noise_ratio(eye, after), abs=1e-9)
+    assert psnr(eye, eye).value is None

@@ -9,7 +9,7 @@ import pytest
 from fakes.grid import displacement, dots
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.frames import FramePolicy
-from plantain.models.presets import presets
+from plantain.models.registry import presets
 
 POLICIES = {
     **{name: method.frame for name, method in METHODS.items()},

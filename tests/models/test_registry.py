@@ -14,7 +14,7 @@ import pytest
 from fakes.caller import resolve_judge, resolve_writer
 from plantain.files.secrets import Secret
 from plantain.models.hosted.known import PRICES, endings, known_models, price_of
-from plantain.models.registry import GROUP, has_own_connection, provider, provider_names
+from plantain.models.registry import GROUP, has_own_connection, presets, provider, provider_names
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 
@@ -128,3 +128,33 @@ def test_key_shows_itself_to_nobody() -> None:
     assert "sk-" not in repr(key) + str(key) + f"{key!r}{key}"
     with pytest.raises(TypeError):
         key.__reduce__()
+
+
+def test_the_seven_baselines_of_the_paper_with_their_settings() -> None:
+    """MedEBench's appendix; its SEED-X and Gemini have words of their own before the instruction."""
+    table = {
+        row.name.partition("medebench-")[2]: row for row in presets().values() if "medebench-" in row.name
+    }
+    assert set(table) == {
+        "instruct-pix2pix",
+        "imagic",
+        "instruct-diffusion",
+        "paint-by-inpaint",
+        "icedit",
+        "seed-x",
+        "gemini",
+    }
+    assert table["instruct-pix2pix"].sweep == {"image_guidance": (1.55, 1.6, 1.65), "guidance": (7.5, 7.6)}
+    assert table["imagic"].sweep == {"alpha": (1.3, 1.35), "guidance": (7.5, 7.6)}
+    stated = {name: dict(row.settings) for name, row in table.items()}
+    assert stated["instruct-pix2pix"]["steps"] == stated["imagic"]["steps"] == 50
+    assert (stated["instruct-diffusion"]["guidance"], stated["instruct-diffusion"]["image_guidance"]) == (
+        5.0,
+        1.25,
+    )
+    assert stated["paint-by-inpaint"] == {"steps": 50, "guidance": 7.0, "image_guidance": 1.7}
+    assert stated["icedit"] == {"steps": 28, "guidance": 50.0}
+    assert stated["seed-x"]["steps"] == 50
+    assert table["seed-x"].words("Add a tooth") == "Edit this image: Add a tooth"
+    assert table["gemini"].words("Add a tooth").startswith("You are good at image editing.")
+    assert all(row.source.startswith("paper") for row in table.values())

@@ -10,27 +10,33 @@ from plantain.models.hosted.gemini import models as gemini
 from plantain.models.hosted.openai import images as openai
 from plantain.records import OutcomeKind
 
-
-def test_thoughts_are_no_answer_and_are_kept_apart() -> None:
-    parts = [{"text": "hm", "thought": True}, {"text": "Add "}, {"text": "air."}]
-    body: dict[str, object] = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    assert gemini.read_text(body) == "Add air."
-    assert gemini.read_usage(body).thought_summary == "hm"
-
-
-def test_last_picture_that_is_no_thought_is_taken() -> None:
-    def part(data: str, **more: object) -> dict[str, object]:
-        return {"inlineData": {"mimeType": "image/png", "data": data}, **more}
-
-    parts = [part("YQ=="), part("Yg=="), part("Yw==", thought=True)]
-    body: dict[str, object] = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
-    assert gemini.read_image(body) == b"b"
-    assert gemini.read_usage(body).images == 2
-
-
 THOUGHT = {"inlineData": {"mimeType": "image/png", "data": "YQ=="}, "thought": True}
 FINAL = {"inline_data": {"mime_type": "image/png", "data": "Yg=="}}
 WORDS = {"text": "Here is the image."}
+
+Candidates = list[tuple[str, list[dict[str, object]]]]
+
+
+def answer(candidates: Candidates) -> dict[str, object]:
+    return {
+        "candidates": [{"content": {"parts": parts}, "finishReason": reason} for reason, parts in candidates]
+    }
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [("STOP", [{"text": "hm", "thought": True}, {"text": "Add "}, {"text": "air."}])],
+        [("OTHER", [{"text": "hm", "thought": True}]), ("STOP", [{"text": "Add air."}])],
+    ],
+)
+def test_thoughts_are_no_answer_and_are_kept_apart(candidates: Candidates) -> None:
+    assert gemini.read_text(answer(candidates)) == "Add air."
+    assert gemini.read_usage(answer(candidates)).thought_summary == "hm"
+
+
+def test_pictures_of_thoughts_are_not_counted() -> None:
+    assert gemini.read_usage(answer([("STOP", [FINAL, FINAL, THOUGHT])])).images == 2
 
 
 @pytest.mark.parametrize(
@@ -39,26 +45,23 @@ WORDS = {"text": "Here is the image."}
         # "The last image within Thinking is also the final rendered image" (Google's guide to image generation)
         ([("STOP", [{"text": "hm", "thought": True}, {**FINAL, "thought": True}, WORDS])], b"b"),
         ([("STOP", [THOUGHT, {**FINAL, "thought": True}])], b"b"),
+        ([("STOP", [{**THOUGHT, "thought": False}, FINAL, THOUGHT])], b"b"),
         ([("OTHER", []), ("STOP", [FINAL])], b"b"),
         ([("STOP", [THOUGHT]), ("STOP", [FINAL])], b"b"),
         ([("IMAGE_SAFETY", []), ("STOP", [WORDS, FINAL])], b"b"),
         ([("NO_IMAGE", [FINAL])], b"b"),
+        ([("STOP", [FINAL, {"inlineData": {"mimeType": "image/png", "data": ""}}])], b"b"),
         ([("STOP", [{"text": "Here: ![edited](data:image/png;base64,Yg==)"}])], b"b"),
         ([("MAX_TOKENS", [FINAL, WORDS, THOUGHT])], b"b"),
         ([("IMAGE_SAFETY", [THOUGHT])], None),  # declined: the draft is not the edit
     ],
 )
-def test_image_that_is_paid_for_is_not_lost(
-    candidates: list[tuple[str, list[dict[str, object]]]], expected: bytes | None
-) -> None:
-    body: dict[str, object] = {
-        "candidates": [{"content": {"parts": parts}, "finishReason": reason} for reason, parts in candidates]
-    }
+def test_image_that_is_paid_for_is_not_lost(candidates: Candidates, expected: bytes | None) -> None:
     if expected is None:
         with pytest.raises(Fault, match="IMAGE_SAFETY"):
-            gemini.read_image(body)
+            gemini.read_image(answer(candidates))
     else:
-        assert gemini.read_image(body) == expected
+        assert gemini.read_image(answer(candidates)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,19 +81,11 @@ def test_image_behind_an_address_is_not_fetched() -> None:
     with pytest.raises(Fault, match="an address came") as caught:
         openai.read_image({"data": [{"url": "https://host/b.png"}]})
     assert caught.value.outcome.kind is OutcomeKind.MALFORMED
-    parts = [{"fileData": {"mimeType": "image/png", "fileUri": "https://host/b.png"}}]
+    parts: list[dict[str, object]] = [
+        {"fileData": {"mimeType": "image/png", "fileUri": "https://host/b.png"}}
+    ]
     with pytest.raises(Fault, match="an address came"):
-        gemini.read_image({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
-
-
-def test_words_of_a_second_candidate_are_read() -> None:
-    body: dict[str, object] = {
-        "candidates": [
-            {"content": {"parts": [{"text": "hm", "thought": True}]}, "finishReason": "OTHER"},
-            {"content": {"parts": [{"text": "Add air."}]}, "finishReason": "STOP"},
-        ]
-    }
-    assert gemini.read_text(body) == "Add air."
+        gemini.read_image(answer([("STOP", parts)]))
 
 
 @pytest.mark.parametrize("length", [999, 1001, 10**6])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fakes.batch_jobs import FakeJobs
-from pipeline.quick import NoText
+from pipeline.quick import at_url, quick_recipe
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.runs.progress import RunSummary
@@ -45,28 +45,16 @@ def recipe(
         },
         "prices": dict.fromkeys(names, PRICE),
     }
-    return Recipe.model_validate(
-        {
-            "name": "in jobs",
-            "seed": 3,
-            "data": {
-                "catalogue": catalogue,
-                "findings": ["AMD", "Diabetes", "Cataract"],
-                "directions": ["add"],
-            },
-            "models": model,
-            "loop": {"max_rounds": rounds},
-            "limits": {"concurrency": 4, **(limits or {})},
-            "providers": {
-                "gemini": {**section, "base_url": url},
-                "openai": {**section, "base_url": f"{url}/v1"},
-            },
-        }
+    return quick_recipe(
+        catalogue,
+        limits={"concurrency": 4, **(limits or {})},
+        parts={"seed": 3, "models": model, "providers": at_url(url, "gemini", "openai", **section)},
+        max_rounds=rounds,
     )
 
 
 def run(made: Recipe, folder: Path) -> RunSummary:
-    return asyncio.run(run_build(made, folder, text_reader=NoText()))
+    return asyncio.run(run_build(made, folder))
 
 
 def rows(folder: Path, sql: str) -> list[Any]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -15,11 +18,9 @@ import skimage.data
 from plantain.catalogue.store import Catalogue
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.prepare import prepare
-from plantain.privacy.text import Text
 from plantain.records import (
     Criterion,
     CriterionResult,
@@ -46,7 +47,7 @@ from plantain.rubrics import MED_BANANA
 class CallLog:
     """One line per call that was really made, written so that a SIGKILL cannot lose it."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self.path = path
 
     def note(self, *parts: object) -> None:
@@ -91,6 +92,20 @@ class QuickEditor:
         return Reply(await asyncio.to_thread(drawn, request.original.data, request.seed))
 
 
+class Draws(QuickEditor):
+    """Keeps every request; answers it by a function, else with `drawn`, and never refuses by itself."""
+
+    def __init__(self, answer: Callable[[EditRequest], EditedImage | Outcome] | None = None) -> None:
+        super().__init__(CallLog())
+        self.answer = answer or (lambda request: drawn(request.original.data, request.seed))
+        self.requests: list[EditRequest] = []
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        self.requests.append(request)
+        answer = self.answer(request)
+        return failed(answer) if isinstance(answer, Outcome) else Reply(answer)
+
+
 @lru_cache(maxsize=200)
 def drawn(original: bytes, seed: int) -> EditedImage:
     """A disc half as bright, drawn once in a process: most runs of tests have the same pictures and seeds."""
@@ -129,6 +144,32 @@ class QuickJudge:
         return Reply(Observations(results, {"has_disease": good, "other_disease": False}, good, "by seed"))
 
 
+class Judges(QuickJudge):
+    """Keeps every request, and answers it by a function."""
+
+    def __init__(self, answer: Callable[[JudgeRequest], Observations | Outcome]) -> None:
+        super().__init__(CallLog())
+        self.answer = answer
+        self.requests: list[JudgeRequest] = []
+
+    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
+        self.requests.append(request)
+        answer = self.answer(request)
+        return failed(answer) if isinstance(answer, Outcome) else Reply(answer)
+
+
+def observed(good: bool, reason: str = "as told") -> Observations:
+    """The same of every criterion."""
+    results = {criterion: CriterionResult(good, 0.9) for criterion in Criterion}
+    return Observations(results, {"has_disease": good}, good, reason)
+
+
+def judging(*good: bool) -> Judges:
+    """A judge that says one thing after another, and the last of them from then on."""
+    said = list(good)
+    return Judges(lambda request: observed(said.pop(0) if len(said) > 1 else said[0]))
+
+
 def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: int = 5) -> Method:
     return Method(
         writer=QuickWriter(log),
@@ -142,11 +183,18 @@ def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: in
     )
 
 
-def quick_catalogue(path: Path, images: int = 3) -> Path:
-    """A catalogue of differently cropped, real fundus photographs."""
+def quick_catalogue(
+    path: Path,
+    images: int = 3,
+    *,
+    code: bytes | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Path:
+    """A catalogue of differently cropped, real fundus photographs, with other records where changes are given."""
     with Catalogue.create(path) as catalogue:
         for i in range(images):
-            catalogue.add(*quick_picture(i))
+            record, data = quick_picture(i)
+            catalogue.add(replace(record, **(changes or {})), data, code)
     return path
 
 
@@ -171,24 +219,35 @@ def quick_picture(i: int) -> tuple[SourceImage, bytes]:
 
 
 def quick_recipe(
-    catalogue: Path, *, findings: tuple[str, ...] = ("AMD", "Diabetes", "Cataract"), **loop: object
+    catalogue: Path,
+    *,
+    findings: tuple[str, ...] = ("AMD", "Diabetes", "Cataract"),
+    data: Mapping[str, object] | None = None,
+    limits: Mapping[str, object] | None = None,
+    parts: Mapping[str, object] | None = None,
+    **loop: object,
 ) -> Recipe:
+    """A recipe of these models; other sections are given as parts."""
     return Recipe.model_validate(
         {
             "name": "quick",
             "seed": 5,
-            "data": {"catalogue": catalogue, "findings": findings, "directions": ["add"]},
+            "data": {
+                "catalogue": catalogue,
+                "findings": findings,
+                "directions": ["add"],
+                "check_text": False,
+                **(data or {}),
+            },
             "models": {"writer": "quick/writer", "editor": "quick/editor", "judge": "quick/judge"},
             "loop": {"max_rounds": 3, **loop},
-            "limits": {"concurrency": 3},
+            "limits": {"concurrency": 3, **(limits or {})},
+            **(parts or {}),
         }
     )
 
 
-class NoText:
-    """In place of a reader of text, which takes a second for each picture: photographs of retinas hold none."""
-
-    name = "none needed"
-
-    def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        return ()
+def at_url(url: str, *names: str, **section: object) -> dict[str, dict[str, object]]:
+    """Sections of the named providers, or of three, that are one server."""
+    names = names or ("gemini", "openai", "openai-compatible")
+    return {name: {**section, "base_url": url if name == "gemini" else f"{url}/v1"} for name in names}

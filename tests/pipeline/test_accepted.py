@@ -9,31 +9,35 @@ import asyncio
 import hashlib
 import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, drawn, quick_method, quick_picture, quick_recipe
-from pipeline.test_run import Draws, Verdicts
+from pipeline.quick import (
+    CallLog,
+    Draws,
+    QuickJudge,
+    drawn,
+    observed,
+    quick_method,
+    quick_picture,
+    quick_recipe,
+)
+from pipeline.wrecks import derived, killed_builds
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.questions.accepted import PartCount, accepted_rows
-from plantain.pipeline.accepted import ending
 from plantain.pipeline.merge import merge
-from plantain.pipeline.plan import enumerate_tasks
+from plantain.pipeline.plan import Shard, enumerate_tasks
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import run_build
-from plantain.pipeline.shards import Shard
+from plantain.pipeline.run import ending, run_build
 from plantain.records import Observations, TaskState, task_id
 from plantain.report.page import write_report
-from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply
+from plantain.roles import JudgeRequest, Reply
 
 IMAGES = 14
 
@@ -54,9 +58,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def requires(catalogue: Path, accepted: int | None, **data: object) -> Recipe:
-    recipe = quick_recipe(catalogue, findings=("AMD",), max_rounds=1).model_dump()
-    recipe["data"] |= {"accepted_per_finding": accepted, "yield_floor": 0.0, **data}
-    return Recipe.model_validate(recipe)
+    data = {"accepted_per_finding": accepted, "yield_floor": 0.0, **data}
+    return quick_recipe(catalogue, findings=("AMD",), data=data, max_rounds=1)
 
 
 def order(catalogue: Path, finding: str = "AMD") -> list[str]:
@@ -71,11 +74,11 @@ def order(catalogue: Path, finding: str = "AMD") -> list[str]:
     return ids
 
 
-class Accepts(Verdicts):
+class Accepts(QuickJudge):
     """Accepts some tasks, and answers after a wait of its own for each."""
 
     def __init__(self, accepted: Collection[str]) -> None:
-        super().__init__(True)
+        super().__init__(CallLog())
         self.accepted = frozenset(accepted)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
@@ -84,15 +87,7 @@ class Accepts(Verdicts):
             request.image.source_sha256, request.image.frame, request.finding.name, request.direction
         )
         await asyncio.sleep(int(task[:2], 16) / 20_000)
-        self.passed = (task in self.accepted,)
-        return await super().judge(request)
-
-
-class DrawsOnce(Draws):
-    """The same disc for every task, drawn once."""
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        return Reply(drawn(request.original.data, 1))
+        return Reply(observed(task in self.accepted))
 
 
 def build(
@@ -100,7 +95,8 @@ def build(
 ) -> str | None:
     tasks = order(recipe.data.catalogue)
     judge = Accepts([tasks[place] for place in places])
-    method = replace(quick_method(CallLog(None), max_rounds=1), editor=DrawsOnce(), judges=(judge,))
+    editor = Draws(lambda request: drawn(request.original.data, 1))  # the same for every task
+    method = replace(quick_method(CallLog(), max_rounds=1), editor=editor, judges=(judge,))
     part = Shard.parse(shard) if shard else None
     return asyncio.run(run_build(recipe, run, method=method, shard=part, limit=limit)).stopped
 
@@ -230,19 +226,12 @@ def test_plan_expects_tasks_by_the_yield(
 @pytest.mark.slow
 def test_killed_run_resumes_to_the_tasks_of_an_unbroken_one(tmp_path: Path) -> None:
     one_photograph(tmp_path / "catalogue")
-    driver = Path(__file__).with_name("killed") / "accepted_driver.py"
-    done = subprocess.run(
-        [sys.executable, str(driver), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    ends = [line.split() for line in done.stdout.splitlines()]
-    assert len(ends) >= 8 and all(end == "-9" for _, end in ends)
-    whole = tried(tmp_path / "undisturbed")
-    assert why(tmp_path / "undisturbed")[0][3] == "reached" and 4 < len(whole) < IMAGES
-    page = write_report(tmp_path / "undisturbed").with_suffix(".json").read_bytes()
-    for name, _ in ends:
-        assert tried(tmp_path / name) == whole, name
-        assert write_report(tmp_path / name).with_suffix(".json").read_bytes() == page, name
+    for wreck in killed_builds(tmp_path, range(6, 84, 12), accepted=4):
+        assert wreck.end == -9 and wreck.resume() == 0
+        whole = tmp_path / "undisturbed"
+        assert tried(wreck.run) == tried(whole) and why(wreck.run) == why(whole)
+        assert derived(wreck.run) == derived(whole)
+    ((required, accepted, asked, ended),) = why(whole)
+    assert (required, accepted, ended) == (4, 4, "reached") and 4 < asked < IMAGES
+    one, other = (write_report(run).with_suffix(".json").read_bytes() for run in (wreck.run, whole))
+    assert one == other

@@ -4,85 +4,49 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import orjson
 import pytest
 
-from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, drawn, quick_method, quick_recipe
+from pipeline.quick import CallLog, Draws, Judges, QuickWriter, drawn, observed, quick_method, quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify
-from plantain.pipeline.method import Method
-from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.records import Criterion, CriterionResult, Observations, Outcome, OutcomeKind, TaskState
+from plantain.records import TaskState
 from plantain.report.page import write_report
-from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
-from plantain.runs.progress import RunSummary
+from plantain.roles import Reply, WriteRequest
 
 ROUNDS = 4
-
-
-def build(catalogue: Path, run: Path, method: Method) -> RunSummary:
-    whole = quick_recipe(catalogue, findings=("AMD",), max_rounds=ROUNDS)
-    recipe: Recipe = whole.model_copy(update={"data": whole.data.model_copy(update={"per_finding": 1})})
-    return asyncio.run(run_build(recipe, run, method=method))
 
 
 class Says(QuickWriter):
     """Writes the next of some instructions, by the round."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__(CallLog(None))
+        super().__init__(CallLog())
         self.words = words
 
     async def write(self, request: WriteRequest) -> Reply[str]:
         return Reply(self.words[request.round - 1])
 
 
-class Repeats(QuickEditor):
-    """Draws the same picture whatever it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__(CallLog(None))
-        self.rounds: list[int] = []
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        self.rounds.append(request.round)
-        return Reply(drawn(request.original.data, 4))
-
-
-class Refuses(QuickJudge):
-    """Qualifies nothing, and counts what it was asked; from its `dies`-th call on it ends the run."""
-
-    def __init__(self, name: str = "quick/judge", dies: int = 99) -> None:
-        super().__init__(CallLog(None))
-        self.name = name
-        self.dies = dies
-        self.asked: list[str] = []
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        self.asked.append(request.instruction)
-        if len(self.asked) >= self.dies:
-            return failed(Outcome(OutcomeKind.TRANSPORT, "quota is gone", fatal=True))
-        results = {c: CriterionResult(False, 0.5, (), f"seen {len(self.asked)}") for c in Criterion}
-        return Reply(Observations(results, {"has_disease": False}, False, f"call {len(self.asked)}"))
-
-
-def method_of(*judges: QuickJudge, words: tuple[str, ...]) -> Method:
-    plain = quick_method(CallLog(None))
-    return replace(plain, writer=Says(*words), editor=Repeats(), judges=judges, max_rounds=ROUNDS)
-
-
 def test_with_the_same_words_the_verdict_is_the_stored_one_and_with_others_it_is_judged_again(
     catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    judge, run = Refuses(), tmp_path / "run"
-    method = method_of(judge, words=("draw it", "draw it", "draw it larger", "draw it"))
-    build(catalogue, run, method)
-    assert isinstance(method.editor, Repeats) and method.editor.rounds == [1, 2, 3, 4]
-    assert judge.asked == ["draw it", "draw it larger"]
+    calls, run = count(1), tmp_path / "run"
+    judge = Judges(lambda request: observed(False, f"call {next(calls)}"))
+    editor = Draws(lambda request: drawn(request.original.data, 4))
+    writer = Says("draw it", "draw it", "draw it larger", "draw it")
+    method = replace(
+        quick_method(CallLog(), max_rounds=ROUNDS), writer=writer, editor=editor, judges=(judge,)
+    )
+    recipe = quick_recipe(catalogue, findings=("AMD",), data={"per_finding": 1}, max_rounds=ROUNDS)
+    asyncio.run(run_build(recipe, run, method=method))
+    assert [request.round for request in editor.requests] == [1, 2, 3, 4]
+    assert [request.instruction for request in judge.requests] == ["draw it", "draw it larger"]
     with JournalReader.open(run) as reader:
         (row,) = reader.tasks()
         assert (row.state, row.round) == (TaskState.FAILED, ROUNDS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from datasets import load_dataset
 
-from pipeline.quick import CallLog, quick_method, quick_recipe
+from pipeline.quick import CallLog, Draws, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
@@ -19,47 +20,25 @@ from plantain.pipeline.forecast import make_plan
 from plantain.pipeline.loop import NO_CHANGE
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.records import Outcome, OutcomeKind, Step, TaskKind, TaskState
+from plantain.records import Step, TaskKind, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
-from plantain.roles import EditedImage, EditRequest, Reply, failed
+from plantain.roles import EditedImage
 
 
 def with_controls(catalogue: Path, number: int) -> Recipe:
-    recipe = quick_recipe(catalogue)
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"controls": number})})
-
-
-class Faithful:
-    """Returns what it was given; keeps what it was asked."""
-
-    name = "quick/editor"
-    fingerprint = "1"
-
-    def __init__(self, refuse: bool = False) -> None:
-        self.refuse = refuse
-        self.asked: list[EditRequest] = []
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        self.asked.append(request)
-        if self.refuse and request.instruction == NO_CHANGE:
-            return failed(Outcome(OutcomeKind.REFUSED, "no"))
-        return Reply(EditedImage(request.original))
-
-
-def build(catalogue: Path, run: Path, number: int, editor: Faithful) -> None:
-    method = quick_method(CallLog(None))
-    method = type(method)(**{name: getattr(method, name) for name in method.__slots__} | {"editor": editor})
-    asyncio.run(run_build(with_controls(catalogue, number), run, method=method))
+    return quick_recipe(catalogue, data={"controls": number})
 
 
 @pytest.fixture(scope="module")
 def run(catalogue: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("control") / "run"
-    build(catalogue, path, 2, Faithful())
+    faithful = Draws(lambda request: EditedImage(request.original))
+    method = replace(quick_method(CallLog()), editor=faithful)
+    asyncio.run(run_build(with_controls(catalogue, 2), path, method=method))
     return path
 
 

@@ -25,14 +25,8 @@ PRICES = {
 
 
 def priced_recipe(catalogue: Path, **limits: object) -> Recipe:
-    recipe = quick_recipe(catalogue)
-    return Recipe.model_validate(
-        {
-            **recipe.model_dump(),
-            "limits": {"concurrency": 3, **limits},
-            "providers": {"quick": {"prices": PRICES, "max_output_tokens": 1000}},
-        }
-    )
+    section = {"prices": PRICES, "max_output_tokens": 1000}
+    return quick_recipe(catalogue, limits=limits, parts={"providers": {"quick": section}})
 
 
 class Billed(QuickEditor):

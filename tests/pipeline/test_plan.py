@@ -1,6 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,26 +16,23 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.findings import load_taxonomy
+from plantain.journal import Journal, JournalReader, RunLocked, verify
+from plantain.pipeline import merge as merging
 from plantain.pipeline.forecast import BuildPlan, CallEstimate, Pilot, make_plan, read_pilot
+from plantain.pipeline.merge import merge
+from plantain.pipeline.plan import Shard, Share, in_words, scaled_recipe, share_of
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
-from plantain.records import Step
+from plantain.records import InputError, Step, Withdrawal
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
+from plantain.release.withdraw import concerned
 
-PRICED = {
-    "concurrency": 50,
-    "providers": {
-        "quick": {
-            "requests_per_minute": 6.0,
-            "prices": {
-                "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
-                "editor": {"image_out_each": 0.04},
-                "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
-            },
-        }
-    },
+PRICES = {
+    "writer": {"input_per_m": 1.0, "output_per_m": 10.0},
+    "editor": {"image_out_each": 0.04},
+    "judge": {"input_per_m": 1.0, "output_per_m": 10.0},
 }
-
-
 HOSTED = """
 name = "hosted"
 [data]
@@ -44,13 +48,8 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def priced(catalogue: Path) -> Recipe:
-    return Recipe.model_validate(
-        {
-            **quick_recipe(catalogue).model_dump(),
-            "limits": {"concurrency": 50},
-            "providers": PRICED["providers"],
-        }
-    )
+    section = {"requests_per_minute": 6.0, "prices": PRICES}
+    return quick_recipe(catalogue, limits={"concurrency": 50}, parts={"providers": {"quick": section}})
 
 
 def planned(recipe: Recipe, pilot: Pilot | None = None) -> BuildPlan:
@@ -116,3 +115,214 @@ def test_plan_refuses_what_build_refuses_with_the_same_sentence(
         told.append(capsys.readouterr().err.splitlines()[-1])
     assert told[0] == told[1] and said in told[0]
     assert not (tmp_path / "run").exists()
+
+
+NINE = (1, 0, 1, 3, 2, 1, 2, 1, 1)
+"""Tasks of nine shards of twelve."""
+
+LAYOUTS = ("med-banana", "parquet", "trajectory")
+TABLES = ("task", "attempt", "verdict", "criterion", "score", "image", "blob")
+
+
+def build(recipe: Recipe, run: Path, shard: str = "", limit: int | None = None) -> None:
+    part = Shard.parse(shard) if shard else None
+    method = quick_method(CallLog(None), max_rounds=2)
+    asyncio.run(run_build(recipe, run, method=method, shard=part, limit=limit))
+
+
+def rows(run: Path, table: str) -> list[tuple[object, ...]]:
+    with JournalReader.open(run) as reader:
+        return sorted(map(tuple, reader.connection.execute(f"SELECT * FROM {table}")), key=repr)
+
+
+def exported(run: Path, out: Path) -> dict[str, bytes]:
+    export_run(run, out, ExportOptions(LAYOUTS, licences=("CC-BY-4.0",)))
+    return {
+        str(file.relative_to(out)): file.read_bytes() for file in sorted(out.rglob("*")) if file.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return quick_recipe(quick_catalogue(tmp_path_factory.mktemp("quick") / "catalogue", 4), max_rounds=2)
+
+
+@pytest.fixture(scope="module")
+def whole(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build(recipe, run := tmp_path_factory.mktemp("whole") / "run")
+    return run
+
+
+@pytest.fixture(scope="module")
+def shards(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three shards; the second was stopped on its way and went on without being told again what it is."""
+    folder = tmp_path_factory.mktemp("shards")
+    runs = [folder / f"part-{number}" for number in (1, 2, 3)]
+    build(recipe, runs[0], "1/3")
+    build(recipe, runs[1], "2/3", limit=1)
+    build(recipe, runs[1])
+    build(recipe, runs[2], "3/3")
+    return runs
+
+
+def test_merged_shards_are_the_run_that_was_never_split(
+    whole: Path, shards: list[Path], tmp_path: Path
+) -> None:
+    merged = merge([shards[2], shards[0], shards[1]], tmp_path / "all")
+    assert sum(merged.tasks.values()) == 12 and merged.tasks["pending"] == 0
+    assert merged.blobs == merged.linked > 12
+    for table in TABLES:
+        assert rows(tmp_path / "all", table) == rows(whole, table), table
+    same_id = Path(
+        shutil.copytree(whole, tmp_path / "whole")
+    )  # what a run is called is drawn, and stands in a release
+    with (
+        sqlite3.connect(same_id / "journal.sqlite") as database,
+        JournalReader.open(tmp_path / "all") as reader,
+    ):
+        database.execute("UPDATE meta SET value = ? WHERE key = 'run_id'", (reader.header.run_id,))
+    one, other = exported(same_id, tmp_path / "one"), exported(tmp_path / "all", tmp_path / "other")
+    assert one.keys() == other.keys()
+    differing = [name for name in one if one[name] != other[name]]
+    assert differing == [], differing
+    assert left_by_merge(tmp_path) == ["all"]
+
+
+def test_tasks_are_shared_out_whole(
+    whole: Path, shards: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = {str(row[0]) for row in rows(whole, "task")}
+    found = [{str(row[0]) for row in rows(run, "task")} for run in shards]
+    assert set.union(*found) == every and sum(map(len, found)) == len(every)
+    for number, run in enumerate(shards, start=1):
+        with JournalReader.open(run) as reader:
+            assert main(["status", str(run), "--json"]) == 0
+            assert json.loads(capsys.readouterr().out)["shard"] == f"{number}/3"
+            assert share_of(reader) == Share(
+                Shard(number, 3), len(found[number - 1]), 12, reader.meta("plan_digest")
+            )
+
+
+def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
+    limited = Recipe.model_validate(
+        {
+            **recipe.model_dump(),
+            "limits": {"budget_usd": 120.0, "max_calls": 1000, "max_hours": 3.0},
+            "providers": {"quick": {"requests_per_minute": 60.0, "tokens_per_minute": 9000.0}},
+        }
+    )
+    share = Share(Shard(2, 5), 3, 12, "")
+    mine = scaled_recipe(limited, share)
+    assert (mine.limits.budget_usd, mine.limits.max_calls, mine.limits.max_hours) == (30.0, 250, 3.0)
+    assert mine.providers["quick"].requests_per_minute == 15.0
+    assert mine.frozen_part() == limited.frozen_part()
+    told = in_words(limited, share)
+    parts = [
+        scaled_recipe(limited, Share(Shard(n, 9), tasks, 12, "")).limits for n, tasks in enumerate(NINE, 1)
+    ]
+    assert sum(part.budget_usd or 0.0 for part in parts) == pytest.approx(120.0)
+    assert sum(part.max_calls or 0 for part in parts) <= 1000 and parts[1].max_calls == 0
+    assert (
+        "250 of 1,000 calls" in told
+        and "3 of 12 tasks" in told
+        and "$30.00 of $120.00" in told
+        and "15 of 60 requests a minute" in told
+    )
+
+
+def test_what_is_no_whole_is_named(
+    recipe: Recipe, whole: Path, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three = shards
+    build(recipe, fourth := tmp_path / "fourth", "4/4")
+    fewer = recipe.model_copy(update={"data": recipe.data.model_copy(update={"findings": ("AMD",)})})
+    build(fewer, other := tmp_path / "other", "2/3")
+    cases = {
+        "missing shards: 2/3; ": [one, three],
+        "is shard 4/4": [one, two, fourth],
+        "another plan": [one, other, three],
+        "not a shard of a plan": [one, whole, three],
+    }
+    for said, runs in cases.items():
+        assert main(["run", "merge", *map(str, runs), "--run", str(tmp_path / "all")]) == 2
+        told = capsys.readouterr().err
+        assert said in told and told.count("\n") == 1, told
+        assert not (tmp_path / "all").exists()
+    assert main(["run", "merge", *map(str, shards), "--run", str(whole)]) == 2
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_path: Path) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    spoilt = copies[1] / "blobs" / only_in(copies[1], copies[0])
+    kept = spoilt.read_bytes()
+    spoilt.write_bytes(kept[:-1] + b"?")
+    with pytest.raises(InputError, match="not complete"):
+        merge(copies, tmp_path / "all")
+    assert not left_by_merge(tmp_path)
+    spoilt.write_bytes(kept)
+    with pytest.raises(RunLocked, match=r"process .* has been writing"), written_to(copies[0]):
+        merge(copies, tmp_path / "all")
+    assert merge(copies, tmp_path / "all").tasks["pending"] == 0
+    missing = copies[2] / "blobs" / only_in(copies[2], copies[0])
+    missing.unlink()
+    with pytest.raises(InputError, match="the image is missing"):
+        merge(copies, tmp_path / "later")
+
+
+def left_by_merge(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith(("all", ".all")))
+
+
+def only_in(run: Path, other: Path) -> Path:
+    """A blob that one of two shards has: pictures of edits are a shard's own, originals are shared."""
+    sha256 = min({str(row[0]) for row in rows(run, "blob")} - {str(row[0]) for row in rows(other, "blob")})
+    return Path(sha256[:2]) / sha256
+
+
+@contextlib.contextmanager
+def written_to(run: Path) -> Iterator[None]:
+    journal = Journal.open(run)
+    try:
+        yield
+    finally:
+        asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("stage", ["join", "verify"])
+def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
+    stage: str, shards: list[Path], tmp_path: Path
+) -> None:
+    child = os.fork()
+    if child == 0:
+        setattr(merging, stage, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        merge(shards, tmp_path / "all")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert left_by_merge(tmp_path) == [".all.unfinished"]
+    merged = merge(shards, tmp_path / "all")
+    assert sum(merged.tasks.values()) == 12 and left_by_merge(tmp_path) == ["all"]
+    with JournalReader.open(tmp_path / "all") as reader:
+        assert verify(reader).ok
+
+
+def test_what_was_withdrawn_from_a_shard_stays_away(
+    recipe: Recipe, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
+    gone = str(rows(copies[0], "task")[0][2])
+    main(["run", "withdraw", str(copies[0]), "--image", gone])
+    with pytest.raises(
+        InputError, match=f"contains image {gone}, .*`plantain run withdraw .* --image {gone}` first"
+    ):
+        merge(copies, tmp_path / "all")
+    for run in copies[1:]:
+        main(["run", "withdraw", str(run), "--image", gone])
+    capsys.readouterr()
+    merge(copies, tmp_path / "all")
+    assert gone not in {str(row[2]) for row in rows(tmp_path / "all", "task")}
+    found = concerned(tmp_path / "all", Withdrawal(images=frozenset({gone})))
+    assert found is not None and found.before
+    more = recipe.model_copy(update={"data": recipe.data.model_copy(update={"findings": ("AMD",)})})
+    build(more, tmp_path / "all")
+    assert gone not in {str(row[2]) for row in rows(tmp_path / "all", "task")}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, judging, quick_method, quick_recipe
 from plantain.journal import JournalReader, verify
 from plantain.offline.editor import ProceduralEditor
 from plantain.pipeline.method import Method
@@ -22,7 +22,7 @@ from plantain.records import Attempt, InputError, TaskKind
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
-from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Observations, Reply
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 
 
 class Redrawing:
@@ -41,50 +41,24 @@ class Redrawing:
 
 
 def recipe_of(catalogue: Path, restore: str) -> Recipe:
-    recipe = quick_recipe(catalogue, findings=("AMD",), max_rounds=1, restore=restore)
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"controls": 1})})
+    return quick_recipe(catalogue, findings=("AMD",), data={"controls": 1}, max_rounds=1, restore=restore)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(one_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("restore")
-    quick_catalogue(folder / "catalogue", images=1)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(folder: Path) -> Path:
-    judge = Watching()
-    method = method_of(folder, "outside")
-    method = replace(method, judges=(judge,))
-    asyncio.run(
-        run_build(
-            recipe_of(folder / "catalogue", "outside"), folder / "run", method=method, text_reader=NoText()
-        )
-    )
+    judge = judging(True)
+    method = replace(method_of("outside"), judges=(judge,))
+    asyncio.run(run_build(recipe_of(one_image, "outside"), folder / "run", method=method))
     with JournalReader.open(folder / "run") as reader:
         assert verify(reader).ok
         seen = [reader.read_blob(one.edited) for one in edits(reader) if one.edited]
-    assert judge.seen == seen  # judged bytes are kept bytes
+    assert [request.edited.data for request in judge.requests] == seen  # judged bytes are kept bytes
     return folder / "run"
 
 
-def method_of(folder: Path, restore: str) -> Method:
-    return replace(quick_method(CallLog(folder / "log"), max_rounds=1), editor=Redrawing(), restore=restore)
-
-
-class Watching:
-    """Remembers which pictures it was shown."""
-
-    name = "quick/judge"
-    fingerprint = "1"
-
-    def __init__(self) -> None:
-        self.seen: list[bytes] = []
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        self.seen.append(request.edited.data)
-        return await quick_method(CallLog(None)).judges[0].judge(request)
+def method_of(restore: str) -> Method:
+    return replace(quick_method(CallLog(), max_rounds=1), editor=Redrawing(), restore=restore)
 
 
 def edits(reader: JournalReader) -> list[Attempt]:
@@ -122,10 +96,9 @@ def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_p
     assert "residual_px" in said
 
 
-def test_a_run_keeps_its_setting(folder: Path, run: Path) -> None:
-    catalogue = folder / "catalogue"
-    off = recipe_of(catalogue, "none")
+def test_a_run_keeps_its_setting(one_image: Path, run: Path) -> None:
+    off = recipe_of(one_image, "none")
     with JournalReader.open(run) as reader:
         assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
     with pytest.raises(InputError, match="restore"):
-        asyncio.run(run_build(off, run, method=method_of(folder, "none"), text_reader=NoText()))
+        asyncio.run(run_build(off, run, method=method_of("none")))

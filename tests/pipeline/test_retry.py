@@ -9,46 +9,33 @@ import pytest
 
 from pipeline.quick import (
     CallLog,
-    QuickEditor,
-    QuickJudge,
+    Draws,
+    Judges,
     drawn,
-    quick_catalogue,
+    judging,
     quick_method,
     quick_recipe,
 )
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
-from plantain.records import Observations, Outcome, OutcomeKind, TaskState
-from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, failed
+from plantain.records import Outcome, OutcomeKind, TaskState
+from plantain.roles import EditedImage, EditRequest
 
 
-class Moody(QuickEditor):
+def moody(request: EditRequest) -> EditedImage | Outcome:
     """Refuses AMD, sends no image for Diabetes, and edits the rest."""
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        if "AMD" in request.instruction:
-            return failed(Outcome(OutcomeKind.REFUSED, "safety"))
-        if "Diabetes" in request.instruction:
-            return failed(Outcome(OutcomeKind.NO_IMAGE, "words only"))
-        return Reply(drawn(request.original.data, request.seed))
-
-
-class Harsh(QuickJudge):
-    """Finds no edit good."""
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        reply = await super().judge(request)
-        assert reply.value is not None
-        criteria = {name: replace(result, passed=False) for name, result in reply.value.criteria.items()}
-        return Reply(replace(reply.value, criteria=criteria))
+    if "AMD" in request.instruction:
+        return Outcome(OutcomeKind.REFUSED, "safety")
+    if "Diabetes" in request.instruction:
+        return Outcome(OutcomeKind.NO_IMAGE, "words only")
+    return drawn(request.original.data, request.seed)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
-    recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue"))
-    log = CallLog(None)
-    method = replace(quick_method(log), editor=Moody(log), judges=(Harsh(log),))
+def run(catalogue: Path, tmp_path: Path) -> Path:
+    recipe = quick_recipe(catalogue)
+    method = replace(quick_method(CallLog()), editor=Draws(moody), judges=(judging(False),))
     asyncio.run(run_build(recipe, tmp_path / "run", method=method))
     return tmp_path / "run"
 
@@ -59,7 +46,7 @@ def states(run: Path) -> dict[str, tuple[int, TaskState]]:
 
 
 def test_retry_opens_exactly_those_and_build_goes_on_with_them(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    catalogue: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = states(run)
     assert (
@@ -76,7 +63,7 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
         assert (generation, state) == (
             (int(task in failed_before), TaskState.PENDING) if again else before[task]
         )
-    recipe = quick_recipe(run.parent / "catalogue")
+    recipe = quick_recipe(catalogue)
     summary = asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
     assert sum(summary.closed.values()) == len(told["tasks"])
     with JournalReader.open(run) as reader:
@@ -88,13 +75,6 @@ def test_retry_opens_exactly_those_and_build_goes_on_with_them(
             assert {(a.generation, a.superseded) for a in reader.attempts(task)} == {(0, False)}
 
 
-class SilentJudge(QuickJudge):
-    """Cut each time: never a report."""
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        return failed(Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"))
-
-
 def everything(run: Path) -> dict[str, list[object]]:
     """Every attempt with its verdict, by task: what a release is made of."""
     with JournalReader.open(run) as reader:
@@ -104,11 +84,14 @@ def everything(run: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("judges", [1, 2])
-def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(tmp_path: Path, judges: int) -> None:
+def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
+    catalogue: Path, tmp_path: Path, judges: int
+) -> None:
     """All tasks stop at the last judge; going on makes the run that it would have been, and pays for nothing twice."""
-    recipe, log = quick_recipe(quick_catalogue(tmp_path / "catalogue")), CallLog(tmp_path / "log")
+    recipe, log = quick_recipe(catalogue), CallLog(tmp_path / "log")
     good = quick_method(log, judges=judges)
-    silent = replace(good, judges=(*good.judges[:-1], SilentJudge(log)))
+    cut = Judges(lambda request: Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"))
+    silent = replace(good, judges=(*good.judges[:-1], cut))
     first = asyncio.run(run_build(recipe, tmp_path / "run", method=silent))
     assert first.closed == {TaskState.STOPPED: 9}
     assert main(["run", "retry", str(tmp_path / "run"), "--outcome", "malformed"]) == 0

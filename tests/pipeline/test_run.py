@@ -6,44 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, drawn, quick_method, quick_recipe
+from pipeline.quick import CallLog, Draws, Judges, QuickWriter, judging, quick_method, quick_recipe
 from plantain.journal import JournalReader
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import (
-    Criterion,
-    CriterionResult,
     InputError,
-    Observations,
     Outcome,
     OutcomeKind,
     TaskState,
 )
-from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply, WriteRequest, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest
 from plantain.runs.progress import RunSummary
 
 
 def build(recipe: Recipe, run: Path, method: Method, limit: int | None = None) -> RunSummary:
     return asyncio.run(run_build(recipe, run, method=method, limit=limit))
-
-
-class Verdicts(QuickJudge):
-    """Says what it is told, round by round."""
-
-    def __init__(self, *passed: bool) -> None:
-        super().__init__(CallLog(None))
-        self.passed = passed
-        self.requests: list[JudgeRequest] = []
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        self.requests.append(request)
-        good = self.passed[min(len(self.requests), len(self.passed)) - 1]
-        return Reply(
-            Observations(
-                {c: CriterionResult(good) for c in Criterion}, {"has_disease": good}, good, "as told"
-            )
-        )
 
 
 class Remembers(QuickWriter):
@@ -58,32 +37,8 @@ class Remembers(QuickWriter):
         return await super().write(request)
 
 
-class Draws(QuickEditor):
-    """Never refuses, and keeps every request."""
-
-    def __init__(self) -> None:
-        super().__init__(CallLog(None))
-        self.requests: list[EditRequest] = []
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        self.requests.append(request)
-        return Reply(drawn(request.original.data, request.seed))
-
-
-class Answers(QuickEditor):
-    """Gives the same outcome to every request."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(CallLog(None))
-        self.outcome = outcome
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        return failed(self.outcome)
-
-
 def one_task(catalogue: Path, **loop: object) -> Recipe:
-    recipe = quick_recipe(catalogue, findings=("AMD",), **loop)
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"per_finding": 1})})
+    return quick_recipe(catalogue, findings=("AMD",), data={"per_finding": 1}, **loop)
 
 
 def method_with(**models: object) -> Method:
@@ -93,7 +48,7 @@ def method_with(**models: object) -> Method:
 def test_failed_rounds_refine_with_the_whole_history_from_the_original(
     catalogue: Path, tmp_path: Path
 ) -> None:
-    writer, editor, judge = Remembers(), Draws(), Verdicts(False, False, True)
+    writer, editor, judge = Remembers(), Draws(), judging(False, False, True)
     method = method_with(writer=writer, editor=editor, judges=(judge,), max_rounds=5)
     build(one_task(catalogue, max_rounds=5), tmp_path / "run", method)
     assert [len(r.history) for r in writer.requests] == [0, 1, 2]
@@ -107,7 +62,7 @@ def test_failed_rounds_refine_with_the_whole_history_from_the_original(
 
 
 def test_judge_sees_the_released_bytes_and_never_the_mask(catalogue: Path, tmp_path: Path) -> None:
-    judge = Verdicts(True)
+    judge = judging(True)
     build(one_task(catalogue), tmp_path / "run", method_with(editor=Draws(), judges=(judge,)))
     with JournalReader.open(tmp_path / "run") as reader:
         (row,) = reader.tasks()
@@ -118,7 +73,7 @@ def test_judge_sees_the_released_bytes_and_never_the_mask(catalogue: Path, tmp_p
 
 
 def test_refusals_consume_rounds_and_stop_the_task(catalogue: Path, tmp_path: Path) -> None:
-    editor = Answers(Outcome(OutcomeKind.REFUSED, "safety"))
+    editor = Draws(lambda request: Outcome(OutcomeKind.REFUSED, "safety"))
     build(one_task(catalogue), tmp_path / "run", method_with(editor=editor))
     with JournalReader.open(tmp_path / "run") as reader:
         (row,) = reader.tasks()
@@ -129,12 +84,10 @@ def test_refusals_consume_rounds_and_stop_the_task(catalogue: Path, tmp_path: Pa
 
 
 def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_path: Path) -> None:
-    class Broken(Draws):
-        async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-            edited = drawn(request.original.data, request.seed)
-            return Reply(replace(edited, image=replace(edited.image, data=b"<html>busy</html>")))
+    def broken(request: EditRequest) -> EditedImage:
+        return EditedImage(EncodedImage(b"<html>busy</html>", "image/jpeg"))
 
-    build(one_task(catalogue), tmp_path / "run", method_with(editor=Broken()))
+    build(one_task(catalogue), tmp_path / "run", method_with(editor=Draws(broken)))
     with JournalReader.open(tmp_path / "run") as reader:
         (row,) = reader.tasks()
         assert row.state is TaskState.STOPPED and "malformed" in row.reason
@@ -150,20 +103,16 @@ def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:
 
 
 def test_changed_model_stops_a_half_done_task_with_a_sentence(catalogue: Path, tmp_path: Path) -> None:
-    class Dies(QuickJudge):
-        async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-            return failed(Outcome(OutcomeKind.TRANSPORT, "quota is gone", fatal=True))
-
     recipe = one_task(catalogue)
-    halted = build(recipe, tmp_path / "run", method_with(editor=Draws(), judges=(Dies(CallLog(None)),)))
+    dies = Judges(lambda request: Outcome(OutcomeKind.TRANSPORT, "quota is gone", fatal=True))
+    halted = build(recipe, tmp_path / "run", method_with(editor=Draws(), judges=(dies,)))
     assert halted.failed and halted.stopped == "quick/judge: quota is gone"
 
     class Newer(Remembers):
         fingerprint = "2"
 
-    changed = build(
-        recipe, tmp_path / "run", method_with(writer=Newer(), editor=Draws(), judges=(Verdicts(True),))
-    )
+    newer = method_with(writer=Newer(), editor=Draws(), judges=(judging(True),))
+    changed = build(recipe, tmp_path / "run", newer)
     assert changed.failed and changed.stopped and "another prompt, model version or image" in changed.stopped
-    healed = build(recipe, tmp_path / "run", method_with(editor=Draws(), judges=(Verdicts(True),)))
+    healed = build(recipe, tmp_path / "run", method_with(editor=Draws(), judges=(judging(True),)))
     assert healed.stopped is None and healed.replayed == 2 and healed.made == 1

@@ -11,7 +11,7 @@ import cv2
 import pytest
 
 from fakes.samples import sample_of
-from pipeline.quick import CallLog, QuickEditor, QuickJudge, QuickWriter, quick_method, quick_recipe
+from pipeline.quick import CallLog, Draws, judging, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
 from plantain.pipeline.post_edit import METRIC, NAME
@@ -21,38 +21,20 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.prepare import prepare
 from plantain.privacy.text import TextReader
-from plantain.records import Criterion, Licence, Observations, SourceImage, TaskState
-from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply
+from plantain.records import Criterion, Licence, SourceImage, TaskState
+from plantain.roles import EditedImage, EditRequest, EncodedImage
 
 PLACE = (60, 120)
 
 
-class MarkerEditor(QuickEditor):
-    """Turns R into L at the first try, and leaves it alone at the second."""
-
-    name = "quick/marker-editor"
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        pixels = decode(request.original.data).copy()
-        if "try 1" in request.instruction:
-            pixels[60:140, 40:130] = pixels[60:140, 140:230]
-            marked(pixels, "L")
-        cv2.circle(pixels, (500, 600), 60, (150,) * 3, -1)
-        edited = cv2.GaussianBlur(pixels, (0, 0), 1.0) if "soft" in request.instruction else pixels
-        return Reply(EditedImage(EncodedImage(encode_jpeg(edited), "image/jpeg"), None, "global"))
-
-
-class ContentJudge(QuickJudge):
-    """Passes everything."""
-
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        from plantain.records import CriterionResult
-
-        return Reply(
-            Observations(
-                {c: CriterionResult(True, 0.9) for c in Criterion}, {"has_disease": True}, True, "fine"
-            )
-        )
+def marker_moved(request: EditRequest) -> EditedImage:
+    """R becomes L at the first try, and stays at the second."""
+    pixels = decode(request.original.data).copy()
+    if "try 1" in request.instruction:
+        pixels[60:140, 40:130] = pixels[60:140, 140:230]
+        marked(pixels, "L")
+    cv2.circle(pixels, (500, 600), 60, (150,) * 3, -1)
+    return EditedImage(EncodedImage(encode_jpeg(pixels), "image/jpeg"), None, "global")
 
 
 def marked(pixels: Pixels, letter: str) -> None:
@@ -80,11 +62,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, reader: TextReader) -> Path:
     )
     with Catalogue.create(root / "catalogue") as catalogue:
         catalogue.add(image, data)
-    log = CallLog(None)
-    method = replace(
-        quick_method(log), writer=QuickWriter(log), editor=MarkerEditor(log), judges=(ContentJudge(log),)
-    )
-    recipe = quick_recipe(root / "catalogue", findings=("Lung Lesion",))
+    method = replace(quick_method(CallLog()), editor=Draws(marker_moved), judges=(judging(True),))
+    recipe = quick_recipe(root / "catalogue", findings=("Lung Lesion",), data={"check_text": True})
     asyncio.run(run_build(recipe, root / "run", method=method, text_reader=reader))
     return root / "run"
 

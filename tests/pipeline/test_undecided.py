@@ -11,15 +11,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.quick import (
-    CallLog,
-    QuickEditor,
-    QuickJudge,
-    drawn,
-    quick_catalogue,
-    quick_method,
-    quick_recipe,
-)
+from pipeline.quick import CallLog, Draws, Judges, quick_method, quick_recipe
 from plantain.api.run import Run
 from plantain.cli import main
 from plantain.cli.run.retry import RetryChoice, ended_tasks
@@ -28,34 +20,31 @@ from plantain.journal.questions.browsing import TaskQuery, page_of
 from plantain.journal.verify import verify
 from plantain.pipeline.run import run_build
 from plantain.records import Criterion, CriterionResult, Observations, TaskState
-from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply
+from plantain.roles import JudgeRequest
 
 WHY = "the borders of the finding cannot be certified"
 VERDICTS = {"Diabetes": (None,), "AMD": (False, None), "Cataract": (False, True)}
 """By finding, what the judge says of instruction compliance, round by round."""
 
 
-class Draws(QuickEditor):
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        return Reply(drawn(request.original.data, request.seed))
+def judge() -> Judges:
+    left = {finding: list(said) for finding, said in VERDICTS.items()}
 
-
-class Unsure(QuickJudge):
-    async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        self.log.note(request.finding.name)
-        said = VERDICTS[request.finding.name]
-        passed = said[self.log.lines().count(request.finding.name) - 1]
+    def answer(request: JudgeRequest) -> Observations:
+        assert request.finding is not None
         results = dict.fromkeys(Criterion, CriterionResult(True))
+        passed = left[request.finding.name].pop(0)
         results[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(passed, evidence=WHY)
-        return Reply(Observations(results))
+        return Observations(results)
+
+    return Judges(answer)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(one_image: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undecided")
-    recipe = quick_recipe(quick_catalogue(folder / "catalogue", images=1))
-    silent = CallLog(None)
-    method = replace(quick_method(silent), editor=Draws(silent), judges=(Unsure(CallLog(folder / "log")),))
+    recipe = quick_recipe(one_image)
+    method = replace(quick_method(CallLog()), editor=Draws(), judges=(judge(),))
     summary = asyncio.run(run_build(recipe, folder / "run", method=method))
     assert summary.stopped is None
     return folder / "run"

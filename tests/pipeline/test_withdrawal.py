@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_method, quick_picture, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import BlobStore, JournalReader, verify
@@ -40,13 +40,13 @@ def build(catalogue: Path, run: Path, log: Path) -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A catalogue of two patients with two eyes each, a run on it, its report, and one release."""
     root = tmp_path_factory.mktemp("made")
-    quick_catalogue(root / "plain", 4)
-    with Catalogue.open(root / "plain") as plain, Catalogue.create(root / "catalogue") as catalogue:
-        for number, image in enumerate(plain.images()):
+    consent = Consent("the owner", "letter of today")
+    with Catalogue.create(root / "catalogue") as catalogue:
+        for number in range(4):
+            image, data = quick_picture(number)
             group = GONE if number < 2 else STAYS
-            allowed = Consent("the owner", "letter of today")
-            credentialed = replace(image, group=group, licence=Licence.CREDENTIALED, consent=allowed)
-            catalogue.add(credentialed, plain.read(image), bytes(32))
+            own = replace(image, group=group, licence=Licence.CREDENTIALED, consent=consent)
+            catalogue.add(own, data, bytes(32))
     build(root / "catalogue", root / "run", root / "log")
     export_run(root / "run", root / "release", OPTIONS)
     write_report(root / "run")

@@ -1,10 +1,29 @@
-"""What a run folder must still hold after a kill, and the part of it that two equal runs share."""
+"""Runs that are killed: what their folders must still hold, and the part of them that two equal runs share."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+EDIT_USD = 0.05
+PRICED = {
+    "providers": {
+        "quick": {
+            "prices": {
+                "editor": {"image_out_each": EDIT_USD},
+                **{key: {"input_per_m": 0.0, "output_per_m": 0.0} for key in ("writer", "judge")},
+            }
+        }
+    }
+}
+LIMITS = {"concurrency": 3, "budget_usd": 5.0}
+"""Of builds that are killed."""
 
 DERIVED = {
     # every column that is not telemetry: ids of rows, tries, times and prices may differ between two runs
@@ -18,6 +37,43 @@ DERIVED = {
     "image": "SELECT * FROM image ORDER BY id",
     "blob": "SELECT * FROM blob ORDER BY sha256",
 }
+
+
+def started(driver: str, *words: object) -> subprocess.Popen[str]:
+    """Start one of the programs in this folder, which a test talks to line by line."""
+    tests = Path(__file__).parents[1]
+    return subprocess.Popen(
+        [sys.executable, str(tests / "pipeline" / driver), *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tests)},
+    )
+
+
+@dataclass(frozen=True)
+class Wreck:
+    """A build that was killed right after its k-th durable event; `end` is how its process ended, -9."""
+
+    k: int
+    run: Path
+    end: int
+    driver: subprocess.Popen[str]
+
+    def resume(self) -> int:
+        """Resume it; return the exit status."""
+        assert self.driver.stdin is not None and self.driver.stdout is not None
+        print(file=self.driver.stdin, flush=True)
+        return int(self.driver.stdout.readline())
+
+
+def killed_builds(folder: Path, kills: Sequence[int], *, accepted: int = 0) -> Iterator[Wreck]:
+    """Build the folder's catalogue as `crash_driver.py` says; each wreck is to be resumed."""
+    with started("killed/crash_driver.py", folder, accepted, *kills) as driver:
+        assert driver.stdout is not None
+        for k in kills:
+            yield Wreck(k, folder / f"killed-{k}", int(driver.stdout.readline()), driver)
+    assert driver.returncode == 0
 
 
 def derived(run: Path) -> dict[str, list[tuple[object, ...]]]:

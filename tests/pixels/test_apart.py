@@ -31,9 +31,9 @@ def child() -> int:
 
 def test_a_damaged_frame_is_refused_and_the_next_one_decoded(lossless: tuple[pydicom.Dataset, bytes]) -> None:
     dataset, coded = lossless
-    whole = decode_apart(dataset, coded)
+    whole = decode_apart(dataset, coded, 12)
     before = child()
     with pytest.raises(ValueError, match=r"\w"):
-        decode_apart(dataset, coded[:200])
-    assert np.array_equal(decode_apart(dataset, coded), whole)
+        decode_apart(dataset, coded[:200], 12)
+    assert np.array_equal(decode_apart(dataset, coded, 12), whole)
     assert child() != before

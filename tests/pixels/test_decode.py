@@ -34,13 +34,8 @@ def test_decode_untrusted_reads_every_format(kind: str) -> None:
     assert pixels.std() > 10
 
 
-@pytest.mark.parametrize("kind", ["png colour", "bmp", "tiff", "tiff lzw", "webp"])
-def test_decode_untrusted_lossless_is_exact(kind: str) -> None:
-    assert np.array_equal(decode_untrusted(FILES[kind], "a"), colour())
-
-
-@pytest.mark.parametrize("kind", ["jpeg grey", "jpeg colour", "jpeg progressive", "jpeg cmyk"])
-def test_decode_untrusted_jpeg_agrees_with_pillow(kind: str) -> None:
+@pytest.mark.parametrize("kind", sorted(FILES.keys() - {"png alpha", "png 16 bit", "tiff 16 bit"}))
+def test_decode_untrusted_agrees_with_pillow(kind: str) -> None:
     expected = np.asarray(Image.open(io.BytesIO(FILES[kind])).convert("RGB"))
     assert np.array_equal(decode_untrusted(FILES[kind], "a"), expected)
 
@@ -333,6 +328,7 @@ def test_floats_from_0_to_1_and_whole_numbers_are_read(white: bool, kind: str, s
         (tiff(np.array([[0.5, np.nan]], np.float32)), "values from nan to nan"),
         (tiff(np.array([[0.5, 1.0]], np.float16)), "a TIFF of a kind that we do not read"),
         (tiff(np.array([[-5, 5]], np.int8)), "signed 8-bit"),
+        (tiff(np.zeros((4, 4, 3), np.uint8), photometric="cielab"), "pixels of kind LAB"),
         (
             tiff(np.zeros((3, 4, 4), np.uint16), photometric="rgb", planarconfig="separate"),
             "16-bit colours in separate planes",

@@ -1,4 +1,4 @@
-"""Registering an edited image to its original: moved by another library, found to a fraction of a pixel, or refused."""
+"""Registering an edited image to its original: moved by another library, found to a fraction of a pixel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.ndimage
 import skimage.data
 
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.restore import WORST, register
+from plantain.pixels.restore import register
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,3 @@ def test_what_was_not_moved_stays_as_it_is(retina: Pixels) -> None:
     drawn = retina.copy()
     drawn[200:300, 200:300] += 20
     assert np.array_equal(register(retina, drawn)[0], drawn)
-
-
-def test_another_picture_is_refused_with_the_residual(retina: Pixels) -> None:
-    other = np.ascontiguousarray(retina[::-1, ::-1])
-    _, residual, why_not = register(retina, other)
-    assert residual > WORST or "tiles agree" in why_not
-    assert why_not.startswith("it cannot be registered to the original")
-    flat = np.full_like(retina, 90)
-    assert "too little structure" in register(flat, flat + 1)[2]

@@ -12,8 +12,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.prepare import prepare
 from plantain.privacy.small_text import read_prepared
-from plantain.privacy.text import Text, TextKind
-from plantain.privacy.text_reader import open_reader
+from plantain.privacy.text import Text, TextKind, open_reader
 
 
 class Looks:

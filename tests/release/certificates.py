@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+from cryptography.x509.oid import ExtendedKeyUsageOID, ObjectIdentifier
 
 USAGES = {
     "emailProtection": ExtendedKeyUsageOID.EMAIL_PROTECTION,
@@ -50,15 +50,6 @@ def make_chain(folder: Path, usage: str | None = "emailProtection") -> Chain:
     return chain
 
 
-def _name(name: str) -> x509.Name:
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "plantain tests"),
-            x509.NameAttribute(NameOID.COMMON_NAME, name),
-        ]
-    )
-
-
 def _certificate(
     subject: str,
     key: ec.EllipticCurvePrivateKey,
@@ -82,8 +73,8 @@ def _certificate(
     )
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
+        .subject_name(x509.Name.from_rfc4514_string(f"CN={subject},O=plantain tests"))
+        .issuer_name(x509.Name.from_rfc4514_string(f"CN={issuer},O=plantain tests"))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))

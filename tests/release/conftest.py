@@ -1,8 +1,10 @@
-"""One small run and one release of it in every layout, made once."""
+"""Two small runs, and one release in every layout, made once; no download by what reads them."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,28 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from release.runs import make_run
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read as soon as a library is imported
+os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError("this test has no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
 
 @pytest.fixture(scope="session")
 def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("runs") / "small", images=20)
+
+
+@pytest.fixture(scope="session")
+def little_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For exports of one layout; read only."""
+    return make_run(tmp_path_factory.mktemp("runs") / "little", images=4)
 
 
 @pytest.fixture(scope="session")

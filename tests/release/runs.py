@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
+import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import skimage.data
 
 from plantain.journal import (
@@ -268,3 +272,34 @@ def tree(root: Path) -> dict[str, str]:
         for path in sorted(root.rglob("*"))
         if path.is_file()
     }
+
+
+def rows(out: Path, table: str) -> list[dict[str, Any]]:
+    """Every row of a table of a release."""
+    files = sorted(out.glob(f"data/{table}/*.parquet"))
+    return [row for path in files for row in pq.read_table(path).to_pylist()]
+
+
+def every_byte(root: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file as it lies there, and unpacked: text of a .gz, names and members of a tar, cells of a table."""
+    for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+        if not path.is_file():
+            continue
+        name = str(path.relative_to(root.parent))
+        yield name, path.read_bytes()
+        if path.suffix == ".gz":
+            yield name, gzip.decompress(path.read_bytes())
+        elif path.suffix == ".tar":
+            with tarfile.open(path) as tar:
+                for member in tar:
+                    file = tar.extractfile(member)
+                    assert file is not None
+                    yield f"{name}: {member.name}", file.read()
+        elif path.suffix == ".parquet":
+            table = pq.read_table(path)
+            yield name, repr(table.to_pylist()).encode() + repr(table.schema).encode()
+            for row in table.to_pylist():
+                for cell in row.values():
+                    data = cell.get("bytes") if isinstance(cell, dict) else cell
+                    if isinstance(data, bytes):
+                        yield name, data

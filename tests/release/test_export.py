@@ -6,18 +6,21 @@ import asyncio
 import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plantain.cli import main
+from fakes.commands import refused
+from fakes.full_disk import full_disk
 from plantain.journal import Journal, JournalReader
 from plantain.records import InputError, Licence, TaskState
 from plantain.release.export import export_run
 from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
 from release.runs import make_run, tree
 
 SEED = 20261126
@@ -35,7 +38,7 @@ def test_killed_anywhere_and_restarted_is_identical(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     export_run(run, whole, replace(ALL, shard_bytes=200_000))
     driver = Path(__file__).with_name("kill_driver.py")
-    command = [sys.executable, str(driver), str(run), str(tmp_path), "14", str(SEED)]
+    command = [sys.executable, str(driver), str(run), str(tmp_path), "8", str(SEED)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     finished = [Path(line) for line in done.stdout.split()]
@@ -84,14 +87,20 @@ def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
     assert tree(tmp_path).keys() == {"notes.txt"}
 
 
-def test_credentialed_source_needs_the_agreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_credentialed_source_needs_the_agreement(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=4, licence=Licence.CREDENTIALED)
     out = tmp_path / "out"
-    assert main(["export", str(run), "--to", str(out), "--layout", "parquet,med-banana"]) == 2
-    assert "--redistribution-approved" in capsys.readouterr().err
+    assert "--redistribution-approved" in refused(
+        "export", run, "--to", out, "--layout", "parquet,med-banana"
+    )
     assert not (run / CROSSWALK).exists() and not out.exists()
     options = ExportOptions(("med-banana", "parquet", "webdataset"), redistribution_approved="DUA 7")
     export_run(run, out, options)
+    assert "license: other" in (out / "README.md").read_text()
+    assert all(
+        "DUA 7" in (out / name).read_text() for name in ("README.md", "DATASHEET.md", "LICENSES/parts.json")
+    )
+    assert verify_release(out, against=run).problems == ()
     crosswalk = json.loads((run / CROSSWALK).read_text())["ids"]
     with JournalReader.open(run) as reader:
         ids = {row.task.image_id for row in reader.tasks()}
@@ -116,27 +125,15 @@ def _stop_at(stage: str):
 
 
 def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Path, tmp_path: Path) -> None:
-    """A limit on file size stands in for the disk's: writing fails in the same way, in the middle of a shard."""
+    """In the middle of a shard."""
     out = tmp_path / "out"
-    program = (
-        "import resource, signal, sys\n"
-        "from pathlib import Path\n"
-        "from plantain.release.export import export_run\n"
-        "from plantain.release.layouts.contract import LAYOUTS\n"
-        "from plantain.release.plan import ExportOptions\n"
-        "from plantain.records import InputError\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "sys.dont_write_bytecode = True\n"  # the limit would cut it short
-        "def told(stage):\n"
-        "    if stage == 'webdataset':\n"
-        "        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))\n"
-        "try:\n"
-        f"    export_run(Path({str(small_run)!r}), Path({str(out)!r}),"
-        " ExportOptions(LAYOUTS, shard_bytes=60_000, licences=('CC-BY-4.0',)), told)\n"
-        "except InputError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "the disk is full" in done.stdout, done.stderr
+    with ExitStack() as limited:
+
+        def fill(stage: str) -> None:
+            if stage == "webdataset":
+                limited.enter_context(full_disk(30_000))
+
+        with pytest.raises(InputError, match="the disk is full"):
+            export_run(small_run, out, ALL, fill)
     assert export_run(small_run, out, ALL).resumed
     assert tree(out) == tree(release)

@@ -5,31 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import re
-import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import PIL.Image
+import pyarrow.parquet as pq
 import pytest
 
 from plantain.journal import JournalReader
-from plantain.records import TaskKind, TaskState
+from plantain.records import Direction, TaskKind, TaskState
+from plantain.release.layouts.columns import PLAUSIBLE_NORMAL, labels_after
 from plantain.release.task_record import from_json, role_of
 
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
-
-
-@pytest.fixture(autouse=True)
-def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise OSError("this test has no network")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+pytestmark = pytest.mark.usefixtures("no_network")
 
 
 def by_role(reader: JournalReader) -> dict[str, Counter[str]]:
@@ -122,7 +113,7 @@ def test_no_group_is_on_two_sides(release: Path, reader: JournalReader, tmp_path
     splits = Counter()
     for path in sorted(release.glob("data/trajectories/*.parquet")):
         split = path.name.split("-")[1]
-        for row in rows_of_file(path):
+        for row in pq.read_table(path).to_pylist():
             splits[split] += 1
             image = from_json(row["record"]).image
             if image.group is not None:
@@ -130,12 +121,6 @@ def test_no_group_is_on_two_sides(release: Path, reader: JournalReader, tmp_path
             assert (row["canary"] is not None) == (split == "test")
     assert set(splits) == {"train", "validation", "test"}
     assert all(len(found) == 1 for found in sides.values())
-
-
-def rows_of_file(path: Path) -> list[dict[str, object]]:
-    import pyarrow.parquet as pq
-
-    return pq.read_table(path).to_pylist()
 
 
 def test_preference_has_the_columns_that_diffusion_dpo_reads(
@@ -253,11 +238,6 @@ def test_json_files_of_the_tree(release: Path, reader: JournalReader) -> None:
 
 
 def test_labels_after_an_edit_are_what_remains_and_never_a_patients_normal() -> None:
-    from types import SimpleNamespace
-
-    from plantain.records import Direction
-    from plantain.release.layouts.columns import PLAUSIBLE_NORMAL, labels_after
-
     def after(
         direction: Direction, finding: str, labels: tuple[str, ...], role: str = "success"
     ) -> list[str] | None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tarfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from plantain.bench.benchmark.from_build import benchmark_from_build
@@ -25,9 +21,7 @@ from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
 from release.resealing import reseal
-from release.runs import make_run, original, source_image, tree
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
+from release.runs import every_byte, make_run, original, rows, source_image, tree
 
 MIXED = {0: Licence.CREDENTIALED, 1: Licence.ATTRIBUTION, 2: Licence.UNKNOWN, 3: Licence.OPEN}
 APPROVED = ExportOptions(LAYOUTS, shard_bytes=60_000, redistribution_approved="DUA 7")
@@ -55,26 +49,6 @@ def mixed(mixed_run: Path) -> Path:
     return out
 
 
-def every_byte(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file as it lies there, and unpacked: each cell of a table, each member of a tar."""
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file():
-            continue
-        yield str(path), path.read_bytes()
-        if path.suffix == ".parquet":
-            for row in pq.read_table(path).to_pylist():
-                for name, cell in row.items():
-                    data = cell.get("bytes") if isinstance(cell, dict) else cell
-                    if isinstance(data, bytes):
-                        yield f"{path}: {name}", data
-        elif path.suffix == ".tar":
-            with tarfile.open(path) as tar:
-                for member in tar:
-                    file = tar.extractfile(member)
-                    assert file is not None
-                    yield f"{path}: {member.name}", file.read()
-
-
 def test_no_byte_of_a_credentialed_or_unknown_original_leaves_and_all_others_do(mixed: Path) -> None:
     found = dict.fromkeys(range(8), 0)
     for _, data in every_byte(mixed):
@@ -87,9 +61,7 @@ def test_no_byte_of_a_credentialed_or_unknown_original_leaves_and_all_others_do(
 
 def test_each_layout_has_each_original_once(mixed: Path) -> None:
     carried = {sha(original(n)) for n in range(8) if n % 4 in (1, 3)}
-    tables = [
-        row for path in mixed.glob("data/originals/*.parquet") for row in pq.read_table(path).to_pylist()
-    ]
+    tables = rows(mixed, "originals")
     files = [sha(path.read_bytes()) for path in mixed.glob("originals/*/*.jpeg")]
     members = [place.rpartition(": ")[2] for place, _ in every_byte(mixed / "wds") if "/originals-" in place]
     assert sorted(sha(row["image"]["bytes"]) for row in tables) == sorted(files) == sorted(carried)
@@ -111,19 +83,16 @@ def test_training_table_has_the_successes_whose_original_is_there(
 ) -> None:
     import datasets
 
-    rows = [
-        row
-        for part in datasets.load_dataset(str(mixed), "train", cache_dir=str(tmp_path)).values()
-        for row in part
-    ]
+    parts = datasets.load_dataset(str(mixed), "train", cache_dir=str(tmp_path)).values()
+    loaded = [row for part in parts for row in part]
     with JournalReader.open(mixed_run) as reader:
         wanted = {
             row.id: row
             for row in reader.tasks(TaskState.SUCCESS)
             if reader.image(row.task.image_id).licence in (Licence.OPEN, Licence.ATTRIBUTION)
         }
-        assert {row["task_id"] for row in rows} == wanted.keys()
-        for row in rows:
+        assert {row["task_id"] for row in loaded} == wanted.keys()
+        for row in loaded:
             attempts = reader.attempts(row["task_id"], wanted[row["task_id"]].generation)
             won = next(a for a in attempts if a.round == wanted[row["task_id"]].round)
             assert row["instruction"] == won.instruction
@@ -132,9 +101,7 @@ def test_training_table_has_the_successes_whose_original_is_there(
             assert row["sha256"] == won.edited
             lost = [a.instruction for a in attempts if a.verdict is not None and not a.verdict.qualified]
             assert (row["positive_instructions"], row["negative_instructions"]) == ([won.instruction], lost)
-    successes = [
-        row for path in mixed.glob("data/success/*.parquet") for row in pq.read_table(path).to_pylist()
-    ]
+    successes = rows(mixed, "success")
     assert (
         {row["task_id"] for row in successes if row["original"]}
         == wanted.keys()

@@ -7,13 +7,10 @@ export layout, the report and a benchmark made of the build; then every file is 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
 import io
 import json
 import sqlite3
-import tarfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +30,8 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
 from plantain.report.page import write_report, write_story
-from plantain.runs.settings.terms import ConsentGiven
+from plantain.runs.terms import ConsentGiven
+from release.runs import every_byte
 from sources.published import jpeg
 from sources.test_mimic_cxr import Tree
 
@@ -110,28 +108,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(root, frozenset(ids))
 
 
-def contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file below a path as it is, and once more unpacked where it is packed."""
-    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if not file.is_file():
-            continue
-        yield str(file.relative_to(path.parent)), file.read_bytes()
-        if file.suffix == ".gz":
-            yield f"{file.name} unpacked", gzip.decompress(file.read_bytes())
-        elif file.suffix == ".tar":
-            with tarfile.open(file) as archive:
-                yield f"{file.name} names", "\n".join(archive.getnames()).encode()
-        elif file.suffix == ".parquet":
-            parquet = pytest.importorskip("pyarrow.parquet")
-            table = parquet.read_table(file)
-            yield f"{file.name} unpacked", repr(table.to_pylist()).encode() + repr(table.schema).encode()
-
-
 def leaks(path: Path, words: frozenset[str] | tuple[str, ...]) -> list[tuple[str, str]]:
     """Where in or below a path any of these words stands, in names or bytes, whatever its case."""
     found = []
     wanted = {word: word.lower().encode() for word in words}
-    for name, data in contents(path):
+    for name, data in every_byte(path):
         low = data.lower() + name.lower().encode()
         found += [(name, word) for word, plain in wanted.items() if plain in low]
     return found

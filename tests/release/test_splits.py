@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plantain.catalogue.groups import Groups
 from plantain.records import SourceImage
-from plantain.release.splits import SPLITS, splits_of
+from plantain.release.plan import SPLITS, splits_of
 from release.runs import source_image
 
 numbers = st.lists(st.integers(0, 30), min_size=1, max_size=40, unique=True)

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gzip
 import hashlib
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import skimage.data
-from matplotlib import cbook
 
+from fakes.samples import head_in_profile
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
 from plantain.pixels.prepare import prepare
@@ -58,6 +58,9 @@ from plantain.rubrics import MED_BANANA, decide, majority
 HOSTILE = "<script>alert('plantain')</script> & \"肺\" \u202e$x^2$ \x1b[31mred"
 SIDE = 320
 """Smaller than a real run's pictures, so that building one takes a moment."""
+
+LICENCES = ("--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0")
+"""What an export of the run must name."""
 
 MODELS = {Step.WRITE: "offline/templates", Step.EDIT: "offline/procedural", Step.JUDGE: "offline/instruments"}
 REFUSED = Outcome(OutcomeKind.REFUSED, "the editor declined: cannot show this side")
@@ -103,13 +106,17 @@ PLAN = (
 )
 
 
-def build_run(run: Path, *, hostile: bool = False, plan: tuple[Planned, ...] = PLAN) -> Path:
-    """Writes the run into the folder `run`. `hostile`: labels, reasons and notes try to break out of the page."""
-    asyncio.run(_build(run, hostile, plan))
+def build_run(run: Path, *, hostile: bool = False) -> Path:
+    """Writes the run into the folder `run`. `hostile`: labels, reasons and notes try to break out of the page.
+
+    In a thread of its own: beside a browser this one has an event loop.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, _build(run, hostile)).result()
     return run
 
 
-async def _build(run: Path, hostile: bool, plan: tuple[Planned, ...]) -> None:
+async def _build(run: Path, hostile: bool) -> None:
     frozen = {
         "seed": 7,
         "models": {"writer": MODELS[Step.WRITE], "editor": MODELS[Step.EDIT], "judge": [MODELS[Step.JUDGE]]},
@@ -118,7 +125,7 @@ async def _build(run: Path, hostile: bool, plan: tuple[Planned, ...]) -> None:
     async with Journal.create(run, RunHeader("run-on-paper", "on-paper", 7, frozen, "0.1.0")) as journal:
         images = _images(journal, hostile)
         await journal.add_images([(image, blob) for image, blob, _ in images.values()])
-        for planned in plan:
+        for planned in PLAN:
             image, blob, pixels = images[planned.image]
             finding = f"{planned.finding} {HOSTILE}" if hostile else planned.finding
             task = EditTask(
@@ -160,7 +167,7 @@ class _Writer:
         attempt = Attempt(self.task.id, generation, number, instruction)
         await self._call(generation, number, Step.WRITE, OK, answer=instruction, attempt=attempt)
         if what is REFUSED:
-            refused = _with(attempt, edit_outcome=REFUSED)
+            refused = replace(attempt, edit_outcome=REFUSED)
             await self._call(generation, number, Step.EDIT, REFUSED, attempt=refused)
             return
         edited, mask = _edit(self.pixels, self.task, number)
@@ -168,7 +175,7 @@ class _Writer:
             self.journal.put_blob(encode_jpeg(edited), "image/jpeg"),
             self.journal.put_blob(encode_mask(mask), "image/png"),
         )
-        attempt = _with(
+        attempt = replace(
             attempt,
             edit_outcome=OK,
             edited=blobs[0].sha256,
@@ -178,7 +185,9 @@ class _Writer:
         )
         await self._call(generation, number, Step.EDIT, OK, attempt=attempt, blobs=blobs, flaky=number == 1)
         if isinstance(what, Outcome):
-            await self._call(generation, number, Step.JUDGE, what, attempt=_with(attempt, judge_outcome=what))
+            await self._call(
+                generation, number, Step.JUDGE, what, attempt=replace(attempt, judge_outcome=what)
+            )
             return
         panel = what if isinstance(what, tuple) else (what,)
         verdicts = tuple(
@@ -190,11 +199,11 @@ class _Writer:
             )
             ruling = decide(observed, MED_BANANA, judge="panel", policy="all-pass", threshold=0.7)
             verdicts = (
-                *(_member(v) for v in verdicts),
+                *(replace(v, decisive=False) for v in verdicts),
                 StoredVerdict(self.task.id, generation, number, ruling, draw=0, decisive=True),
             )
         await self._call(
-            generation, number, Step.JUDGE, OK, attempt=_with(attempt, judge_outcome=OK), verdicts=verdicts
+            generation, number, Step.JUDGE, OK, attempt=replace(attempt, judge_outcome=OK), verdicts=verdicts
         )
 
     def _verdict(self, generation: int, number: int, failure: Failure, draw: int) -> StoredVerdict:
@@ -257,18 +266,6 @@ class _Writer:
         )
 
 
-def _with(attempt: Attempt, **changes: object) -> Attempt:
-    from dataclasses import replace
-
-    return replace(attempt, **changes)
-
-
-def _member(stored: StoredVerdict) -> StoredVerdict:
-    from dataclasses import replace
-
-    return replace(stored, decisive=False)
-
-
 def _instruction(task: EditTask, number: int, hostile: bool) -> str:
     verb = "Add" if task.direction is ADD else "Remove"
     text = (
@@ -298,8 +295,7 @@ def _greys() -> tuple[np.ndarray, np.ndarray]:
     radiograph = pydicom.dcmread(get_testdata_file("RG1_UNCR.dcm")).pixel_array.astype(np.float64)
     low, high = np.percentile(radiograph, [1, 99])
     chest = np.clip((radiograph - low) / (high - low) * 255, 0, 255).astype(np.uint8)
-    with gzip.open(cbook.get_sample_data("s1045.ima.gz", asfileobj=False)) as file:
-        slice_ = np.frombuffer(file.read(), np.uint16).reshape(256, 256).astype(np.float64)
+    slice_ = head_in_profile().astype(np.float64)
     brain = np.clip(slice_ / np.percentile(slice_, 99.5) * 255, 0, 255).astype(np.uint8)
     return chest, brain
 

@@ -10,18 +10,17 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import JournalReader
-from plantain.report import figures
-from plantain.report.page import ReportNumbers, gather
+from plantain.report.page import ReportNumbers, codes_figure, figure_three, gather
 
 FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
-    "codes": lambda n: figures.codes_figure(n.judged),
-    "figure3": lambda n: figures.figure_three(n.findings),
+    "codes": lambda n: codes_figure(n.judged),
+    "figure3": lambda n: figure_three(n.findings),
 }
 
 
 @pytest.fixture(scope="module")
-def numbers(run: Path) -> ReportNumbers:
-    with JournalReader.open(run) as reader:
+def numbers(paper_run: Path) -> ReportNumbers:
+    with JournalReader.open(paper_run) as reader:
         return gather(reader)
 
 
@@ -40,6 +39,6 @@ def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers
 
 def test_hostile_names_are_text(hostile_run: Path) -> None:
     with JournalReader.open(hostile_run) as reader:
-        svg = figures.figure_three(gather(reader).findings)
+        svg = figure_three(gather(reader).findings)
     assert "<script" not in svg and "&lt;script&gt;" in svg
     ElementTree.fromstring(svg)

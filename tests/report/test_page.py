@@ -6,25 +6,22 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from pages.browser import CHROMIUM, Page, open_browser
-from pages.first_sight import look
 from plantain.audit.gate import thresholds
 from plantain.journal import JournalReader
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
-from plantain.records.card import AUDIT_IMAGES
-from plantain.report.gallery import THUMBNAIL, leading, select
+from plantain.records.judging import AUDIT_IMAGES
+from plantain.report.gallery import THUMBNAIL, leading, select, story_of
 from plantain.report.page import write_report, write_story
 from report.run_on_paper import build_run
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +30,9 @@ def html(report: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
-
-
-@pytest.fixture(scope="module")
-def task_page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def task_page(paper_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the task that failed in five rounds."""
-    with JournalReader.open(run) as reader:
+    with JournalReader.open(paper_run) as reader:
         (row,) = reader.tasks(TaskState.FAILED)
         return write_story(reader, row, tmp_path_factory.mktemp("task") / "task.html")
 
@@ -86,6 +77,12 @@ def test_numbers_are_in_the_json(report: Path) -> None:
     assert telemetry["costs"][1]["step"] == "edit" and telemetry["status"]["calls"]["replayed"] == 3
 
 
+def test_telemetry_has_a_page_and_the_report_only_names_it(html: str, report: Path) -> None:
+    page = report.with_suffix(".telemetry.html").read_text(encoding="utf-8")
+    assert 'href="report.telemetry.html"' in html and "Calls and cost" in page
+    assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page.partition("<main>")[2])
+
+
 def test_every_pair_has_captions_and_an_outline(html: str) -> None:
     for pair in re.findall(r'<div class="compare">.*?<div class="beside">', html, flags=re.DOTALL):
         assert re.findall(r'<p class="label">(\w+)', pair) == ["Original", "Edited"]
@@ -115,8 +112,8 @@ def test_trust_in_the_judge_is_one_badge_that_links_to_its_card(html: str) -> No
     assert html.count("no interval") == 1
 
 
-def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(run: Path) -> None:
-    with JournalReader.open(run) as reader:
+def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(paper_run: Path) -> None:
+    with JournalReader.open(paper_run) as reader:
         ids = leading(reader, select(reader, 60, seed=7).ids)
         tasks = [reader.task(task) for task in ids]
     # all five successes of the list (the control is none), and the one that failed
@@ -124,8 +121,28 @@ def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(run: P
     assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
 
 
-def test_a_large_report_has_a_sample_and_leads_to_the_viewer(run: Path, tmp_path: Path) -> None:
-    text = write_report(run, tmp_path / "few.html", gallery=3).read_text(encoding="utf-8")
+def test_selection_is_seeded_and_ordered(paper_run: Path) -> None:
+    with JournalReader.open(paper_run) as reader:
+        first = select(reader, 4, seed=1)
+        assert first == select(reader, 4, seed=1)
+        assert list(first.ids) == sorted(first.ids) and not first.complete
+        assert select(reader, 60, seed=1).complete
+        # 11 tasks, one of which nothing has happened to
+        assert len(select(reader, 60, seed=1).ids) == 10
+
+
+def test_synthetic_source_is_named(paper_run: Path) -> None:
+    with JournalReader.open(paper_run) as reader:
+        remarks = {
+            (row.task.finding, row.task.direction.value): story_of(reader, row, THUMBNAIL).remark
+            for row in reader.tasks()
+        }
+    assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that no patient had")
+    assert remarks["Pneumothorax", "add"] == "" and remarks["Glaucoma", "add"].startswith("Control")
+
+
+def test_a_large_report_has_a_sample_and_leads_to_the_viewer(paper_run: Path, tmp_path: Path) -> None:
+    text = write_report(paper_run, tmp_path / "few.html", gallery=3).read_text(encoding="utf-8")
     assert text.count('id="t-') == 3 and "See all in the viewer" in text
     assert "for all 10 tasks" in text
 
@@ -142,88 +159,68 @@ def test_hostile_text_stays_text(hostile_report: Path) -> None:
     assert text.count("<script>") == 1
 
 
-@needs_chromium
-@pytest.mark.parametrize("width", [1280, 400])
-def test_page_opens_from_disk_without_network_or_complaint(report: Path, page: Page, width: int) -> None:
-    page.go(report, width)
-    assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
-    assert page.complaints == []
-    assert page.evaluate("document.querySelectorAll('figure svg').length") == 2
-    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+@pytest.fixture
+def screen(browser: Any, report: Path) -> Screen:
+    """The report in a wide window."""
+    screen = Screen(browser, 1280, 900)
+    screen.page.goto(report.as_uri())
+    return screen
 
 
-@needs_chromium
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 400])
-def test_first_sight(report: Path, task_page: Path, page: Page, width: int, theme: str) -> None:
-    page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
-    for file in (report, task_page):
-        page.go(file, width)
-        look(page, width)
+@pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
+def test_pages_open_from_disk_and_can_be_read_without_network_or_complaint(
+    browser: Any, report: Path, task_page: Path, width: int, theme: str
+) -> None:
+    screen = Screen(browser, width, 900, color_scheme=theme)
+    for file in (task_page, report):
+        screen.page.goto(file.as_uri())
+        assert_first_sight(screen.page, large=4.5)
+        assert screen.page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    assert screen.page.locator("figure svg").count() == 2
+    assert [url for url in screen.requests if not url.startswith(("file:", "data:"))] == []
+    assert screen.complaints == []
 
 
-@needs_chromium
-def test_slider_uncovers_the_original_with_the_arrow_keys(report: Path, page: Page) -> None:
-    page.go(report, 1280)
-    page.evaluate("document.querySelector('.slide').focus()")
+def test_slider_uncovers_the_original_with_the_arrow_keys(screen: Screen) -> None:
+    screen.page.focus(".slide >> nth=0")
     for _ in range(40):
-        for kind in ("keyDown", "keyUp"):
-            page.send("Input.dispatchKeyEvent", type=kind, key="ArrowLeft", windowsVirtualKeyCode=37)
+        screen.press("ArrowLeft")
     after = "document.querySelector('.compare > div + div')"
-    assert page.evaluate(f"{after}.querySelector('img').style.clipPath") == "inset(0px 40% 0px 0px)"
-    assert "data:image/jpeg" in str(page.evaluate(f"{after}.querySelector('.view').style.backgroundImage"))
+    assert screen.page.evaluate(f"{after}.querySelector('img').style.clipPath") == "inset(0px 40% 0px 0px)"
+    view = screen.page.evaluate(f"{after}.querySelector('.view').style.backgroundImage")
+    assert "data:image/jpeg" in view
 
 
-@needs_chromium
-def test_print_shows_all_images_and_no_controls(report: Path, page: Page) -> None:
-    page.go(report, 1280)
-    page.send("Emulation.setEmulatedMedia", media="print")
-    try:
-        assert page.evaluate("getComputedStyle(document.querySelector('.slide')).display") == "none"
-        assert page.evaluate("[...document.images].every(i => i.loading !== 'lazy' && i.complete)")
-    finally:
-        page.send("Emulation.setEmulatedMedia", media="")
+def test_print_shows_all_images_and_no_controls(screen: Screen) -> None:
+    screen.page.emulate_media(media="print")
+    assert not screen.page.locator(".slide:visible").count()
+    assert screen.page.evaluate("[...document.images].every(i => i.loading !== 'lazy' && i.complete)")
 
 
-@needs_chromium
-def test_filters_narrow_the_gallery(report: Path, page: Page) -> None:
-    visible = (
-        "[...document.querySelectorAll('.gallery article.task')].filter(t => t.offsetParent !== null).length"
-    )
-    page.go(report, 1280)
-    assert page.evaluate(visible) == 10
-    page.evaluate("document.querySelector('a[data-outcome=failed]').click()")
-    assert page.evaluate(visible) == 1
-    assert page.evaluate("document.querySelector('output').textContent") == "1 of 10 shown"
-    page.evaluate("document.querySelector('button[type=reset]').click()")
-    page.evaluate("new Promise(done => setTimeout(done, 50))")
-    page.evaluate(
-        "document.forms[0].elements.modality.value = 'chest_xray';"
-        "document.forms[0].dispatchEvent(new Event('change'))"
-    )
-    assert page.evaluate(visible) == 5
+def test_filters_narrow_the_gallery(screen: Screen) -> None:
+    visible = screen.page.locator(".gallery article.task:visible")
+    assert visible.count() == 10
+    screen.page.evaluate("document.querySelector('a[data-outcome=failed]').click()")
+    assert visible.count() == 1
+    assert screen.page.inner_text("output") == "1 of 10 shown"
+    screen.page.evaluate("document.querySelector('button[type=reset]').click()")
+    visible.nth(9).wait_for()
+    screen.page.select_option("[name=modality]", "chest_xray")
+    assert visible.count() == 5
 
 
-@needs_chromium
-def test_page_works_without_scripts(report: Path, page: Page) -> None:
-    page.go(report, 1280, scripts=False)
-    tree = page.send("DOM.getDocument")["root"]["nodeId"]
-    tasks = page.send("DOM.querySelectorAll", nodeId=tree, selector=".gallery article.task:not([hidden])")[
-        "nodeIds"
-    ]
-    form = page.send("DOM.querySelector", nodeId=tree, selector="form.filters")["nodeId"]
-    with pytest.raises(AssertionError, match="Could not compute box model"):
-        page.send("DOM.getBoxModel", nodeId=form)
-    assert len(tasks) == 10
-    assert page.send("DOM.getBoxModel", nodeId=tasks[0])["model"]["height"] > 100
+def test_page_works_without_scripts(browser: Any, report: Path) -> None:
+    page = Screen(browser, 1280, 900, java_script_enabled=False).page
+    page.goto(report.as_uri())
+    tasks = page.locator(".gallery article.task:not([hidden])")
+    assert tasks.count() == 10 and tasks.first.bounding_box()["height"] > 100
+    assert not page.locator("form.filters").is_visible()
 
 
-@needs_chromium
-def test_hostile_text_runs_nothing(hostile_report: Path, page: Page) -> None:
-    page.go(hostile_report, 400)
-    assert page.complaints == []
-    assert page.evaluate("document.scripts.length") == 1
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    page.evaluate("document.forms[0].elements.outcome.value = 'failed'")
-    assert page.complaints == []
+def test_hostile_text_runs_nothing(browser: Any, hostile_report: Path) -> None:
+    screen = Screen(browser, 400, 900)
+    screen.page.goto(hostile_report.as_uri())
+    assert screen.page.evaluate("document.scripts.length") == 1
+    assert screen.page.evaluate("document.documentElement.scrollWidth") <= 400
+    screen.page.select_option("[name=outcome]", "failed")
+    assert screen.complaints == []

@@ -1,6 +1,6 @@
 // What a person sees first: pixels wider than the window, top of the first image, text in lines of fewer than 40
-// characters outside tables, galleries and headings, text below the contrast of WCAG 2.2 AA (1.4.3), and images that are not there.
-() => {
+// characters outside tables, galleries, labels of pairs and headings, text below the contrast of WCAG 2.2 AA (1.4.3), and images that are not there.
+(largeLetters) => {
   const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});
   const brush = canvas.getContext("2d", {willReadFrequently: true});
   const rgba = (colour) => {
@@ -19,9 +19,9 @@
     const style = getComputedStyle(one), range = document.createRange();
     const below = behind(one), lights = [light(over(rgba(style.color), below)), light(below)].sort((a, b) => b - a);
     const large = parseFloat(style.fontSize) >= (style.fontWeight >= 700 ? 18.66 : 24);
-    if ((lights[0] + 0.05) / (lights[1] + 0.05) < (large ? 3 : 4.5)) dim.push(text.slice(0, 60));
+    if ((lights[0] + 0.05) / (lights[1] + 0.05) < (large ? largeLetters : 4.5)) dim.push(text.slice(0, 60));
     range.selectNodeContents(node);
-    if (text.length <= 40 || one.closest("td, th, pre, button, label, h1, h2, h3, .shot") || range.getClientRects().length < 2) continue;
+    if (text.length <= 40 || one.closest("td, th, pre, button, label, h1, h2, h3, .shot, .compare .label") || range.getClientRects().length < 2) continue;
     brush.font = style.font;
     let block = one;
     while (getComputedStyle(block).display.startsWith("inline")) block = block.parentElement;

@@ -1,8 +1,7 @@
-"""A study or a viewer served on loopback and opened in a real browser."""
+"""Pages in a real browser: files, and a study or a viewer served on loopback."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +14,8 @@ import pytest
 from plantain.review.ratings import Ratings
 from plantain.review.study import Study
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
-LAID_OUT = """(() => { const stage = document.querySelector("#stage").getBoundingClientRect();
-  return stage.left === 0 && stage.bottom > innerHeight - 2; })()"""
-"""True if the images fill their side of the window."""
-
-
-def in_thread(act: Callable[[], Path | None]) -> Path | None:
+def in_thread(act: Callable[[], Any]) -> Any:
     """Act in a thread of its own: the browser's driver has an event loop in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(act).result()
@@ -58,8 +51,8 @@ def running(study: Study) -> Iterator[tuple[Ratings, str]]:
 class Screen:
     """A page with its requests, errors and console; `data-turn` counts what it has shown."""
 
-    def __init__(self, browser: Any, width: int, height: int) -> None:
-        self.page = browser.new_context(viewport={"width": width, "height": height}).new_page()
+    def __init__(self, browser: Any, width: int, height: int, **context: object) -> None:
+        self.page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -112,7 +105,8 @@ def window(browser: Any, width: int, height: int, theme: str) -> Iterator[Any]:
     context.close()
 
 
-def assert_first_sight(page: Any, image: bool = True) -> None:
-    sight = page.evaluate(FIRST_SIGHT)
+def assert_first_sight(page: Any, image: bool = True, large: float = 3) -> None:
+    """`large` is the least contrast of large letters: 3 by WCAG 2.2, 1.4.3, as small ones have 4.5."""
+    sight = page.evaluate(FIRST_SIGHT, large)
     assert sight["wide"] <= 0 and sight["narrow"] == [] and sight["dim"] == [] and sight["black"] == 0, sight
     assert not image or sight["first"] < 900

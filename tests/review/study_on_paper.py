@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from plantain.cli import main
 from plantain.review.freezing import StudySettings, new_study
+from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
-from plantain.review.study import ORIGINAL, ReaderTask, Study
+from plantain.review.study import ORIGINAL, Block, Item, ReaderTask, Study, open_study
+from plantain.review.web.desk import slot_order
 from plantain.rubrics import MED_BANANA
 
 MODELS = ("acme/zebra-9", "beta/yak-2", "gamma/xerus-7")
@@ -70,6 +75,29 @@ def small_study(
         name="On paper", seed=1, tasks=tasks or tuple(ReaderTask), rubric=MED_BANANA, cases=cases, **more
     )  # type: ignore[arg-type]
     return new_study(folder, material(cases + 4, models, credentialed=credentialed), ["paper"], wanted)
+
+
+def new_from(folder: Path, source: Path, *words: str) -> Study:
+    """Make a study with `plantain review new`."""
+    assert main(["review", "new", str(folder), "--from", str(source), *words]) == 0
+    return open_study(folder)
+
+
+def read_all(study: Study, readers: int, say: Callable[[int, Block, Item, list[str]], dict]) -> None:
+    """Let new readers answer every item: `say` returns the answer of a reader, from 0, to an item with these slots."""
+    with closing(Ratings.open(study)) as ratings:
+        for number in range(readers):
+            reader, _ = ratings.invite()
+            for block in study.blocks:
+                for place, item in enumerate(block.items):
+                    slots = slot_order(study, item, reader.number)
+                    value = say(number, block, item, slots)
+                    ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000)
+
+
+def all_criteria(block: Block, yes: bool) -> dict:
+    """The same answer to every criterion of an accept question."""
+    return {"criteria": {name: yes for name, _ in block.criteria}, "codes": []}
 
 
 def answer_to(case: dict, right: bool = True) -> dict:

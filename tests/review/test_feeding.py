@@ -1,99 +1,63 @@
-"""What a study feeds: the benchmark's ranks, its regions; and ratings of others that come in."""
+"""What a study feeds, the benchmark's ranks; ratings of others that come in; and what a study is made from."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import cv2
 import numpy as np
-import pytest
 
 from bench.scored_run import make_all
-from bench.small_bench import small_bench
-from plantain.bench.benchmark.benchmark import Benchmark
+from fakes.commands import json_of, printed, refused
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli import main
-from plantain.cli.bench.studies import study_ratings
-from plantain.review.orders import slot_order
+from plantain.cli.bench.rank import study_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, ReaderTask, open_study
-from report.run_on_paper import build_run
-from review.study_on_paper import MODELS, mask_of, small_study
+from report.run_on_paper import LICENCES
+from review.study_on_paper import MODELS, new_from, read_all, small_study
 
 
 def test_ranks_of_each_dimension_become_its_own_ratings(tmp_path: Path):
     """The first model is ranked 1, 2 and 3 for EA, CP and VQ (MedEBench, table 3: a column for each)."""
     study = small_study(tmp_path / "s", ReaderTask.RANK, cases=3)
-    ratings = Ratings.open(study)
-    for _ in range(2):
-        reader, _ = ratings.invite()
-        for number, block in enumerate(study.blocks):
-            for item in block.items:
-                slots = slot_order(study, item, reader.number)
-                value = {"ranks": [(MODELS.index(slot) + number) % 3 + 1 for slot in slots]}
-                ratings.save(reader.code, item.id, "k" * 8, block.id, slots, 0, value, 1)
-    ratings.close()
+    shift = {block.id: number for number, block in enumerate(study.blocks)}
+    read_all(
+        study,
+        2,
+        lambda _, block, item, slots: {
+            "ranks": [(MODELS.index(slot) + shift[block.id]) % 3 + 1 for slot in slots]
+        },
+    )
     found = study_ratings(study.folder, [case.source for case in study.cases], list(MODELS))
     assert found.raters == ("R01", "R02") and found.models == MODELS
     first = {name: set(table[..., 0].ravel()) for name, table in found.values.items()}
     assert first == {"EA": {-1.0}, "CP": {-2.0}, "VQ": {-3.0}}
 
 
-def test_readers_regions_go_into_the_benchmark(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    benchmark = small_bench(tmp_path / "bench", 2, size=(96, 64))
-    source = str(tmp_path / "bench")
-    assert main(["review", "new", str(tmp_path / "s"), "--from", source, "--task", "choose-roi"]) == 0
-    study = open_study(tmp_path / "s")
-    ratings = Ratings.open(study)
-    for _ in range(3):
-        reader, _ = ratings.invite()
-        for item in study.blocks[0].items:
-            ratings.save(
-                reader.code, item.id, "k" * 8, "b1", [], 0, {"proposal": None, "mask": mask_of((96, 64))}, 1
-            )
-    ratings.close()
-    capsys.readouterr()
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(tmp_path / "s"), "--json"]) == 0
-    assert set(json.loads(capsys.readouterr().out)["chosen"]) == {sample.id for sample in benchmark.samples}
-    sample = Benchmark.load(tmp_path / "bench").samples[0]
-    plane = cv2.imread(str(tmp_path / "bench" / str(sample.roi)), cv2.IMREAD_GRAYSCALE)
-    assert plane.shape == (64, 96) and (np.argwhere(plane).min(axis=0) == (5, 7)).all()
-    assert "STAPLE of 3" in " ".join(sample.notes)
-    assert main(["bench", "prepare", "--study", str(tmp_path / "s")]) == 2
-
-
-def test_ratings_of_others_come_in_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_ratings_of_others_come_in_once(tmp_path: Path):
     study = small_study(tmp_path / "s", ReaderTask.RATE, cases=2)
     names = [name for name, _ in study.blocks[0].criteria]
     rows = [",".join(["source", "model", *names])]
     rows += [",".join([case.source, MODELS[0], *"7777"]) for case in study.cases[:2]]
     (tmp_path / "ana.csv").write_text("\n".join(rows))
     for _ in range(2):
-        assert main(["review", "import", str(study.folder), str(tmp_path / "ana.csv"), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out) == {"imported": {"ana": 2}}
+        assert json_of("review", "import", study.folder, tmp_path / "ana.csv") == {"imported": {"ana": 2}}
     ratings = Ratings.open(study)
     assert len(ratings.history()) == 2 and ratings.readers()[0].role == "imported"
     for before, after in [("7,7,7,7", "7,7,11,7"), (MODELS[0], "zebra"), ("7,7,7,7", "7,7,7,x")]:
         (tmp_path / "ben.csv").write_text("\n".join(rows).replace(before, after))
-        assert main(["review", "import", str(study.folder), str(tmp_path / "ben.csv")]) == 2
-        err = capsys.readouterr().err
-        assert "ben.csv: line 2" in err and err.count("\n") == 1
+        assert "ben.csv: line 2" in refused("review", "import", study.folder, tmp_path / "ben.csv")
     assert len(ratings.history()) == 2
     ratings.close()
 
 
-def test_a_study_is_made_from_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path):
     """What a release carries is what its run had: the same tasks, instructions and pixels."""
-    run = build_run(tmp_path / "run")
-    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "med-banana", "--json"]
-    assert main([*words, "--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0"]) == 0
-    capsys.readouterr()
-    found = []
-    for number, source in enumerate((run, tmp_path / "out")):
-        made = tmp_path / f"s{number}"
-        assert main(["review", "new", str(made), "--from", str(source), "--task", "accept", "--json"]) == 0
-        found.append(open_study(made))
+    printed("export", own_run, "--to", tmp_path / "out", "--layout", "med-banana", *LICENCES)
+    found = [
+        new_from(tmp_path / f"s{number}", source, "--task", "accept")
+        for number, source in enumerate((own_run, tmp_path / "out"))
+    ]
     by_source = [{case.source: case for case in study.cases} for study in found]
     assert set(by_source[1]) <= set(by_source[0]) and len(by_source[1]) >= 4
     for source, case in by_source[1].items():
@@ -104,12 +68,10 @@ def test_a_study_is_made_from_a_release(tmp_path: Path, capsys: pytest.CaptureFi
         assert np.array_equal(*both)
 
 
-def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path):
     """Every sample with the first scored output of each arm; the pixels are those of the run's blobs."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=3)
-    words = ["review", "new", str(tmp_path / "s"), "--from", str(made.run), "--task", "pair,rate", "--json"]
-    assert main(words) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = json_of("review", "new", tmp_path / "s", "--from", made.run, "--task", "pair,rate")
     study = open_study(tmp_path / "s")
     assert (
         said["cases"] == 3 and len(study.models) >= 2 and {case.stratum for case in study.cases} == {"Skin"}

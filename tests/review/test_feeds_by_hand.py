@@ -7,7 +7,6 @@ are answered at the other end of the scale, so that any of them that leaked into
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,15 +20,15 @@ from sklearn.metrics import cohen_kappa_score
 
 from bench.scored_run import JUDGE, make_all, plain_scores
 from bench.small_bench import small_bench
+from fakes.commands import json_of, refused
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.review.orders import slot_order
 from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
-from plantain.review.study import Case, Item, ItemKind, Study, open_study
-from report.run_on_paper import build_run
+from plantain.review.study import Case, Item, ItemKind, Study
+from plantain.review.web.desk import slot_order
+from review.study_on_paper import new_from
 
 READERS = 5
 HALF, NOTHING = 3, 4
@@ -82,23 +81,13 @@ def plant(
     return planted
 
 
-def new(folder: Path, source: Path, *words: str) -> Study:
-    more = (
-        "--training",
-        "1",
-        "--repeats",
-        "0.4",
-        "--anchors",
-        "1",
-    )
-    assert main(["review", "new", str(folder), "--from", str(source), *words, *more]) == 0
-    return open_study(folder)
+CHECKS = ("--training", "1", "--repeats", "0.4", "--anchors", "1")
 
 
-def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_rank_is_scipys_mean_over_images(tmp_path: Path):
     """`bench rank --study`: Spearman and Kendall of a metric with the mean of the raters' ranks, image by image."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=7)
-    study = new(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench")
+    study = new_from(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench", *CHECKS)
     criteria = dict(zip(("EA", "CP", "VQ"), (name for name, _ in study.blocks[0].criteria), strict=True))
     planted = plant(
         study,
@@ -106,11 +95,7 @@ def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureF
         lambda _: dict.fromkeys(criteria.values(), 10),
         lambda said: {"scores": said},
     )
-    capsys.readouterr()
-    assert (
-        main(["bench", "rank", str(made.run), "--study", str(study.folder), "--judge", JUDGE, "--json"]) == 0
-    )
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("bench", "rank", made.run, "--study", study.folder, "--judge", JUDGE)
     assert told["raters"] == ["R01", "R02", "R03", "R04"]  # R05 has read nothing
     rows = {(row["metric"], row["dimension"]): row for row in told["rows"]}
     models = told["models"]
@@ -145,11 +130,9 @@ def test_rank_is_scipys_mean_over_images(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.fixture(scope="module")
-def accepted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted, list[str]]:
+def accepted(own_run: Path) -> tuple[Path, Planted, list[str]]:
     """A run whose edits readers accepted or rejected, criterion by criterion."""
-    folder = tmp_path_factory.mktemp("feeds")
-    run = build_run(folder / "run")
-    study = new(folder / "people", run, "--task", "accept")
+    study = new_from(own_run.parent / "people", own_run, "--task", "accept", *CHECKS)
     names = [name for name, _ in study.blocks[0].criteria]
     planted = plant(
         study,
@@ -157,7 +140,7 @@ def accepted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Planted, l
         lambda item: dict.fromkeys(names, item.kind is not ItemKind.ANCHOR),
         lambda said: {"criteria": said, "codes": []},
     )
-    return run, planted, names
+    return own_run, planted, names
 
 
 def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
@@ -184,22 +167,25 @@ def test_the_card_has_scikit_learns_kappa(accepted):
                 judge[name].append(bool(seen[name]))
             people[""].append(all(most.values()))
             judge[""].append(all(seen[name] for name in names))
+    assert told["people/people, ICC(2,1)"].kind == "icc"
     for name in ("", *names):
         figure = told["people/people" + (f", {name}" if name else "")]
         expected = cohen_kappa_score(people[name], judge[name])
-        assert figure.n == len(people[name])
+        assert (figure.n, figure.kind) == (len(people[name]), "kappa")
         if np.isfinite(expected):
             assert figure.value == pytest.approx(expected, abs=1e-12)
         else:  # both said the same of every edit: there is nothing to agree about beyond chance
             assert figure.value is None
 
 
-def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureFixture[str]):
+def test_readers_as_a_judge_are_their_majority(accepted):
     """`judge rejudge --judge people/STUDY`: each criterion by the majority; others are not applicable."""
     run, planted, names = accepted
-    assert main(["judge", "rejudge", str(run), "--judge", f"people/{planted.study.folder}", "--json"]) == 0
-    capsys.readouterr()
     expected = answers_by_source(planted)
+    for _ in range(2):  # a second time nothing is asked again, and the same is said
+        rejudged = json_of("judge", "rejudge", run, "--judge", f"people/{planted.study.folder}")
+        told = {one["judge"]: one for one in rejudged["judges"]}
+        assert told["people/people"]["judged"] == len(expected)
     with JournalReader.open(run) as reader:
         found = {
             row.id: [v.verdict for v in reader.verdicts(row.id) if v.verdict.judge == "people/people"]
@@ -215,27 +201,11 @@ def test_readers_as_a_judge_are_their_majority(accepted, capsys: pytest.CaptureF
         assert verdict.qualified == all(2 * sum(one[n] for one in said) > len(said) for n in names)
 
 
-def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_chosen_regions_are_what_the_rule_says(tmp_path: Path):
     """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's STAPLE of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))
-    words = ["--task", "choose-roi"]
-    assert (
-        main(
-            [
-                "review",
-                "new",
-                str(tmp_path / "s"),
-                "--from",
-                str(tmp_path / "bench"),
-                *words,
-                "--repeats",
-                "0.5",
-            ]
-        )
-        == 0
-    )
-    study = open_study(tmp_path / "s")
+    study = new_from(tmp_path / "s", tmp_path / "bench", "--task", "choose-roi", "--repeats", "0.5")
 
     def disc(rng: np.random.Generator, *_: object) -> np.ndarray:
         y, x = np.mgrid[:64, :96]
@@ -248,16 +218,19 @@ def test_chosen_regions_are_what_the_rule_says(tmp_path: Path, capsys: pytest.Ca
     corner = np.zeros((64, 96), bool)
     corner[:5, :5] = True
     planted = plant(study, disc, lambda _: corner, wrap)
-    assert main(["bench", "prepare", str(tmp_path / "bench"), "--study", str(study.folder), "--json"]) == 0
-    capsys.readouterr()
+    prepared = json_of("bench", "prepare", tmp_path / "bench", "--study", study.folder)
+    samples = Benchmark.load(tmp_path / "bench").samples
+    assert set(prepared["chosen"]) == {sample.id for sample in samples}
+    refused("bench", "prepare", "--study", study.folder)
     counts = set()
-    for sample in Benchmark.load(tmp_path / "bench").samples:
+    for sample in samples:
         masks = [m for r in range(READERS) if (m := planted.of(r, sample.id)) is not None]
         roi = cv2.imread(str(tmp_path / "bench" / str(sample.roi)), cv2.IMREAD_GRAYSCALE) > 0
         counts.add(min(3, len(masks)))
         if len(masks) < 3:
             assert np.array_equal(roi, np.logical_and.reduce(masks))
             continue
+        assert f"STAPLE of {len(masks)}" in " ".join(sample.notes)
         union = np.logical_or.reduce(masks).astype(np.uint8)
         y, x = np.nonzero(cv2.dilate(union, np.ones((21, 21), np.uint8)))
         near = slice(y.min(), y.max() + 1), slice(x.min(), x.max() + 1)

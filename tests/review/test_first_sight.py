@@ -8,32 +8,28 @@ from typing import Any
 
 import pytest
 
+from plantain.review.ratings import Ratings
 from plantain.review.study import ReaderTask
-from report.run_on_paper import build_run
 from review.in_browser import (
-    CHROMIUM,
     IN_VIEW,
     SIZES_AND_THEMES,
     assert_first_sight,
     at_first_item,
-    in_thread,
     running,
     serving,
     window,
 )
 from review.study_on_paper import MODELS, small_study
 
-pytest.importorskip("playwright.sync_api")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(paper_run: Path) -> Iterator[str]:
     from plantain.review.web.run_view import RunView
     from plantain.review.web.server import create_viewer
 
-    run = in_thread(lambda: build_run(tmp_path_factory.mktemp("seen") / "run"))
-    with serving(create_viewer(RunView(run))) as address:
+    with serving(create_viewer(RunView(paper_run))) as address:
         yield address
 
 
@@ -113,7 +109,8 @@ def test_images_fill_the_stage(browser: Any, address: str):
             assert (first["x"] != second["x"]) == (columns == 2)
             assert columns * first["width"] > (890 if width == 1280 else 395)
             if width == 1280:
-                assert page.evaluate("document.querySelector('#stage').getBoundingClientRect().bottom") == 900
+                stage = page.locator("#stage").bounding_box()
+                assert (stage["x"], stage["y"] + stage["height"]) == (0, 900)
 
 
 def test_print_shows_every_round(browser: Any, address: str):
@@ -125,23 +122,33 @@ def test_print_shows_every_round(browser: Any, address: str):
         assert page.locator('img[loading="lazy"]').count() == 0
 
 
+@pytest.fixture(scope="module")
+def accepting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ratings, str]]:
+    """A study that is served: its ratings and its address."""
+    folder = tmp_path_factory.mktemp("accepting") / "s"
+    study = small_study(folder, ReaderTask.ACCEPT, cases=3, models=MODELS[:1], training=2)
+    with running(study) as served:
+        yield served
+
+
 @pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
-def test_a_reader_sees_images_count_and_save(browser: Any, tmp_path: Path, width: int, theme: str):
-    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, cases=3, models=MODELS[:1], training=2)
-    with running(study) as (ratings, address):
-        token = ratings.invite()[1]
-        for height in (720, 1000):
-            with window(browser, width, height, theme) as page:
-                page.goto(f"{address}/enter#{token}")
-                page.wait_for_selector("body[data-turn]")
-                assert_first_sight(page, image=False)
-                page.keyboard.press("Enter")
-                page.wait_for_selector("#room:not([hidden])")
-                assert_first_sight(page)
-                assert page.inner_text("#count") == "1 of 2" and "training" in page.inner_text("#where")
-                assert page.evaluate(IN_VIEW, "#save")
-                line = page.locator("#keyline:visible").all_inner_texts()
-                assert line == (["1 to 4 yes, again no · Enter saves · ? all keys"] if width == 1280 else [])
+def test_a_reader_sees_images_count_and_save(
+    browser: Any, accepting: tuple[Ratings, str], width: int, theme: str
+):
+    ratings, address = accepting
+    token = ratings.invite()[1]
+    for height in (720, 1000):
+        with window(browser, width, height, theme) as page:
+            page.goto(f"{address}/enter#{token}")
+            page.wait_for_selector("body[data-turn]")
+            assert_first_sight(page, image=False)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("#room:not([hidden])")
+            assert_first_sight(page)
+            assert page.inner_text("#count") == "1 of 2" and "training" in page.inner_text("#where")
+            assert page.evaluate(IN_VIEW, "#save")
+            line = page.locator("#keyline:visible").all_inner_texts()
+            assert line == (["1 to 4 yes, again no · Enter saves · ? all keys"] if width == 1280 else [])
 
 
 def test_the_count_is_the_readers_own_and_criteria_and_save_fit_900_pixels(browser: Any, tmp_path: Path):

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import csv
-import json
+import subprocess
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import cv2
 import numpy as np
 import pytest
 
+from fakes.commands import json_of, plantain, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import TaskState
 from plantain.release.importing.pairs import import_pairs
-from plantain.review.ratings import Ratings
 from plantain.review.study import ORIGINAL, ReaderTask, open_study
-from report.run_on_paper import build_run
+from review.study_on_paper import MODELS as THREE
+from review.study_on_paper import all_criteria, new_from, read_all
 
-MODELS = ("acme/zebra-9", "beta/yak-2")
+MODELS = THREE[:2]
 
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    """Three originals of 1,400 x 1,200 pixels, each edited by two models; no verdict, no licence."""
+    """Three originals, wider than a prepared image, each edited by two models; no verdict, no licence."""
     folder = tmp_path / "pairs"
     folder.mkdir()
-    y, x = np.mgrid[:1200, :1400]
+    y, x = np.mgrid[:300, :1400]
     rows = []
     for case in range(3):
         before = (60 + 40 * np.sin(x / 90 + case) + 30 * np.cos(y / 70)).astype(np.uint8)
         cv2.imwrite(str(folder / f"before{case}.png"), before)
         for number, model in enumerate(MODELS):
-            after = cv2.circle(before.copy(), (500 + 90 * number, 600), 80, 220, -1)
+            after = cv2.circle(before.copy(), (500 + 90 * number, 150), 80, 220, -1)
             name = f"after{case}-{number}.png"
             cv2.imwrite(str(folder / name), after)
             rows.append([f"before{case}.png", name, "chest_xray", "Pneumothorax", "add", model, "Add it."])
@@ -43,27 +46,17 @@ def pairs(tmp_path: Path) -> Path:
     return folder / "pairs.csv"
 
 
-def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, capsys):
+def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path):
     """Two of three readers accept one model's edits and none the other's: passed 2/3 and 0, on all six edits."""
     run, folder = tmp_path / "run", tmp_path / "people"
     import_pairs(pairs, run)
-    assert main(["review", "new", str(folder), "--from", str(run), "--task", "accept"]) == 0
-    study = open_study(folder)
+    study = new_from(folder, run, "--task", "accept")
     assert len(study.cases) == 6 and study.models == MODELS
-    ratings = Ratings.open(study)
-    names = [name for name, _ in study.blocks[0].criteria]
-    for number in range(3):
-        reader, _ = ratings.invite()
-        for item in study.blocks[0].items:
-            good = number < 2 and item.shown == (MODELS[0],)
-            value = {"criteria": dict.fromkeys(names, good), "codes": []}
-            ratings.save(reader.code, item.id, "k" * 8, "b1", list(item.shown), 0, value, 1)
-    ratings.close()
-    capsys.readouterr()
-    assert main(["judge", "rejudge", str(run), "--judge", f"people/{folder}", "--json"]) == 0
-    (judge,) = (
-        one for one in json.loads(capsys.readouterr().out)["judges"] if one["judge"] == "people/people"
+    read_all(
+        study, 3, lambda reader, block, _, slots: all_criteria(block, reader < 2 and slots == [MODELS[0]])
     )
+    rejudged = json_of("judge", "rejudge", run, "--judge", f"people/{folder}")
+    (judge,) = (one for one in rejudged["judges"] if one["judge"] == "people/people")
     assert judge["judged"] == 6
     with JournalReader.open(run) as reader:
         said = Counter()
@@ -76,49 +69,65 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path, ca
     assert said == {(MODELS[0], True, 0.667): 3, (MODELS[1], False, 0.0): 3}
 
 
-def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path, capsys):
+def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path):
     """A case of a comparison has the edits of both models of its original."""
-    assert main(["review", "new", str(tmp_path / "s"), "--from", str(pairs), "--task", "pair,rank"]) == 0
-    study = open_study(tmp_path / "s")
+    study = new_from(tmp_path / "s", pairs, "--task", "pair,rank")
     assert len(study.cases) == 3 and study.models == MODELS
     assert all(set(case.images) == {ORIGINAL, *MODELS} for case in study.cases)
-    words = ["review", "new", str(tmp_path / "one"), "--from", str(pairs), "--task", "accept"]
-    assert main([*words, "--arms", MODELS[0]]) == 0
-    one = open_study(tmp_path / "one")
+    one = new_from(tmp_path / "one", pairs, "--task", "accept", "--arms", MODELS[0])
     assert one.models == MODELS[:1] and len(one.blocks[0].items) == 3
-    capsys.readouterr()
     (pairs.parent / "short.csv").write_text("original,edited\nbefore0.png,after0-0.png\n")
-    short = [
-        "review",
-        "new",
-        str(tmp_path / "no"),
-        "--from",
-        str(pairs.parent / "short.csv"),
-        "--task",
-        "rate",
-    ]
-    assert main(short) == 2
-    err = capsys.readouterr().err
-    assert "short.csv" in err and "finding" in err and err.count("\n") == 1
+    table = str(pairs.parent / "short.csv")
+    short = ["review", "new", str(tmp_path / "no"), "--from", table, "--task", "rate"]
+    err = refused(*short)
+    assert "short.csv" in err and "finding" in err
     # The options that this line advises are those of import.
     advised = ["--set", "modality=brain_mri", "--set", "finding=glioma", "--set", "direction=add"]
     (pairs.parent / "short.csv").write_text("src,edited\nbefore0.png,after0-0.png\n")
     assert main([*short, "--column", "original=src", *advised]) == 0
 
 
-def test_the_validation_preset_draws_judged_edits_in_turn(tmp_path: Path, capsys):
+def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_path: Path):
     """One edit of each modality and direction of the run before a second one of any."""
-    run = build_run(tmp_path / "run")
-    with JournalReader.open(run) as reader:
+    with JournalReader.open(paper_run) as reader:
         rows = [row for row in reader.tasks() if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
     strata = {f"{row.task.modality} {row.task.direction}" for row in rows if row.task.kind == "edit"}
-    words = ["review", "new", str(tmp_path / "s"), "--from", str(run), "--preset", "med-banana-validation"]
+    words = [
+        "review",
+        "new",
+        str(tmp_path / "s"),
+        "--from",
+        str(paper_run),
+        "--preset",
+        "med-banana-validation",
+    ]
     assert main([*words, "--cases", str(len(strata))]) == 0
     study = open_study(tmp_path / "s")
     assert {case.stratum for case in study.cases} == strata and len(study.cases) == len(strata)
     assert [block.task for block in study.blocks] == [ReaderTask.ACCEPT]
     assert all(case.verdicts for case in study.cases)
-    capsys.readouterr()
     for more, line in (([], "--cases 100: there are"), (["--task", "rate"], "--task: name one or more of")):
-        assert main([*words[:2], str(tmp_path / "no"), *words[3:], *more]) == 2
-        assert line in capsys.readouterr().err
+        assert line in refused(*words[:2], tmp_path / "no", *words[3:], *more)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 400 kB of its own."""
+    folder, mount, umount = tmp_path / "small", which("mount"), which("umount")
+    folder.mkdir()
+    if mount is None or umount is None:
+        pytest.skip("no mount here")
+    made = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.skip(f"no disk of its own here: {made.stderr.strip()}")
+    yield folder
+    subprocess.run([umount, folder], check=True)
+
+
+def test_a_study_that_finds_no_room_leaves_nothing_half(pairs: Path, small: Path):
+    done = plantain("review", "new", small / "s", "--from", pairs, "--task", "accept")
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr.splitlines()[-1] and not list(small.iterdir())
+    assert len(new_from(small / "s", pairs, "--task", "accept", "--cases", "1").cases) == 1

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from plantain.cli import main
-from plantain.review.ratings import Ratings
+from fakes.commands import json_of, refused
 from plantain.review.study import ReaderTask
-from review.study_on_paper import MODELS, small_study
+from review.study_on_paper import MODELS, read_all, small_study
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
-    assert main(["review", "plan", *words, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_plan_says_power_hours_and_the_smallest_design(capsys, tmp_path: Path):
-    found = said(
-        capsys, "--readers", "5", "--cases", "100", "--effect", "0.15", "--to", str(tmp_path / "plan.html")
+def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
+    found = json_of(
+        "review",
+        "plan",
+        "--readers",
+        "5",
+        "--cases",
+        "100",
+        "--effect",
+        "0.15",
+        "--to",
+        str(tmp_path / "plan.html"),
     )
     assert 0.7 < found["power"] < 0.85 and 0.03 < found["type_1"] < 0.065
     assert found["hours"] == pytest.approx(5 * 100 * 2 * 20 / 3600)
@@ -29,7 +31,7 @@ def test_plan_says_power_hours_and_the_smallest_design(capsys, tmp_path: Path):
     assert sizes[5, 100] == found["power"] < sizes[8, 100]
     page = (tmp_path / "plan.html").read_text()
     assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
-    split = said(capsys, "--readers", "6", "--cases", "90", "--groups", "3", "--effect", "0.15")
+    split = json_of("review", "plan", "--readers", "6", "--cases", "90", "--groups", "3", "--effect", "0.15")
     assert split["groups"] == 3 and [d["groups"] for d in split["split_plot"]] == [2, 3]
 
 
@@ -47,26 +49,22 @@ def test_plan_says_power_hours_and_the_smallest_design(capsys, tmp_path: Path):
         (["--effect", "0.1", "--study", "nowhere.csv"], "nowhere.csv"),
     ],
 )
-def test_plan_refuses_in_one_line(capsys, words: list[str], line: str):
-    assert main(["review", "plan", *words]) == 2
-    err = capsys.readouterr().err
-    assert line in err and err.count("\n") == 1
+def test_plan_refuses_in_one_line(words: list[str], line: str):
+    assert line in refused("review", "plan", *words)
 
 
-def test_a_study_that_was_read_is_a_pilot(capsys, tmp_path: Path):
+def test_a_study_that_was_read_is_a_pilot(tmp_path: Path):
     """Reader i sees the models 1, 2, 3, 4 points apart in every case: the variance of those is 5/3, the rest is 0."""
     study = small_study(tmp_path / "s", ReaderTask.RATE, cases=4, models=MODELS[:2])
-    block, ratings = study.blocks[0], Ratings.open(study)
-    for apart in (1, 2, 3, 4):
-        reader, _ = ratings.invite()
-        for item in block.items:
-            score = 2 + apart if item.shown == (MODELS[0],) else 2
-            value = {"scores": {name: score for name, _ in block.criteria}}
-            ratings.save(reader.code, item.id, "k" * 8, block.id, list(item.shown), 0, value, 1)
-    ratings.close()
-    found = said(capsys, "--effect", "1", "--study", str(study.folder))
+    read_all(
+        study,
+        4,
+        lambda reader, block, _, slots: {
+            "scores": dict.fromkeys(dict(block.criteria), 3 + reader if slots == [MODELS[0]] else 2)
+        },
+    )
+    found = json_of("review", "plan", "--effect", "1", "--study", str(study.folder))
     assert found["components_from"].startswith("from the pilot")
     assert found["components"] == pytest.approx({"reader": 5 / 3, "case": 0.0, "rest": 0.0})
     one = small_study(tmp_path / "one", ReaderTask.PAIR, cases=2)
-    assert main(["review", "plan", "--effect", "1", "--study", str(one.folder)]) == 2
-    assert "no accept or rate block" in capsys.readouterr().err
+    assert "no accept or rate block" in refused("review", "plan", "--effect", "1", "--study", one.folder)

@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fakes.commands import json_of, printed, refused
 from plantain.cli import main
+from plantain.cli.review.demo import simulate
 from plantain.metrics.statistics.readers import over_readers
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.orders import slot_order
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
 from plantain.review.results.writing import export_files
-from plantain.review.simulated import simulate
-from plantain.review.study import ItemKind, ReaderTask
+from plantain.review.study import Block, Item, ItemKind, ReaderTask
 from plantain.review.web.desk import Desk
 from plantain.rubrics import MED_BANANA
-from review.study_on_paper import MODELS, material, small_study
+from review.study_on_paper import MODELS, all_criteria, material, read_all, small_study
 
 
 @pytest.fixture(scope="module")
@@ -42,26 +42,20 @@ def read(tmp_path_factory):
         repeats=0.2,
         anchors=2,
     )
-    ratings = Ratings.open(study)
-    for _ in range(3):
-        reader, _ = ratings.invite()
-        for block in study.blocks:
-            for place, item in enumerate(block.items):
-                slots = slot_order(study, item, reader.number) if item.shown else []
-                if block.task is ReaderTask.ACCEPT:
-                    good = slots == [MODELS[0]] or (
-                        slots == [MODELS[1]] and reader.number < 2 and int(item.case[-1]) % 2
-                    )
-                    good = good and item.kind is not ItemKind.ANCHOR
-                    value = {"criteria": {name: bool(good) for name, _ in block.criteria}, "codes": []}
-                elif block.task is ReaderTask.PAIR:
-                    best = min(range(2), key=lambda i: MODELS.index(slots[i]))
-                    value = {"better": ("left", "right")[best]}
-                else:
-                    value = {"proposal": 0, "mask": None} if place else {"cannot": "too dark"}
-                ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000 * (place + 1))
-    yield study, ratings
-    ratings.close()
+
+    def say(reader: int, block: Block, item: Item, slots: list[str]) -> dict:
+        if block.task is ReaderTask.ACCEPT:
+            half = slots == [MODELS[1]] and reader < 2 and int(item.case[-1]) % 2
+            return all_criteria(
+                block, bool(slots == [MODELS[0]] or half) and item.kind is not ItemKind.ANCHOR
+            )
+        if block.task is ReaderTask.PAIR:
+            return {"better": ("left", "right")[min(range(2), key=lambda i: MODELS.index(slots[i]))]}
+        return {"cannot": "too dark"} if item is block.items[0] else {"proposal": 0, "mask": None}
+
+    read_all(study, 3, say)
+    with closing(Ratings.open(study)) as ratings:
+        yield study, ratings
 
 
 def test_what_was_planted_comes_out(read):
@@ -83,18 +77,14 @@ def test_what_was_planted_comes_out(read):
     assert accept["judged"] == 3 * 18  # three readers, six cases, three models: no check, no repeat
 
 
-def test_commands_say_it_as_page_json_and_latex(read, capsys, tmp_path: Path):
+def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
     study, _ = read
     assert main(["review", "results", str(study.folder), "--to", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
     assert MODELS[0] in page and "<svg" in page and "<script src" not in page
-    capsys.readouterr()
-    assert main(["review", "results", str(study.folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["blocks"][0]["task"] == "accept"
-    assert main(["review", "results", str(study.folder), "--latex"]) == 0
-    assert r"acme/zebra-9 & 1.00" in capsys.readouterr().out
-    assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out"), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
+    assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
+    said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
     assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
@@ -139,7 +129,7 @@ def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp
     ratings.close()
 
 
-def test_every_task_has_results_from_simulated_readers(tmp_path: Path, capsys):
+def test_every_task_has_results_from_simulated_readers(tmp_path: Path):
     study = small_study(tmp_path / "s", cases=3, training=1, repeats=0.2, anchors=1)
     ratings = Ratings.open(study)
     assert simulate(study, ratings) == 2 * sum(len(block.items) for block in study.blocks)
@@ -148,10 +138,9 @@ def test_every_task_has_results_from_simulated_readers(tmp_path: Path, capsys):
     assert (study.folder / "results.html").is_file()
 
 
-def test_invite_and_refusals(read, capsys, tmp_path: Path):
+def test_invite_and_refusals(read, tmp_path: Path):
     study, _ = read
-    assert main(["review", "invite", str(study.folder), "--readers", "2", "--json"]) == 0
-    links = [one["link"] for one in json.loads(capsys.readouterr().out)["invited"]]
+    links = [one["link"] for one in json_of("review", "invite", study.folder, "--readers", "2")["invited"]]
     assert len(set(links)) == 2 and all(link.startswith("http://127.0.0.1:8765/enter#") for link in links)
     for words, line in [
         (["results", str(tmp_path)], "is not a study"),
@@ -163,44 +152,38 @@ def test_invite_and_refusals(read, capsys, tmp_path: Path):
             "--scale '5'",
         ),
     ]:
-        assert main(["review", *words]) == 2
-        err = capsys.readouterr().err
-        assert line in err and err.count("\n") == 1
+        assert line in refused("review", *words)
 
 
 @pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
-def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int, capsys):
+def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int):
     study = small_study(tmp_path / "s", cases=cases)
+
+    def say(reader: int, block: Block, item: Item, _: list[str]) -> dict:
+        if block.task is ReaderTask.PAIR:
+            return {"better": ("left", "tie")[reader]}
+        if block.task is ReaderTask.REAL_OR_EDITED and (block.items.index(item) + reader) % 3:
+            return {"real": bool(reader)}
+        return {"cannot": "too dark"}
+
+    read_all(study, readers, say)
     with closing(Ratings.open(study)) as ratings:
-        for number in range(readers):
-            reader, _ = ratings.invite()
-            for block in study.blocks:
-                for place, item in enumerate(block.items):
-                    slots = slot_order(study, item, reader.number) if item.shown else []
-                    value = {"cannot": "too dark"}
-                    if block.task is ReaderTask.PAIR:
-                        value = {"better": ("left", "tie")[number]}
-                    elif block.task is ReaderTask.REAL_OR_EDITED and (place + number) % 3:
-                        value = {"real": bool(number)}
-                    ratings.save(reader.code, item.id, "k" * 8, block.id, slots, place, value, 1000)
         json.dumps(analyse(study, rows_of(study, ratings)), allow_nan=False)
     for form in ([], ["--json"], ["--latex"]):
-        assert main(["review", "results", str(study.folder), *form]) == 0
-        assert "nan" not in capsys.readouterr().out.split()
+        assert "nan" not in printed("review", "results", study.folder, *form).split()
 
 
-def test_ratings_that_were_cut_off_are_named(read, tmp_path, capsys):
+def test_ratings_that_were_cut_off_are_named(read, tmp_path):
     study = shutil.copytree(read[0].folder, tmp_path / "s")
     file = study / "ratings.sqlite"
     with closing(sqlite3.connect(file)) as ratings:
         ratings.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         ratings.execute("PRAGMA journal_mode = DELETE")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert main(["review", "results", str(study)]) == 2
-    assert f"{file}: damaged" in capsys.readouterr().err
+    assert f"{file}: damaged" in refused("review", "results", study)
 
 
-def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path, capsys):
+def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path):
     """100 edits, 2 readers: 81 % of readings agree, the judge rejects 12 % and accepts 7 % against them.
 
     The shares are those of Med-Banana-50K's human validation, planted here as 81, 12 and 7 edits.
@@ -213,21 +196,13 @@ def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Pat
     ]
     settings = StudySettings("Validation", 0, (ReaderTask.ACCEPT,), MED_BANANA, cases=100)
     study = new_study(tmp_path / "s", found, ["run"], settings)
-    names = [name for name, _ in study.blocks[0].criteria]
-    with closing(Ratings.open(study)) as ratings:
-        for _ in range(2):
-            reader, _ = ratings.invite()
-            for item in study.blocks[0].items:
-                accepts = cells[int(study.by_case[item.case].source[1:])][0]
-                value = {"criteria": dict.fromkeys(names, accepts), "codes": []}
-                ratings.save(reader.code, item.id, "k" * 8, "b1", [model], 0, value, 1)
-    assert main(["review", "results", str(study.folder), "--json"]) == 0
-    judge = json.loads(capsys.readouterr().out)["blocks"][0]["judge"]
+    rows = {case.id: int(case.source[1:]) for case in study.cases}
+    read_all(study, 2, lambda _, block, item, slots: all_criteria(block, cells[rows[item.case]][0]))
+    judge = json_of("review", "results", study.folder)["blocks"][0]["judge"]
     shares = {name: judge[name]["value"] for name in ("agreement", "strict", "lenient")}
     assert shares == pytest.approx({"agreement": 0.81, "strict": 0.12, "lenient": 0.07})
     assert judge["accepted"] == {"readings": 2 * 57, "same": 2 * 50}
-    assert main(["review", "results", str(study.folder)]) == 0
-    said = capsys.readouterr().out
+    said = printed("review", "results", study.folder)
     assert "agree" in said and "0.81" in said and "too strict" in (study.folder / "results.html").read_text()
 
 
@@ -235,15 +210,13 @@ def test_readers_ranks_correlate_as_scipy_says(tmp_path: Path):
     """Spearman of two readers' ranks with ties, by case; the mean of scipy's values."""
     study = small_study(tmp_path / "s", ReaderTask.RANK, cases=3)
     given = [[(1, 2, 3), (1, 3, 2)], [(1, 1, 3), (1, 2, 3)], [(3, 2, 1), (1, 2, 3)]]
+
+    def say(reader: int, _: Block, item: Item, slots: list[str]) -> dict:
+        ranks = given[int(item.case[1:]) - 1][reader]
+        return {"ranks": [ranks[MODELS.index(slot)] for slot in slots]}
+
+    read_all(study, 2, say)
     with closing(Ratings.open(study)) as ratings:
-        for number in range(2):
-            reader, _ = ratings.invite()
-            for block in study.blocks:
-                for item in block.items:
-                    ranks = dict(zip(MODELS, given[int(item.case[1:]) - 1][number], strict=True))
-                    slots = slot_order(study, item, number)
-                    value = {"ranks": [ranks[slot] for slot in slots]}
-                    ratings.save(reader.code, item.id, "k" * 8, block.id, slots, 0, value, 1)
         found = analyse(study, rows_of(study, ratings))
     expected = np.mean([stats.spearmanr(one, other).statistic for one, other in given])
     for block in found["blocks"]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from plantain.calls.policy import LOST, POLICY, CircuitBreaker, next_step
-from plantain.engines.settings import EngineSection, WorkersSection
+from plantain.engines.contract import EngineSection, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles.exchange import Exchange, answered_by, exchange
-from plantain.runs.settings.reading import read_toml
-from plantain.runs.settings.terms import Settings
+from plantain.runs.settings_file import read_toml
+from plantain.runs.terms import Settings
 
 
 def recipe(**engine: object) -> Recipe:

@@ -10,10 +10,9 @@ import pytest
 
 from plantain.cli import main
 from plantain.journal import CallResult, Journal, JournalReader, RunHeader, StartedCall
-from plantain.journal.withdrawal import held_for_withdrawal, take_out
-from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage, Withdrawal
+from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
 from plantain.runs.limits import budget_of
-from plantain.runs.settings.terms import Limits
+from plantain.runs.terms import Limits
 
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 
@@ -70,25 +69,3 @@ def test_an_amount_that_is_none_is_refused(
     asyncio.run(make(tmp_path / "run"))
     assert main(["run", "retry", str(tmp_path / "run"), "--settle-held", amount]) == 2
     assert status(tmp_path / "run", capsys)["calls_held"] == 3
-
-
-def test_withdrawn_calls_are_charged_as_the_budget_assumed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Ten calls at ten cents, two lost: 0.10 each, not the 0.30 that was reserved. One of them is withdrawn."""
-
-    async def make_two() -> None:
-        async with Journal.create(tmp_path, RunHeader("r", "r", 1, {}, "0")) as journal:
-            for task in ("gone", "stays"):
-                await journal.add_tasks([EditTask(task, task, "fundus", "AMD", Direction.ADD)])
-                for draw in range(6):
-                    key = CallKey(task, 1, 1, Step.JUDGE, draw)
-                    call = await journal.start_call(StartedCall(key, 1, "gemini/m", "hash", 0.30))
-                    ended, cost = (OK, 0.10) if draw else (LOST, None)
-                    await journal.settle_call(CallResult(call, ended, True, Usage(), cost))
-
-    asyncio.run(make_two())
-    assert status(tmp_path, capsys) == pytest.approx({"cost_usd": 1.0, "held_usd": 0.2, "calls_held": 2})
-    with held_for_withdrawal(tmp_path) as connection:
-        take_out(connection, Withdrawal(images=frozenset({"gone"})), {"gone"}, ())
-    assert status(tmp_path, capsys) == pytest.approx({"cost_usd": 1.1, "held_usd": 0.1, "calls_held": 1})

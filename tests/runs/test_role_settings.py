@@ -18,11 +18,11 @@ from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import BaseModel
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of, resolve_editor
+from fakes.caller import ask, asked, options_at, resolve_editor, set_keys
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
-from fakes.server import KEY, FakeProvider
+from fakes.server import FakeProvider
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
 from plantain.models.hosted.vertex import provider as vertex
@@ -53,9 +53,7 @@ def server() -> Iterator[FakeProvider]:
 def _keys(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     server.calls.clear()
     server.spoil = None
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    set_keys(monkeypatch)
 
 
 def recipe(server: FakeProvider, settings: dict[str, Any], models: str = "gemini", **limits: float) -> Recipe:
@@ -78,20 +76,16 @@ def recipe(server: FakeProvider, settings: dict[str, Any], models: str = "gemini
     )
 
 
-def asked_of(recipe: Recipe) -> dict[str, Reply[Any]]:
+def asked_of(recipe: Recipe) -> list[Reply[Any]]:
     """One call of each role, through the setup."""
     setup = RunSetup(recipe.terms)
     models = recipe.models
 
-    async def each() -> dict[str, Reply[Any]]:
-        writer, editor = setup.writer(models.writer), setup.editor(models.editor)
-        judge = setup.judge(models.judges[0])
-        replies = {
-            "writer": await writer.write(write_request()),
-            "editor": await editor.edit(edit_request(original(256))),
-            "judge": await judge.judge(judge_request()),
-        }
-        await close_models(writer, editor, judge)
+    async def each() -> list[Reply[Any]]:
+        roles = setup.writer(models.writer), setup.editor(models.editor), setup.judge(models.judges[0])
+        requests = write_request(), edit_request(original(256)), judge_request()
+        replies = [await asked(role, request) for role, request in zip(roles, requests, strict=True)]
+        await close_models(*roles)
         return replies
 
     return asyncio.run(each())
@@ -99,7 +93,7 @@ def asked_of(recipe: Recipe) -> dict[str, Reply[Any]]:
 
 def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
     """Writer and judge are one model here, and are asked differently; what nobody says is the provider's section's."""
-    assert all(reply.outcome.ok for reply in asked_of(recipe(server, SETTINGS)).values())
+    assert all(reply.outcome.ok for reply in asked_of(recipe(server, SETTINGS)))
     write, edit, judge = (call.fields for call in server.calls)
     asked = [call["generationConfig"] for call in (write, edit, judge)]
     assert [config.get("temperature") for config in asked] == [0.9, 0.5, 0.0]
@@ -125,18 +119,8 @@ def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
         edit_request(EncodedImage(picture, "image/png")),
         region=EncodedImage(encode_mask(region), "image/png"),
     )
-    editor = resolve_editor(
-        "openai/gpt-image-2", options_of("openai", base_url=f"{server.url}/v1", mask=True)
-    )
-
-    async def once() -> Reply[Any]:
-        try:
-            return await editor.edit(request)
-        finally:
-            await close_models(editor)
-
     server.spoil = lambda sent, good: openai_format.picture_answer(openai_format.pictures_sent(sent)[0])
-    asyncio.run(once())
+    ask(resolve_editor("openai/gpt-image-2", options_at(server, "openai", mask=True)), request)
     assert [name for name, _ in server.calls[0].parts] == ["image", "mask"]
     mask = cv2.imdecode(np.frombuffer(server.calls[0].files["mask"], np.uint8), cv2.IMREAD_UNCHANGED)
     assert mask.shape == (120, 120, 4)

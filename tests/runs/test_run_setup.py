@@ -8,35 +8,32 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "pipeline"))
-
-from test_consent import licensed_catalogue
-
 from bench.prepare.test_preparing_hosted import route as describing_route
 from bench.small_bench import Brightener, small_bench
 from fakes import gemini_format
-from fakes.away import NAME, RecordedConnections, look_hosted
+from fakes.away import ELSEWHERE, NAME, RecordedConnections, look_hosted
+from fakes.caller import set_keys
 from fakes.gemini_format import gemini_route
 from fakes.medebench_tree import picture, spot, write_png
 from fakes.openai_format import openai_route
-from fakes.server import KEY, FakeProvider
+from fakes.server import FakeProvider
+from pipeline.quick import quick_catalogue
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.cli import main
-from plantain.cli.train import finetune as measuring
+from plantain.cli.train import editors as measuring
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
 from plantain.offline.workers import close_workers
-from plantain.privacy import lineage
+from plantain.privacy import permission
 from plantain.records import InputError, Licence
-from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 MODEL = "gemini/gemini-3.8-flash"
 EDITOR = "gemini/gemini-3.1-flash-image"
@@ -70,7 +67,7 @@ def build(role: str) -> Callable[[Place, str], Made]:
     def make(place: Place, limits: str) -> Made:
         catalogue = place.folder / "catalogue"
         if not catalogue.exists():
-            licensed_catalogue(place.folder, place.licence)
+            quick_catalogue(catalogue, changes={"licence": place.licence})
         models = {"writer": "openai-compatible/w", "editor": "openai/e", "judge": "openai-compatible/j"}
         models[role] = EDITOR if role == "editor" else MODEL
         text = [
@@ -169,7 +166,7 @@ def audit(place: Place, limits: str) -> Made:
         "--run",
         str(run),
     ]
-    few = ["--kinds", "identical,swapped label,blob,hard seam"]
+    few = ["--kinds", "blob"]
     return Made([*arguments, *few, "--settings", own, "--json"], run)
 
 
@@ -189,8 +186,7 @@ SHOWS_PICTURES = [name for name in CASES if name != "prepare procedures"]
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
-        monkeypatch.setenv(name, KEY)
+    set_keys(monkeypatch)
     yield
     close_workers()
 
@@ -216,7 +212,7 @@ def describing_or(route: Callable[..., object]) -> Callable[..., object]:
 
 def in_a_new_process(arguments: list[str]) -> int:
     """The command, knowing only what files say: whatever a process noted of derived pictures is gone."""
-    lineage._SOURCES.clear()
+    permission._SOURCES.clear()
     return main(arguments)
 
 
@@ -239,7 +235,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.setup", "plantain.pipeline.consent"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:
@@ -249,6 +245,10 @@ def test_nothing_credentialed_leaves(
     assert servers[0].calls == [] and port not in {there[1] for there in connections}
     assert code in (1, 2) and "credentialed" in said and NAME in said and "agreement" in said, said
     assert "retina-" not in said
+    if not checked:
+        assert ELSEWHERE in said
+        with JournalReader.open(made.run) as reader:
+            assert [*sent_with_sources(reader)] == [] and reader.spent_usd() == 0.0
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -309,7 +309,7 @@ def test_what_training_measures_is_judged_through_the_run_setup(
     monkeypatch.setattr(measuring, "write_learning", lambda *given: tmp_path / "page")
 
     def measured() -> str | None:
-        lineage._SOURCES.clear()
+        permission._SOURCES.clear()
         made = measuring.measure_trained(held_out, folders, run, "t", terms, MODEL, quiet=True)
         return asyncio.run(made)[0].stopped
 

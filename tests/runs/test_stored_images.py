@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import BadBlob, Journal, RunHeader
-from plantain.runs.image_cache import ImageCache
+from plantain.runs.open_run import ImageCache
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plantain.records import InputError
-from plantain.runs.settings.terms import Limits, load_terms
+from plantain.runs.terms import Limits, load_terms
 
 
 def settings(folder: Path, text: str) -> Path:

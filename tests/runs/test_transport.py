@@ -11,7 +11,7 @@ from plantain.calls.admission import ModelGate
 from plantain.calls.limits import FIRST
 from plantain.models.diffusers.provider import Settings
 from plantain.runs.limits import calls_at_once, model_limits, tasks_at_once
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import openpyxl
 from PIL import Image
 
 from fakes.samples import sample_of
+from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.sources.registry import LeftOut, Reader, Refused, SourceEntry
 
@@ -48,6 +49,11 @@ def jpeg(modality: str, seed: int, *, grey: bool = True) -> bytes:
 def put(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
+
+
+def digest_of(catalogue: Path) -> str:
+    with Catalogue.open(catalogue) as opened:
+        return opened.digest()
 
 
 def csv_bytes(rows: Iterable[Sequence[object]], *, bom: bool = False) -> bytes:

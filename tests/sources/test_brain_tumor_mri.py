@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
+from fakes.samples import head_in_profile
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
@@ -92,17 +92,9 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     assert entries["Tr-aug-gl_1"].image.labels == ("glioma",)
 
 
-def head_in_profile() -> np.ndarray:
-    """A real head with its skull, sagittal T1, uint8 (256, 256, 3); it comes with matplotlib."""
-    import matplotlib
-
-    packed = Path(matplotlib.get_data_path()) / "sample_data" / "s1045.ima.gz"
-    values = np.frombuffer(gzip.decompress(packed.read_bytes()), ">u2").reshape(256, 256)
-    return np.repeat(np.minimum(values, 255).astype(np.uint8)[:, :, None], 3, axis=2)
-
-
 def test_ingest_estimates_plane_and_sequence_and_says_so(tree: Path, tmp_path: Path) -> None:
-    cv2.imwrite(str(tree / "Training/notumor/profile.png"), head_in_profile())
+    sagittal = np.minimum(head_in_profile(), 255).astype(np.uint8)  # T1
+    cv2.imwrite(str(tree / "Training/notumor/profile.png"), sagittal)
     with Catalogue.create(tmp_path / "out") as catalogue:
         assert ingest(read(tree), catalogue).added == 17
         assert catalogue.count_by("label") == {**dict.fromkeys(WORDS, 4), "notumor": 5}

@@ -157,6 +157,15 @@ def test_several_rows_of_one_image_give_it_all_their_labels(tmp_path: Path) -> N
     assert table.rejected(["aa11.png"]) == []
 
 
+def test_a_patient_that_pandas_reads_as_missing_is_none_and_a_query_is_no_label(tmp_path: Path) -> None:
+    rows = ["a.png,Edema,NaN", "b.png,Edema,NULL", "c.png,Edema,7.0", "d.png,Edema?,7"]
+    files = ["a.png", "b.png", "c.png", "d.png"]
+    table = opened(tmp_path, "file,labels,patient_id", rows, files)
+    assert [table.of(name, "chest_xray").group for name in files[:3]] == [None, None, "7"]
+    with pytest.raises(BadRow, match=r"label 'Edema\?'"):
+        table.of("d.png", "chest_xray")
+
+
 def test_a_word_among_marks_costs_its_image_and_not_the_column(tmp_path: Path) -> None:
     """As CheXpert's columns, 1, 0, -1 or empty, with one cell that a person wrote."""
     rows = ["a.png,1.0,,0", "b.png,perhaps,1,0", "c.png,-1,0,0.71"]

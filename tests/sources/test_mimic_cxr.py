@@ -47,20 +47,8 @@ class Tree:
         ids = []
         for view in views.split(","):
             name = dicom_id(self.number)
-            row = [
-                name,
-                subject,
-                study,
-                "CHEST (PA AND LAT)",
-                view,
-                3056,
-                2544,
-                21800506,
-                213014.531,
-                "",
-                "",
-                position,
-            ]
+            size_and_time = (3056, 2544, 21800506, 213014.531)
+            row = [name, subject, study, "CHEST (PA AND LAT)", view, *size_and_time, "", "", position]
             self.metadata.append(row)
             self.splits.append([name, study, subject, split])
             if data != b"":

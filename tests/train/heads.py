@@ -7,9 +7,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from fakes.requests import source_image
 from plantain.catalogue.store import Catalogue
 from plantain.pixels.encode import encode_source
-from plantain.records import Geometry, Licence, SourceImage
+from plantain.records import Geometry, SourceImage
 
 
 def head(seed: int, ring: bool, side: int = 160) -> np.ndarray:
@@ -30,17 +31,15 @@ def head(seed: int, ring: bool, side: int = 160) -> np.ndarray:
 
 def record(seed: int, **changes: object) -> SourceImage:
     """The catalogue record of a head; every other one is labelled glioma."""
-    fields: dict[str, object] = {
-        "id": f"head-{seed:04d}",
-        "dataset": "drawn",
-        "modality": "brain_mri",
-        "labels": ("glioma" if seed % 2 else "notumor",),
-        "licence": Licence.OPEN,
+    own: dict[str, object] = {"id": f"head-{seed:04d}", "dataset": "drawn", "modality": "brain_mri"}
+    own |= {"labels": ("glioma" if seed % 2 else "notumor",), "group": f"patient {seed}"}
+    own |= {
         "source_sha256": f"{seed:064x}",
         "prepared_sha256": "",
-        "group": f"patient {seed}",
+        "view": "unknown",
+        "projection": "unknown",
     }
-    return SourceImage(**(fields | changes))  # type: ignore[arg-type]
+    return source_image(**(own | changes))
 
 
 def catalogue_of(folder: Path, count: int, side: int = 160, **changes: object) -> Path:

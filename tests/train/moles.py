@@ -13,9 +13,9 @@ import numpy as np
 
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from plantain.train.base import InstructionPipeline
-from plantain.train.denoising import Encoder
-from plantain.train.encoded import Encoded, Parts
+from plantain.train.denoising import Encoded, Encoder, Parts
 from plantain.train.pairs import PreferencePair, TrainingPair
+from plantain.train.plans import TrainingProgress
 from plantain.train.preference import encode_preference
 from plantain.train.supervised import encode_pair
 
@@ -80,3 +80,11 @@ def encoded_preferences(
 def _encoded(examples: Sequence[Any], folder: Path, encode: Callable[[Any], Parts]) -> Encoded:
     by_id = {example.id: example for example in examples}
     return Encoded(folder, [], list(by_id), lambda ids: map(by_id.__getitem__, ids), encode)
+
+
+class Counting(TrainingProgress):
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def step(self, step: int, loss: float | None = None) -> None:
+        self.steps += 1

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from plantain.records import InputError
-from plantain.train import checkpoints
+from plantain.train import training
 from plantain.train.finished import DONE, read_finished, trainings, write_json
 from plantain.train.releases import ReleasePairs, StoredOriginals
 
@@ -28,11 +28,11 @@ def a_list_of_trainings(folder: Path) -> tuple[Path, Callable[[], object]]:
 
 
 def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], object]]:
-    whole = folder / checkpoints.NAME
+    whole = folder / training.CHECKPOINT
     weights = {"w": torch.nn.Parameter(torch.ones(2))}
     moments = torch.optim.AdamW(weights.values())
-    checkpoints.save(folder, weights, moments, checkpoints.Checkpoint(1, "mine", ()))
-    return whole / "weights.safetensors", lambda: checkpoints.load(folder, weights, moments, "mine")
+    training.save_checkpoint(folder, weights, moments, training.Checkpoint(1, "mine", ()))
+    return whole / "weights.safetensors", lambda: training.load_checkpoint(folder, weights, moments, "mine")
 
 
 def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -12,27 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.requests import source_image
 from plantain.catalogue.store import Catalogue
-from plantain.records import Geometry, InputError, Licence, SourceImage
+from plantain.records import InputError, SourceImage
 from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
 
 PICTURE = b"no training looks at these bytes"
-BASE = SourceImage(
-    id="eye",
-    dataset="mine",
-    modality="fundus",
-    labels=("normal",),
-    licence=Licence.OPEN,
-    source_sha256="1" * 64,
-    prepared_sha256=hashlib.sha256(PICTURE).hexdigest(),
-    geometry=Geometry(64, 64, "pad", 0, 0, 1024, 1024),
-)
 
 
 def image(name: str, **changes: object) -> tuple[SourceImage, bytes]:
-    data = PICTURE + name.encode()
-    made = replace(BASE, id=name, source_sha256=hashlib.sha256(name.encode()).hexdigest())
-    return replace(made, prepared_sha256=hashlib.sha256(data).hexdigest(), **changes), data  # type: ignore[arg-type]
+    data, own = (
+        PICTURE + name.encode(),
+        {"id": name, "source_sha256": hashlib.sha256(name.encode()).hexdigest()},
+    )
+    prepared = hashlib.sha256(data).hexdigest()
+    return source_image(**{"modality": "fundus", **own, "prepared_sha256": prepared, **changes}), data
 
 
 def release(folder: Path, images: Sequence[tuple[SourceImage, bytes]], splits: Sequence[str]) -> Path:

@@ -20,7 +20,7 @@ from plantain.train.plans import FinetunePlan, PreferencePlan, TrainingProgress
 from plantain.train.preference import train_preferences
 from plantain.train.split import split_preferences, split_task
 from plantain.train.study import cells_of, splits_of, train_study
-from train.moles import INSTRUCTION, fresh, pairs, preferences
+from train.moles import INSTRUCTION, Counting, fresh, pairs, preferences
 
 OPTIONS = Settings(device="cpu")
 
@@ -77,14 +77,6 @@ def small(**changes: object) -> FinetunePlan:
         "per_task": 4,
     }
     return FinetunePlan(**{**usual, **changes})  # type: ignore[arg-type]
-
-
-class Counting(TrainingProgress):
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def step(self, step: int, loss: float | None = None) -> None:
-        self.steps += 1
 
 
 def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path, base: TrainingBase) -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from plantain.models.diffusers.methods import METHODS
-from plantain.train import checkpoints
+from plantain.records import InputError
+from plantain.train import training
 from plantain.train.base import InstructionPipeline
-from plantain.train.checkpoints import Checkpoint
-from plantain.train.denoising import Denoising, Encoder, draw_by_id
-from plantain.train.editor_folder import save_lora
-from plantain.train.encoded import Encoded
+from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id
+from plantain.train.editor import save_lora
+from plantain.train.pairs import TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.preference import (
     Preference,
@@ -28,16 +28,9 @@ from plantain.train.preference import (
     preference_loss,
 )
 from plantain.train.supervised import fine_tune
-from plantain.train.training import Schedule, Session, batch_of
-from train.moles import INSTRUCTION, encoded_pairs, encoded_preferences, fresh, pairs, preferences
-
-
-class Counting(TrainingProgress):
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def step(self, step: int, loss: float | None = None) -> None:
-        self.steps += 1
+from plantain.train.training import Checkpoint, Schedule, Session, batch_of
+from plantain.train.training import run as train_weights
+from train.moles import INSTRUCTION, Counting, encoded_pairs, encoded_preferences, fresh, pairs, preferences
 
 
 def session(folder: Path, stop: Callable[[], bool] = lambda: False) -> Session:
@@ -106,9 +99,9 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
 def test_a_kill_between_renames_leaves_a_complete_checkpoint(tmp_path: Path) -> None:
     weight = {"w": torch.nn.Parameter(torch.zeros(3))}
     optimizer = torch.optim.AdamW(weight.values())
-    checkpoints.save(tmp_path, weight, optimizer, Checkpoint(1, "a", ()))
-    (tmp_path / checkpoints.NAME).rename(tmp_path / checkpoints.OLD)  # as if killed between the two renames
-    found = checkpoints.load(tmp_path, weight, optimizer, "a")
+    training.save_checkpoint(tmp_path, weight, optimizer, Checkpoint(1, "a", ()))
+    (tmp_path / training.CHECKPOINT).rename(tmp_path / training.OLD)  # as if killed between the two renames
+    found = training.load_checkpoint(tmp_path, weight, optimizer, "a")
     assert found is not None
     assert found.step == 1
 
@@ -245,3 +238,54 @@ def test_training_sees_the_canvas_that_an_edit_is_made_on(
     assert torch.allclose(learned_from, edited_on, atol=1e-6)
     assert (learned_from.amax(dim=(1, 3)) > -0.5).all()  # 60 of 255 is -0.53: no row of padding is black,
     assert (learned_from.amax(dim=(1, 2)) > -0.5).all()  # and no column
+
+
+SHORT = Schedule(6, 0.1, checkpoint_every=2)
+ONE = [(8, 8)]  # the canvas of one example
+
+
+def weights(value: float = 1.0) -> dict[str, nn.Parameter]:
+    return {"w": nn.Parameter(torch.full((400_000,), value))}  # 1.6 MB, and 3.2 MB of the optimizer's
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (lambda w: w.sum() * float("inf"), "the loss is inf"),
+        (lambda w: (w - w).abs().sqrt().sum(), "the gradient is nan"),  # a loss of 0, whose slope is 0 / 0
+    ],
+    ids=["loss", "gradient"],
+)
+def test_numbers_out_of_bounds_stop_before_they_are_learned(tmp_path: Path, bad, said: str) -> None:  # type: ignore[no-untyped-def]
+    own = weights()
+
+    def loss_of(numbers: list[int], step: int) -> Tensor:
+        return bad(own["w"]) if step == 3 else own["w"].mean()
+
+    with pytest.raises(InputError, match=f"training step 4: {said}"):
+        train_weights(own, loss_of, ONE, SHORT, Session(tmp_path, TrainingProgress()), "one training")
+    assert torch.isfinite(own["w"]).all()
+    kept = weights(0.0)
+    optimizer = torch.optim.AdamW(kept.values(), lr=0.1)
+    found = training.load_checkpoint(tmp_path, kept, optimizer, "one training")
+    assert found is not None
+    assert found.step == 2
+
+
+def test_other_weights_or_another_size_encode_anew_and_a_damaged_file_is_named(tmp_path: Path) -> None:
+    by_id, asked, folder = {pair.id: pair for pair in pairs(1)}, list[str](), tmp_path / "encoded"
+
+    def read(ids: Sequence[str]) -> Iterator[TrainingPair]:
+        asked.extend(ids)
+        return (by_id[name] for name in ids)
+
+    def parts(pair: TrainingPair) -> dict[str, Tensor]:
+        return {"source": torch.from_numpy(pair.before.astype("float32")).permute(2, 0, 1)}
+
+    for key in (["base", 64], ["base", 128], ["other", 64], ["base", 64]):
+        Encoded(folder, key, ["0"], read, parts)
+    assert asked == ["0"] * 3
+    for path in folder.iterdir():
+        path.write_bytes(b"short")
+    with pytest.raises(InputError, match="to encode again"):
+        Encoded(folder, ["base", 64], ["0"], read, parts)

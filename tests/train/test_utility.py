@@ -13,10 +13,9 @@ from plantain.cli import main
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.utility import compare
-from plantain.train.utility.compare import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
-from plantain.train.utility.frames import crop_frame
-from plantain.train.utility.images import LabelledFrames, read_sets
+from plantain.train import utility
+from plantain.train.utility import ARMS, AUGMENTED, EDITS, REAL, Utility, compare_arms
+from plantain.train.utility_images import LabelledFrames, crop_frame, read_sets
 from train.heads import catalogue_of, head
 
 
@@ -60,24 +59,28 @@ def test_a_group_is_never_divided() -> None:
     assert len(first) + len(second) == 80
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on five heads at the size of a run's edits."""
+    folder = tmp_path_factory.mktemp("utility")
+    recipe = quick_recipe(catalogue_of(folder / "source", 5, side=1024), findings=("glioma",))
+    asyncio.run(run_build(recipe, folder / "run", method=quick_method(CallLog(None))))
+    return folder / "run"
+
+
 def test_command_with_a_run_and_with_its_release(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compare, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
-    catalogue = catalogue_of(tmp_path / "catalogue", 24)
-    source = catalogue_of(
-        tmp_path / "source", 5, side=1024
-    )  # the same patients, at the size of a run's edits
-    recipe = quick_recipe(source, findings=("glioma",))
-    asyncio.run(run_build(recipe, tmp_path / "run", method=quick_method(CallLog(None))))
-    export_run(tmp_path / "run", tmp_path / "release", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
-    real, of_run = read_sets(catalogue, tmp_path / "run", None, ("glioma",))
+    monkeypatch.setattr(utility, "compare_arms", partial(compare_arms, epochs=1, batch=8, width=16))
+    catalogue = catalogue_of(tmp_path / "catalogue", 24)  # the same patients
+    export_run(run, tmp_path / "release", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
+    real, of_run = read_sets(catalogue, run, None, ("glioma",))
     _, of_release = read_sets(catalogue, tmp_path / "release", None, ("glioma",))
     assert np.array_equal(of_run.frames, of_release.frames) and of_run.labels.all()
     assert of_run.groups.tolist() == of_release.groups.tolist()
     assert set(of_run.groups.tolist()) < set(real.groups.tolist())
     wish = ["--real", catalogue, "--finding", "glioma", "--n", "8", "--seeds", "2", "--json"]
-    assert main(["train", "utility", *map(str, [tmp_path / "run", *wish])]) == 0
+    assert main(["train", "utility", *map(str, [run, *wish])]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["areas"]) == set(ARMS)
     assert 0 < found["edits"] <= len(of_run)
@@ -91,16 +94,15 @@ def test_command_with_a_run_and_with_its_release(
     ],
 )
 def test_unusable_images_are_one_line(
-    changes: dict[str, object], findings: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    changes: dict[str, object],
+    findings: str,
+    words: str,
+    run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     catalogue = catalogue_of(tmp_path / "catalogue", 24, **changes)
-    edits = catalogue_of(tmp_path / "source", 2)
-    asyncio.run(
-        run_build(
-            quick_recipe(edits, findings=("glioma",)), tmp_path / "run", method=quick_method(CallLog(None))
-        )
-    )
-    wish = [tmp_path / "run", "--real", catalogue, "--finding", findings]
+    wish = [run, "--real", catalogue, "--finding", findings]
     assert main(["train", "utility", *map(str, wish)]) == 2
     printed = capsys.readouterr()
     assert words in printed.err and printed.err.count("\n") == 1 and not printed.out

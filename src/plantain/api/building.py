@@ -1,11 +1,14 @@
-"""Plan and run a recipe from Python."""
+"""Plan and run a recipe from Python: in a script, in a thread, or while an event loop runs."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
-from plantain.api.blocking import finished
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pipeline.forecast import BuildPlan
@@ -104,3 +107,44 @@ def _recipe(recipe: Recipe | Path | str) -> Recipe:
 def _check_limit(limit: int | None) -> None:
     if limit is not None and limit < 1:
         raise ValueError(f"limit: {limit}; at least 1, or None for all tasks")
+
+
+T = TypeVar("T")
+
+
+def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run what `begin` returns to its end.
+
+    If this thread already runs an event loop, as in a notebook, another thread does it. There the first interrupt stops
+    the run gracefully, a second one at once; KeyboardInterrupt is raised when it has stopped.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(begin())
+    with ThreadPoolExecutor(1, "plantain-run") as pool:
+        return _in_thread(begin, pool)
+
+
+def _in_thread(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPoolExecutor) -> T:
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def work() -> T:
+        task = asyncio.create_task(stoppable(begin()))
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    ended = pool.submit(asyncio.run, work())
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            return ended.result()
+        except asyncio.CancelledError:
+            if interrupt is None:
+                raise
+            raise interrupt from None
+        except KeyboardInterrupt as again:
+            interrupt = again
+            loop, task = started.result()
+            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+                loop.call_soon_threadsafe(task.cancel)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.api.blocking import finished
+from plantain.api.building import finished
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.function_editor import EditFunction, FunctionEditor, Images
+from plantain.bench.generate.editors import EditFunction, FunctionEditor, Images
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import difference_json, table_json
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
@@ -24,7 +24,7 @@ from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
     import pandas

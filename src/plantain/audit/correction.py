@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal import Journal, JournalReader, StoredVerdict, TaskRow, clean_text
@@ -14,19 +13,10 @@ LONGEST = 2_000
 """Characters of a reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """The attempt whose verdict was corrected; `judged` is the decisive verdict on it, None if there is none."""
-
-    row: TaskRow
-    attempt: Attempt
-    judged: Verdict | None
-
-
 async def correct_verdict(
     run: Path, task: str, *, qualified: bool, by: str, why: str, round: int | None = None
-) -> Corrected:
-    """Store a reader's verdict; the task's state, its decisive verdict and all counts stay as they are.
+) -> tuple[TaskRow, Attempt]:
+    """Store a reader's verdict and return the task and the attempt; state, decisive verdict and counts stay.
 
     Args:
         run: folder of a build or of an import.
@@ -61,4 +51,4 @@ async def correct_verdict(
     stored = StoredVerdict(row.id, attempt.generation, attempt.round, verdict, decisive=False)
     async with Journal.open(run) as journal:
         await journal.correct(stored)
-    return Corrected(row, attempt, attempt.verdict)
+    return row, attempt

@@ -25,7 +25,8 @@ from plantain.journal import JournalReader, JsonValue
 from plantain.journal.questions.tasks import judged_again
 from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED, published_verdict
 from plantain.metrics.statistics.agreement import cohen_kappa
-from plantain.metrics.statistics.clusters import clustered_rate, shares
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.gap import shares
 from plantain.records import Verdict
 
 IN_RUN = "(in the run)"

@@ -18,10 +18,11 @@ from itertools import permutations
 from pathlib import Path
 
 from plantain.audit.injections import Injection
-from plantain.metrics.statistics.clusters import Gap, clustered_rate, gap_of, shares
+from plantain.metrics.statistics.clusters import clustered_rate
+from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
-from plantain.records.card import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
-from plantain.records.counts import counted
+from plantain.records.judging import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
+from plantain.records.messages import counted
 from plantain.rubrics import decide
 
 DATA = Path(__file__).with_name("gate.toml")

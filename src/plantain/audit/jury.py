@@ -15,7 +15,7 @@ from pathlib import Path
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.rows import from_json, to_json
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import OK, Direction, InputError, Observations, Outcome, OutcomeKind, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority

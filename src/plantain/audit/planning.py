@@ -25,7 +25,7 @@ from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
 from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 
 def forecast(

@@ -36,11 +36,10 @@ from plantain.records import (
 )
 from plantain.roles import Judge, JudgeRequest
 from plantain.rubrics import POLICIES, decide, recorded, rubric_named
-from plantain.runs.image_cache import ImageCache
-from plantain.runs.open_run import OpenRun
+from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 JURIES = "audit.juries"
 """Key of the run's meta: the juries that judged its attempts again, in the order of their numbers."""

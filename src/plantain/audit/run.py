@@ -14,11 +14,11 @@ from plantain.audit.card import make_card
 from plantain.audit.clean import CleanEditRecipe, drawable, recipes
 from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
 from plantain.audit.images import AuditImage, cluster_of
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import (
     EditTask,
     InputError,
@@ -34,8 +34,8 @@ from plantain.roles import EncodedImage, Judge, JudgeRequest
 from plantain.rubrics import MED_BANANA
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import Terms
 
 AT_ONCE = 4
 """Clean edits made and judged at the same time."""
@@ -236,7 +236,8 @@ async def run_audit(
         InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
     setup = RunSetup(terms)
-    setup.check(images=[one.image for one in images])
+    named = [name for one in (plan.judge, *plan.others) if isinstance(one, str) for name in models_of(one)]
+    setup.check(images=[one.image for one in images], named=named, by="--judge")
     juries = tuple(jury_of(setup, one, plan.rubric) for one in (plan.judge, *plan.others))
     new = NewRun("audit", plan.seed, {"kind": "audit", "seed": plan.seed})
     async with setup.open(run, new, observer=observer) as opened:

@@ -16,7 +16,7 @@ from plantain.findings import why_not_shown
 from plantain.offline.language import Intent, compose
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Finding, InputError, derive_seed
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 SWAPPED, INJECTED = "swapped label", "injected words"
 

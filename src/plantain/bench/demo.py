@@ -14,12 +14,13 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
-from plantain.bench.generate.baselines import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.page import write_leaderboard
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
@@ -34,7 +35,7 @@ from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.samples import sample_images
 
 SEED = 11

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from plantain.catalogue.gate import ROLE, PreparedFile, PrivacyGate, prepare_file, prepared_there, suspicious
-from plantain.catalogue.groups import NearPair, join_near_duplicates
+from plantain.catalogue.gate import PrivacyGate, suspicious
+from plantain.catalogue.near import NearPair, join_near_duplicates
+from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
-from plantain.engines.repeating import EngineThread, NoWorkers
-from plantain.files.csv_form import csv_line, read_csv
-from plantain.files.opening import read_regular
+from plantain.engines.contract import EngineThread, NoWorkers
+from plantain.files.opening import read_regular, replace_file
 from plantain.files.source_type import declared_synthetic
-from plantain.files.writing import replace_file
+from plantain.files.tables import csv_line, read_csv
 from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import NO_LABEL

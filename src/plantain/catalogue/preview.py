@@ -17,7 +17,7 @@ from plantain.pages.publishing import page_environment, write_page
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed, marked
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 
 PAGE = "quarantine.html"
 SHOWN_PX = 640

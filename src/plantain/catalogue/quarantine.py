@@ -19,8 +19,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, suggest
 
 _COLUMNS = "image_id, record, likeness, found"
 _MASKINGS = 3

@@ -31,7 +31,7 @@ from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
 from plantain.journal.blobs import sync_folder
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import like_path
+from plantain.records.messages import like_path
 
 NAME = "catalogue.sqlite"
 BATCH = 64

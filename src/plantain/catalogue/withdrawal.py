@@ -12,7 +12,7 @@ from pathlib import Path
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import Catalogue, finish_discards, note_discard
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.journal.account import keyed_mark
 from plantain.records import SourceImage, Withdrawal
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.commands import command_line, working_directory
+from plantain.records.commands import working_directory
+from plantain.records.messages import command_line
 from plantain.version import __version__
 
 if TYPE_CHECKING:

@@ -10,15 +10,13 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
-from plantain.cli.terminal.progress import BuildProgress
+from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
-from plantain.engines.settings import engine_named
+from plantain.engines.contract import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
-from plantain.pipeline.consent import warnings
-from plantain.pipeline.method import forecast
+from plantain.pipeline.method import forecast, warnings
 from plantain.pipeline.pilot import (
     NAME,
     PilotDecision,
@@ -31,12 +29,11 @@ from plantain.pipeline.pilot import (
     pilot_numbers,
     write_pilot,
 )
+from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import Chosen, run_build
-from plantain.pipeline.shards import Shard
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.progress import RunSummary

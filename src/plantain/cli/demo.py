@@ -13,9 +13,8 @@ from plantain.audit.gate import CLEAN
 from plantain.audit.images import images_in
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
@@ -23,10 +22,10 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 CARD_PAIRS, CARD_KINDS = 4, (CLEAN, "blob")
 """Edits of each kind: enough to show a card; four images cannot validate a judge."""

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import installed
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.release.splits import empty_splits
+from plantain.records.messages import counted, next_line
+from plantain.release.plan import empty_splits
 
 if TYPE_CHECKING:
     from plantain.release.export import ExportSummary
@@ -113,7 +112,7 @@ def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
     """Return the files of reader studies by their path in the release."""
     if not folders:
         return {}
-    from plantain.review.results.released import study_for_release  # slower to load than a small export
+    from plantain.review.results.writing import study_for_release  # slower to load than a small export
 
     return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
 

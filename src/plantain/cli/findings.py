@@ -12,8 +12,7 @@ from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
-from plantain.records.commands import command_line
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, suggest
 
 PAPER = ("chest_xray", "brain_mri", "fundus")
 

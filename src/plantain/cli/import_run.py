@@ -9,8 +9,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, by_role
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.commands import command_line, next_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted, next_line
 
 
 def import_run(

@@ -13,23 +13,21 @@ import typer
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
-from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
-from plantain.cli.terminal.progress import Bar, say, time_left
+from plantain.cli.terminal.progress import Bar, print_stop, say, time_left
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.engines.repeating import EngineThread
+from plantain.engines.contract import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 from plantain.runs.engine import engine_for_threads
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
     NamingReader,
     Reader,

@@ -14,8 +14,7 @@ from plantain.models.hosted.known import today
 from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 
 
 def init(

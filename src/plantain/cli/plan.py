@@ -13,14 +13,12 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.pipeline.consent import warnings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
-from plantain.pipeline.method import forecast
+from plantain.pipeline.method import forecast, warnings
 from plantain.pipeline.pilot import three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.runs.limits import calls_at_once, devices_of
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import typer
 
 from plantain.cli.status import NAMED, print_unsuccessful, resume_lines
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.records.commands import COMMANDS, next_line, with_settings
+from plantain.records.commands import COMMANDS, with_settings
+from plantain.records.messages import next_line
 from plantain.report.task_list import unsuccessful
 
 

@@ -13,8 +13,7 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
-from plantain.records.commands import command_line
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, suggest
 from plantain.report.task_list import TaskFilter, listed
 
 

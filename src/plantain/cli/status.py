@@ -18,11 +18,11 @@ from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows
 from plantain.journal.questions.tasks import why_not_done
 from plantain.journal.questions.telemetry import not_closed, status_summary
-from plantain.pipeline.shards import share_of
+from plantain.pipeline.plan import share_of
 from plantain.pixels.decode import one_line
 from plantain.records import TaskState
-from plantain.records.commands import COMMANDS, next_line, typed_before
-from plantain.records.counts import counted
+from plantain.records.commands import COMMANDS, typed_before
+from plantain.records.messages import counted, next_line
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.limits import costs_of

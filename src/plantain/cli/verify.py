@@ -9,9 +9,8 @@ import typer
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
-from plantain.files.installing import require_extra
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.files.installed import require_extra
+from plantain.records.messages import counted, next_line
 
 SHOWN = 10
 """Problems shown on the terminal; --json prints all."""

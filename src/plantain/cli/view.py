@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from plantain.cli.terminal.options import AsJson, Port
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.records import InputError
 
 if TYPE_CHECKING:

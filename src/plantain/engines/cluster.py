@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import pickle
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from plantain.engines.contract import EngineState, Ran
+from plantain.engines.contract import ROLES, EngineSection, EngineState, Ran, WorkersSection, machine_kind
 from plantain.engines.joining import host_and_port, in_one_line, join
-from plantain.engines.settings import ROLES, EngineSection, WorkersSection
-from plantain.engines.worker import RemoteWorker
+from plantain.records import InputError
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -38,6 +38,34 @@ SEEN_S, GONE_S = 2.0, 15.0
 of a cluster 60 s after its head was lost, without a word."""
 
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+class RemoteWorker:
+    """An actor of Ray on a worker's machine: does one piece of work at a time and keeps loaded models.
+
+    Args:
+        environment: variables that it gets.
+        version: the head's plantain. Raises InputError where another is installed here: other code, other images.
+    """
+
+    def __init__(self, environment: Mapping[str, str], version: str) -> None:
+        if version != __version__:
+            raise InputError(
+                f"plantain {__version__} on a worker's machine, {version} on the head's: install one"
+            )
+        os.environ.update(environment)
+        import cv2
+
+        cv2.setNumThreads(1)
+
+    def kind(self) -> str:
+        """Return the kind of device."""
+        return machine_kind()
+
+    def run(self, work: bytes) -> object:
+        """Do a piece of work: (function, arguments), pickled by the head so that a missing package can be named."""
+        function, arguments = pickle.loads(work)
+        return function(*arguments)
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.files.secrets import environment_without_keys
 from plantain.records import InputError
 

@@ -16,8 +16,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, TypeVar
 
-from plantain.engines.contract import EngineState, Ran
-from plantain.engines.worker import machine_kind
+from plantain.engines.contract import EngineState, Ran, machine_kind
 
 if TYPE_CHECKING:
     from multiprocessing.popen_forkserver import Popen

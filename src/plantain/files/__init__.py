@@ -1,1 +1,1 @@
-"""Files: opening without following links, durable writing, tables, CSV, keys and their redaction."""
+"""Files: opening and writing without following links, tables, keys and installed packages."""

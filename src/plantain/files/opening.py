@@ -1,13 +1,17 @@
-"""Opening files of others: only regular files of bounded size, and no link out of the folder that contains it."""
+"""Files and folders of others: only regular files of bounded size are read, and no link is followed out of a folder.
+
+Every file that is written is a new one, and no planted link is written through.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 from urllib.parse import quote
 
@@ -131,3 +135,89 @@ def check_received(root: Path, levels: int = 64) -> None:
                     )
         except OSError as error:
             raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+
+
+def read_toml_table(path: Path) -> dict[str, object]:
+    """Return a TOML file as it is.
+
+    Raises:
+        InputError: it cannot be read, or is not TOML.
+    """
+    data = read_regular(path, str(path), MAX_TEXT_BYTES)
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, nested deeper than Python reads
+        raise InputError(f"{path}: is not valid TOML: {' '.join(str(error).split())[:200]}") from None
+
+
+SYSTEM_NAMES = frozenset(
+    {
+        *(".ds_store", "__macosx", ".appledouble", ".spotlight-v100", ".trashes", ".fseventsd", "icon\r"),
+        *("thumbs.db", "ehthumbs.db", "desktop.ini", "$recycle.bin", "system volume information"),
+        *(".cache", ".huggingface", ".gitattributes", ".gitignore", ".git", ".ipynb_checkpoints"),
+        *("@eadir", "#recycle", "lost+found", ".directory", ".temporaryitems", ".apdisk", ".gitmodules"),
+    }
+)
+"""Names of files and folders in lower case: of macOS; of Windows; of downloads and tools; of servers and Linux."""
+
+SYSTEM_PREFIXES = ("._", ".~lock.", "~$", ".Trash-", ".nfs", ".fuse_hidden")
+"""First letters of AppleDouble files, of the locks of LibreOffice and Office, and of files that Linux has deleted."""
+
+
+def is_system_file(path: PurePath | str) -> bool:
+    """Return True if a part of a path, relative to the folder that is read, is named like such a file."""
+    parts = PurePath(path).parts
+    named = any(part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in parts)
+    return named or str(path).endswith(":Zone.Identifier")  # what Windows adds to a download
+
+
+def files_like(root: Path, pattern: str) -> list[Path]:
+    """Return the paths below a folder that a glob pattern matches, sorted, without system files."""
+    return sorted(path for path in root.glob(pattern) if not is_system_file(path.relative_to(root)))
+
+
+def open_folder(root: Path, name: str = "") -> Path:
+    """Make a folder of `root` to write into, and `root` itself; return its path.
+
+    Raises:
+        InputError: a link in `root` leads out of it; `root` itself may be a link of the user's.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    folder = root
+    for part in Path(name).parts:
+        folder /= part
+        if not os.path.lexists(folder):
+            folder.mkdir(exist_ok=True)
+        check_inside(root, folder)
+    return folder
+
+
+@contextmanager
+def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Open a new file for writing; a link, or a file of a killed process, of that name is removed first.
+
+    Raises:
+        OSError: the disk refuses, or another process made a file of this name at the same time.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, mode)
+    except FileExistsError:
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, flags, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+
+
+def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
+    """Replace a file atomically: readers see the old file or the new one, also after a power cut."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with create(part, mode) as file:
+            file.writelines((data,) if isinstance(data, bytes) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.files.opening import open_regular
 from plantain.records import InputError
 

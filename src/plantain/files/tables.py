@@ -1,7 +1,8 @@
-"""Tables of users and datasets, read by header: CSV in every dialect, .xlsx and JSON lines.
+"""Tables of users and datasets, read by header (CSV, .xlsx, JSON lines), and CSV as plantain writes it.
 
 Ingest, import, benchmarks and reader studies read tables through `read_table` alone. A published table may have a
-million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table.
+million rows, so rows are streamed. A row that cannot be read has a `fault` and does not end the table. In CSV that
+plantain writes, formulas are defused; `read_csv` restores them.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from plantain.files.csv_form import whole
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.files.opening import open_regular, read_regular
 from plantain.records import InputError
 
@@ -54,6 +54,7 @@ _END = "\0"
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """Pandas' name of a column without a name, such as an index that it wrote."""
 
+_EMPTY = frozenset({"nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
@@ -134,6 +135,11 @@ def read_table(path: Path) -> Table:
         raise InputError(f"{path}: is empty; a header row is needed")
     header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
     return Table(path, _check_header(path, header), _rows_under(header, numbered))
+
+
+def stated_cell(cell: str) -> str:
+    """Return a cell, "" where a program wrote that it is empty, a whole number without the fraction of pandas."""
+    return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
 def has_columns(path: Path, *columns: str) -> bool:
@@ -323,3 +329,40 @@ def _json_text(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_RUNS = re.compile(r"'*(\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])")
+"""Start of a formula (OWASP, CSV injection), or of a cell that looks defused."""
+
+_HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
+
+
+def written_csv(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV text, lines ended by a line feed. Numbers stay numbers; other cells are defused."""
+    return "".join(map(csv_line, rows))
+
+
+def csv_line(row: Sequence[object]) -> str:
+    """Return one row of `written_csv`."""
+    text = io.StringIO()
+    # Python's writer quotes its line terminator's characters; a carriage return must be quoted too.
+    csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])
+    return text.getvalue().removesuffix("\r\n") + "\n"
+
+
+def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield rows of CSV text as they were before they were defused. Raises csv.Error."""
+    for row in csv.reader(lines):
+        yield [whole(cell) for cell in row]
+
+
+def defused(cell: object) -> object:
+    """Return a cell with an apostrophe before a formula; other cells are unchanged."""
+    if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
+        return cell
+    return f"'{cell}"
+
+
+def whole(cell: str) -> str:
+    """Return the inverse of `defused`."""
+    return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell

@@ -6,9 +6,10 @@ doi:10.1148/radiol.232558); the `source` of each finding names the references of
 """
 
 from plantain.findings.places import PLACES, SIDES, describe_place, place_of
-from plantain.findings.taxonomy import Taxonomy, load_taxonomy
-from plantain.findings.visibility import (
+from plantain.findings.taxonomy import (
+    Taxonomy,
     lines_on,
+    load_taxonomy,
     out_of_view,
     sequence_of,
     shown_sides,

@@ -15,13 +15,12 @@ from pathlib import Path
 import orjson
 from pydantic import ValidationError
 
-from plantain.files.opening import read_regular
-from plantain.files.writing import replace_file
+from plantain.files.opening import read_regular, replace_file
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import from_json as record_from_json
 from plantain.journal.rows import to_json
 from plantain.records import Figure, InputError, JudgeCard
-from plantain.records.card import NOT_VALIDATED, no_card
+from plantain.records.judging import NOT_VALIDATED, no_card
 
 FOLDER = "cards"
 LARGEST = 4 << 20

@@ -18,11 +18,11 @@ from typing import Any
 import orjson
 
 from plantain.files.opening import check_received, sqlite_uri
-from plantain.files.redaction import keys_hidden, redacted
+from plantain.files.secrets import keys_hidden, redacted
 from plantain.journal.blobs import sync_folder
 from plantain.journal.rows import RunLocked, check_version
 from plantain.records import InputError
-from plantain.records.suggestions import like_path
+from plantain.records.messages import like_path
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_mask
+from plantain.metrics.metric import check_mask
 from plantain.metrics.statistics.ranks import average_ranks
 from plantain.pixels.arrays import Floats, Mask
 from plantain.records import Score, unscored

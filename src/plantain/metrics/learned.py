@@ -7,8 +7,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_images, check_rgb
-from plantain.metrics.metric import Measured, MetricSample, NetworkMetric, PerceptualNetwork, RewardModel
+from plantain.metrics.metric import (
+    Measured,
+    MetricSample,
+    NetworkMetric,
+    PerceptualNetwork,
+    RewardModel,
+    check_images,
+    check_rgb,
+)
 from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pillow
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.metrics.metric import Networks, registered
 from plantain.pixels.arrays import Image
 from plantain.records import InputError

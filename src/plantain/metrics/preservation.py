@@ -8,8 +8,7 @@ from typing import Any, cast
 import cv2
 import numpy as np
 
-from plantain.metrics.inputs import check_images, check_mask, within
-from plantain.metrics.metric import Measured, Metric, MetricSample
+from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask, within
 from plantain.metrics.ssim import WINDOW, mean_over, ssim, whole_windows
 from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import Score, unscored

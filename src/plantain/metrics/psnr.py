@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plantain.metrics.inputs import check_images
-from plantain.metrics.metric import Metric, MetricSample
+from plantain.metrics.metric import Metric, MetricSample, check_images
 from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_rgb
+from plantain.metrics.metric import check_rgb
 from plantain.pixels.arrays import Floats, Image, Mask
 from plantain.pixels.frame import field_of_view
 

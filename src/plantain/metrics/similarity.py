@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.inputs import check_finite, check_rgb
-from plantain.metrics.metric import ImageEncoder, ImageTextEncoder, Measured, MetricSample, NetworkMetric
+from plantain.metrics.metric import (
+    ImageEncoder,
+    ImageTextEncoder,
+    Measured,
+    MetricSample,
+    NetworkMetric,
+    check_finite,
+    check_rgb,
+)
 from plantain.pixels.arrays import Floats, Image, Pixels
 from plantain.records import Score, unscored
 

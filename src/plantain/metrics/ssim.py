@@ -5,8 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.metrics.inputs import check_images, check_mask, within
-from plantain.metrics.metric import Metric, MetricSample
+from plantain.metrics.metric import Metric, MetricSample, check_images, check_mask, within
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score, unscored
 

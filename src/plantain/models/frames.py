@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from plantain.findings import sides_to_name
-from plantain.models.presets import Preset
+from plantain.models.registry import Preset
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
 from plantain.pixels.encode import encode_png

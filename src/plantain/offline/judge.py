@@ -7,7 +7,10 @@ import cv2
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.checks import result_of
-from plantain.offline.judging.criteria import compliance, fidelity, plausibility, realism
+from plantain.offline.judging.compliance import compliance
+from plantain.offline.judging.fidelity import fidelity
+from plantain.offline.judging.plausibility import plausibility
+from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
 from plantain.offline.scale import MEASURED, scaled
 from plantain.offline.workers import compute

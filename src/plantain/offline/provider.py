@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles.options import ProviderSettings as Settings
 
 __all__ = ["MODELS", "Settings", "load"]

@@ -18,7 +18,8 @@ from plantain.offline.anatomy.maps import CannotShow, blur, grow
 from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.change import doubled
 from plantain.offline.judging.checks import Check
-from plantain.offline.judging.criteria import compliance, realism
+from plantain.offline.judging.compliance import compliance
+from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode

@@ -16,14 +16,15 @@ T = TypeVar("T")
 
 PRELOAD = ["plantain.offline.warm"]
 
-_here = LocalEngine(PRELOAD)
+_here: LocalEngine | None = None
 _users = 0
 _changing = threading.Lock()
 
 
 def close_workers() -> None:
     """End this machine's processes; the next computation starts new ones."""
-    _here.close()
+    if _here is not None:
+        _here.close()
 
 
 def use_workers() -> None:
@@ -46,5 +47,12 @@ def leave_workers() -> None:
 async def compute(role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
     """Run a module-level function on a worker of a role ("editor", "judge"); a lost worker becomes an outcome."""
     assert not kwargs, "a worker takes positional arguments"
-    ran = await (engine_in_place.get() or _here).run(role, function, args)
+    ran = await (engine_in_place.get() or _own_engine()).run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)
+
+
+def _own_engine() -> LocalEngine:
+    global _here
+    with _changing:
+        _here = _here or LocalEngine(PRELOAD)
+    return _here

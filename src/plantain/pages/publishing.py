@@ -10,8 +10,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from plantain.files.redaction import redacted
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
+from plantain.files.secrets import redacted
 from plantain.pages import wording
 from plantain.records import InputError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plantain.files.secrets import DISGUISES
-from plantain.records import counts
+from plantain.records import messages
 
 DASH = "–"
 
@@ -35,7 +35,7 @@ def count(value: int) -> str:
 
 def counted(value: int, one: str, more: str = "") -> str:
     """Return a count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
-    return counts.counted(value, one, more).replace(",", "\u202f")
+    return messages.counted(value, one, more).replace(",", "\u202f")
 
 
 def escaped(text: str) -> str:

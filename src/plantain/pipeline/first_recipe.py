@@ -15,8 +15,7 @@ from plantain.pipeline.plan import candidates, chosen_findings
 from plantain.pipeline.recipe import Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Direction, InputError
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
 
 PILOT = 2
 """Tasks of each finding and direction: enough to look at, cheap enough to try."""

@@ -27,7 +27,7 @@ from plantain.runs.limits import (
     price_under,
     unpriced,
 )
-from plantain.runs.settings.terms import ON_THIS_MACHINE
+from plantain.runs.terms import ON_THIS_MACHINE
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);

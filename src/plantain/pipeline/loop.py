@@ -1,11 +1,64 @@
-"""The loop of Med-Banana-50K, 2.3: write, edit, judge; refine with the complete history, up to five rounds."""
+"""The loop of Med-Banana-50K, 2.3: write, edit, judge; refine with the complete history, up to five rounds.
+
+Each step of a round is a memoised call whose results are durable before they are used.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from plantain.pipeline.rounds import Rounds
-from plantain.records import Attempt, Outcome, OutcomeKind, TaskState, state_after
+import orjson
+
+from plantain.calls import CallSpec, TaskCalls
+from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
+from plantain.journal.rows import clean_text, dumps, from_json, to_json
+from plantain.pipeline.method import Method
+from plantain.pipeline.post_edit import (
+    NAME,
+    NONE,
+    RestoredEdit,
+    TextCheck,
+    object_to,
+    restore_identity,
+    restored,
+    veto,
+)
+from plantain.pixels.decode import BadImage
+from plantain.pixels.encode import normalise
+from plantain.pixels.likeness import pixel_sha256
+from plantain.records import (
+    OK,
+    Attempt,
+    EditTask,
+    Finding,
+    Observations,
+    Outcome,
+    OutcomeKind,
+    SourceImage,
+    Step,
+    TaskKind,
+    TaskState,
+    Verdict,
+    derive_seed,
+    state_after,
+)
+from plantain.roles import (
+    EditedImage,
+    EditRequest,
+    EncodedImage,
+    JudgeRequest,
+    NormalForm,
+    Reply,
+    WriteRequest,
+    fingerprint_of,
+)
+from plantain.rubrics import decide, identity_of, majority
+from plantain.runs.looking import look_first, seen_in
+from plantain.runs.open_run import ImageCache
 
 NO_CHANGE = "Keep this image exactly as it is."
 """The instruction of every control."""
@@ -81,3 +134,280 @@ def _cannot_be_shown(history: list[Attempt], most: int) -> bool:
 def _stopped(outcome: Outcome, number: int, role: str) -> Closing:
     reason = f"{role}: {outcome.kind}" + (f", {outcome.reason}" if outcome.reason else "")
     return Closing(TaskState.STOPPED, number, reason)
+
+
+Panel = list[tuple[str, Observations]]
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One task's steps, for the loop to call in order."""
+
+    method: Method
+    calls: TaskCalls
+    journal: Journal
+    task: EditTask
+    generation: int
+    finding: Finding
+    image: SourceImage
+    images: ImageCache
+    text_check: TextCheck | None = None
+
+    @property
+    def original(self) -> EncodedImage:
+        return self.images.image(self.image.prepared_sha256)
+
+    def instructed(self, instruction: str, number: int = 1) -> Attempt:
+        """Return a round's attempt as it starts."""
+        return Attempt(self.task.id, self.generation, number, instruction)
+
+    async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
+        """Return the next round's attempt with its instruction; the outcome if there is none."""
+        number = len(history) + 1
+        writer = self.method.writer
+        seed = self._seed(number, Step.WRITE)
+        failed_edit = history[-1].edited if history and self.method.writer_sees_failed_edit else None
+        identity: dict[str, object] = {
+            "fingerprint": writer.fingerprint,
+            "seed": seed,
+            "image": self.image.prepared_sha256,
+            "finding": self.task.finding,
+            "direction": self.task.direction.value,
+            "history": [_history_row(attempt) for attempt in history],
+            "failed_edit": failed_edit,
+        }
+
+        async def send() -> Reply[str]:
+            return await writer.write(
+                WriteRequest(
+                    task=self.task,
+                    finding=self.finding,
+                    image=self.image,
+                    original=self.original,
+                    history=tuple(history),
+                    seed=seed,
+                    failed_edit=await self._read(failed_edit) if failed_edit else None,
+                )
+            )
+
+        async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return draft
+            instruction = clean_text(reply.value).strip()
+            if not instruction:
+                return replace(draft, outcome=Outcome(OutcomeKind.MALFORMED, "the instruction is empty"))
+            return replace(draft, answer=instruction, attempt=self.instructed(instruction, number))
+
+        answer = await self.calls.answer(CallSpec(Step.WRITE, number, 0, writer.name, identity, send, settle))
+        return self.instructed(answer.text, number) if answer.outcome.ok else answer.outcome
+
+    async def edit(self, attempt: Attempt) -> Attempt:
+        """Return the attempt with its edited image, or with the outcome that left it without one."""
+        editor = self.method.editor
+        seed = self._seed(attempt.round, Step.EDIT)
+        about = self.task.kind is not TaskKind.CONTROL
+        identity: dict[str, object] = {
+            "fingerprint": editor.fingerprint,
+            "seed": seed,
+            "image": self.image.prepared_sha256,
+            "instruction": attempt.instruction,
+            **restore_identity(self.method.restore if about else NONE),
+        }
+        request = EditRequest(
+            self.image,
+            self.original,
+            attempt.instruction,
+            seed,
+            concept=self.finding.name if about else "",
+            direction=self.task.direction if about else None,
+            round=attempt.round,
+            task_seed=derive_seed(self.method.seed, self.task.id, self.generation),
+        )
+
+        async def send() -> Reply[EditedImage]:
+            return await editor.edit(request)
+
+        async def settle(reply: Reply[EditedImage], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, edit_outcome=reply.outcome))
+            return await asyncio.to_thread(self._keep_edit, attempt, reply.value, draft)
+
+        answer = await self.calls.answer(
+            CallSpec(Step.EDIT, attempt.round, 0, editor.name, identity, send, settle)
+        )
+        if not answer.outcome.ok:
+            return replace(attempt, edit_outcome=answer.outcome)
+        return replace(attempt, edit_outcome=OK, **orjson.loads(answer.text))
+
+    def _keep_edit(self, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
+        """Store the editor's answer unchanged, and the normalised or restored image to judge. Runs in a thread."""
+        raw = self.journal.put_blob(edited.image.data, edited.image.media_type)
+        try:
+            known = edited.normal or NormalForm(normalise(edited.image.data, pixels=edited.pixels), "")
+        except BadImage as error:
+            outcome = Outcome(OutcomeKind.MALFORMED, str(error))
+            kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
+            return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
+        restoration = self._restored(attempt, edited)
+        if restoration is not None and restoration.edited is not None:
+            known = NormalForm(restoration.edited, "")
+        normal = known.data
+        image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
+        self.images.put(image.sha256, normal)
+        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))]
+        mask = None
+        if restoration is not None and restoration.mask is not None:
+            mask = self.journal.put_blob(restoration.mask, "image/png")
+        elif edited.mask is not None:
+            mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
+        if mask is not None:
+            blobs.append(mask)
+        kept = replace(
+            attempt,
+            edit_outcome=OK,
+            edited=image.sha256,
+            raw=raw.sha256,
+            mask=mask.sha256 if mask else None,
+            support=edited.support,
+        )
+        fields = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")}
+        return replace(
+            draft,
+            answer=orjson.dumps(fields).decode(),
+            raw=draft.raw or edited.note,
+            attempt=kept,
+            blobs=tuple(dict.fromkeys(blobs)),
+            scores=(restoration.score,) if restoration is not None else (),
+        )
+
+    def _restored(self, attempt: Attempt, edited: EditedImage) -> RestoredEdit | None:
+        """Return the restored answer; None where the recipe does not ask for it, or the task is a control."""
+        if self.method.restore == NONE or self.task.kind is TaskKind.CONTROL:
+            return None
+        return restored(attempt, edited, self.original.data, self.finding)
+
+    async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
+        """Return the attempt with its verdict, of a panel the majority's; without one if a judge gave no report.
+
+        An image that is the same as an earlier round's, for the same instruction, has been judged.
+        """
+        assert attempt.edited is not None
+        known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)
+        if known is not None:
+            key = (self.task.id, self.generation)
+            await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
+            return replace(attempt, judge_outcome=OK, verdict=known.verdict)
+        edited = await self._read(attempt.edited)
+        objections: tuple[str, ...] = ()
+        if self.text_check is not None:
+            objections = await self.text_check.objections(
+                attempt, self.image, self.original.data, edited.data
+            )
+        panel: Panel = []
+        for draw in range(len(self.method.judges)):
+            request, outcome = await self._looked(attempt, edited, draw)
+            if not outcome.ok:
+                return replace(attempt, judge_outcome=outcome)
+            answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
+            if not answer.outcome.ok:
+                return replace(attempt, judge_outcome=answer.outcome)
+            panel.append((self.method.judges[draw].name, from_json(Observations, answer.text)))
+        return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
+
+    async def _looked(
+        self, attempt: Attempt, edited: EncodedImage, draw: int
+    ) -> tuple[JudgeRequest, Outcome]:
+        """Return a judge's request, with its description of the images if it has a first turn."""
+        request = JudgeRequest(
+            image=self.image,
+            original=self.original,
+            edited=edited,
+            instruction=attempt.instruction,
+            finding=self.finding,
+            direction=self.task.direction,
+            rubric=self.method.rubric,
+            seed=self._seed(attempt.round, Step.JUDGE, draw),
+        )
+        return await look_first(
+            self.calls,
+            self.method.judges[draw],
+            request,
+            round=attempt.round,
+            draw=draw,
+            identity={"image": self.image.prepared_sha256, "edited": attempt.edited},
+            unanswered=lambda why, draft: replace(draft, attempt=replace(attempt, judge_outcome=why)),
+        )
+
+    def _judge_call(
+        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: tuple[str, ...]
+    ) -> CallSpec[Observations]:
+        judge = self.method.judges[draw]
+        identity: dict[str, object] = {
+            "fingerprint": fingerprint_of(judge, self.method.rubric),
+            "seed": request.seed,
+            "image": self.image.prepared_sha256,
+            "edited": attempt.edited,
+            "instruction": attempt.instruction,
+            "finding": self.task.finding,
+            "direction": self.task.direction.value,
+            "rubric": identity_of(self.method.rubric),
+            **seen_in(request),
+        }
+
+        async def send() -> Reply[Observations]:
+            return await judge.judge(request)
+
+        async def settle(reply: Reply[Observations], draft: CallResult) -> CallResult:
+            if reply.value is None:
+                return replace(draft, attempt=replace(attempt, judge_outcome=reply.outcome))
+            last = draw == len(self.method.judges) - 1
+            report = [*before, (judge.name, reply.value)]
+            alone = len(self.method.judges) == 1 and not objections
+            decisions = [(self._decide([report[-1]]), draw, alone)]
+            if last and not alone:
+                decisions.append((self._decide(report, objections), 0, True))
+            return replace(
+                draft,
+                answer=to_json(reply.value),
+                attempt=replace(attempt, judge_outcome=OK) if last else None,
+                verdicts=tuple(
+                    StoredVerdict(self.task.id, self.generation, attempt.round, verdict, number, decisive)
+                    for verdict, number, decisive in decisions
+                ),
+            )
+
+        return CallSpec(Step.JUDGE, attempt.round, draw, judge.name, identity, send, settle)
+
+    def _decide(self, panel: Panel, objections: tuple[str, ...] = ()) -> Verdict:
+        method = self.method
+        name, observations = panel[0]
+        if len(panel) > 1:
+            name, observations = "panel", majority(panel, method.rubric, self.task.direction)
+        if objections:
+            name, observations = f"{name} + {NAME}", object_to(observations, objections)
+        verdict = decide(
+            observations, method.rubric, judge=name, policy=method.policy, threshold=method.threshold
+        )
+        return veto(verdict) if objections else verdict
+
+    def _seed(self, number: int, step: Step, draw: int = 0) -> int:
+        return derive_seed(self.method.seed, self.task.id, self.generation, number, step.value, draw)
+
+    async def _read(self, sha256: str) -> EncodedImage:
+        """Return a stored image that is known to be there and intact."""
+        if not self.images.holds(sha256):
+            await asyncio.to_thread(self.images.read, sha256)
+        return self.images.image(sha256)
+
+
+def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
+    """Return True if the same instruction gave the same bytes, and these have a verdict (a run has one rubric)."""
+    same = (earlier.edited, earlier.instruction) == (attempt.edited, attempt.instruction)
+    return same and earlier.verdict is not None
+
+
+def _history_row(attempt: Attempt) -> list[object]:
+    """An attempt of the history, as part of a request's identity."""
+    verdict = dumps(attempt.verdict) if attempt.verdict else b""
+    outcome = attempt.edit_outcome.kind.value if attempt.edit_outcome else ""
+    return [attempt.instruction, outcome, hashlib.sha256(verdict).hexdigest()]

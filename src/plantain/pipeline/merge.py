@@ -41,15 +41,16 @@ from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import NOTE
-from plantain.pipeline.shards import META, Share
+from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import COMMANDS, command_line
+from plantain.records.commands import COMMANDS
+from plantain.records.messages import command_line
 from plantain.runs import engine
 
 _OWN = frozenset(
     {
         "run_id",
-        META,
+        SHARD,
         ACCEPTED,
         SERVED,
         CHANGES,
@@ -132,7 +133,7 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
 def _held(kept: ExitStack, run: Path) -> Part:
     database = kept.enter_context(held(run))
     meta = meta_of(database)
-    if META not in meta:
+    if SHARD not in meta:
         raise InputError(f"{run}: not a shard of a plan; shards are made by `plantain build --shard K/N`")
     if waiting := open_jobs(database):
         raise InputError(
@@ -142,7 +143,7 @@ def _held(kept: ExitStack, run: Path) -> Part:
         raise InputError(
             f"{run}: a withdrawal was interrupted here; withdraw the same images from it again first"
         )
-    return Part(run, database, meta, Share.from_json(meta[META]))
+    return Part(run, database, meta, Share.from_json(meta[SHARD]))
 
 
 def _check_complete(parts: Sequence[Part]) -> None:
@@ -208,7 +209,7 @@ def _check_withdrawn(parts: Sequence[Part]) -> None:
 
 def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[str, str]:
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
-    del meta[META]
+    del meta[SHARD]
     meta.pop(COMMANDS, None)
     meta |= engine.joined(part.meta for part in parts)
     meta |= joined_decisions([part.meta for part in parts])

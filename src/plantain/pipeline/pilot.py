@@ -16,13 +16,15 @@ from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.accepted import Part, count_parts, ids_of_part
 from plantain.journal.questions.telemetry import spent_on, worked_s
-from plantain.metrics.statistics.clusters import Rate, clustered_rate, shares
+from plantain.metrics.statistics.clusters import Rate, clustered_rate
+from plantain.metrics.statistics.gap import shares
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import DASH
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.records import InputError, SourceImage, TaskState
-from plantain.records.card import NOT_VALIDATED
-from plantain.records.counts import counted, shared_out
+from plantain.records.judging import NOT_VALIDATED
+from plantain.records.messages import counted
+from plantain.records.tasks import shared_out
 from plantain.version import __version__
 
 PEOPLE = "people/"

@@ -21,8 +21,7 @@ from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask
 from plantain.pixels.prepare import resize
-from plantain.privacy.text import TextReader
-from plantain.privacy.text_changes import TextChange, text_changes
+from plantain.privacy.text import TextChange, TextReader, text_changes
 from plantain.records import (
     Attempt,
     Criterion,

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from plantain.engines.settings import HERE, EngineSection
+from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
-from plantain.runs.settings.reading import Providers, RoleTables, check_provider_names, read_toml
-from plantain.runs.settings.terms import Limits, Permissions, Terms, resolve_provider_paths
+from plantain.runs.settings_file import Providers, RoleTables, check_provider_names, read_toml
+from plantain.runs.terms import Limits, Permissions, Terms, resolve_provider_paths
 
 
 class Data(Section):

@@ -45,8 +45,8 @@ _REFUSALS: tuple[type[Exception], ...] = (
 _own = threading.local()
 
 
-def decode_apart(dataset: Dataset, coded: bytes) -> npt.NDArray[np.integer]:
-    """Decode one compressed frame by GDCM in another process, which receives only its shape.
+def decode_apart(dataset: Dataset, coded: bytes, bits: int) -> npt.NDArray[np.integer]:
+    """Decode one compressed frame, of so many bits, by GDCM in another process, which receives only its shape.
 
     Raises:
         ValueError: the decoder refused, crashed or took too long.
@@ -57,6 +57,7 @@ def decode_apart(dataset: Dataset, coded: bytes) -> npt.NDArray[np.integer]:
     for keyword in _NEEDED:
         if keyword in dataset:
             lean[keyword] = dataset[keyword]
+    lean.BitsStored = bits
     lean.PixelData = encapsulate([coded])
     lean["PixelData"].VR = "OB"
     file = io.BytesIO()

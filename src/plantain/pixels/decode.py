@@ -38,8 +38,8 @@ _EXTRA_SAMPLES, _ASSOCIATED = 338, 1
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP")
 
 _MODES = {"1": 1, "L": 1, "LA": 4, "La": 4, "P": 4, "PA": 4, "RGB": 4, "RGBA": 4, "RGBa": 4, "RGBX": 4}
-_MODES |= {"CMYK": 4, "YCbCr": 4, "LAB": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2, "I": 4, "F": 4}
-"""Modes that we read, with the bytes per pixel that they take in memory."""
+_MODES |= {"CMYK": 4, "YCbCr": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2, "I": 4, "F": 4}
+"""Modes that we read, with the bytes per pixel that they take in memory. Programs disagree on the white of CIELab."""
 
 # What Pillow's parsers raise on damaged files, collected from their sources; anything else is our own fault.
 _DAMAGE: tuple[type[Exception], ...] = (

@@ -121,7 +121,7 @@ def read_volume(data: bytes, name: str) -> Volume:
         canonical = nibabel.as_closest_canonical(first)
         values = np.asarray(canonical.dataobj).reshape(canonical.shape[:3])
         unit_mm = _UNIT_MM.get(int(image.header["xyzt_units"]) & 7, 1.0)
-        zooms = [float(zoom) * unit_mm for zoom in canonical.header.get_zooms()[:3]]
+        zooms = [float(zoom) * unit_mm for zoom in np.linalg.norm(canonical.affine[:3, :3], axis=0)]
         intent = int(image.header["intent_code"])
         straight = float(np.abs(_directions(canonical.affine)).max(axis=0).min())
     except BadImage:
@@ -196,6 +196,8 @@ def _check_orientation(image: nibabel.Nifti1Image, name: str) -> None:
         cosines = (_directions(image.get_qform()) * _directions(image.get_sform())).sum(axis=0)
         if float(cosines.min()) < 0.5:
             raise BadImage(f"{name}: qform and sform state two orientations: left and right are unknown")
+    if not np.allclose(np.linalg.norm(image.affine[:3, :3], axis=0), image.header.get_zooms()[:3], rtol=0.1):
+        raise BadImage(f"{name}: pixdim and sform state two sizes of a voxel")
 
 
 def _directions(affine: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:

@@ -8,15 +8,17 @@ by their colour: a coloured scene among radiographs is a photograph, with or wit
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-import skimage.data
-from skimage.feature import Cascade
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
+
+if TYPE_CHECKING:
+    from skimage.feature import Cascade
 
 SIDE = 512
 """Longest side in pixels at which faces are looked for; faces below a tenth of it are not."""
@@ -97,4 +99,7 @@ def _chroma(pixels: Pixels) -> npt.NDArray[np.int16]:
 
 @lru_cache(maxsize=1)
 def _cascade() -> Cascade:
+    import skimage.data  # heavy
+    from skimage.feature import Cascade
+
     return Cascade(skimage.data.lbp_frontal_face_cascade_filename())

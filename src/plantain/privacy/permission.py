@@ -1,7 +1,8 @@
-"""Permission to send an image to an address, by the records of its source images."""
+"""Permission to send an image to an address, by the records of its source images, which derived images inherit."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 
 from plantain.records import Consent, Destination, Licence, NotAllowed, Reach, SourceImage
@@ -55,3 +56,30 @@ def named(image: SourceImage) -> str:
 def why_not(image: SourceImage) -> str:
     """Return why a source needs an agreement."""
     return "is credentialed" if image.licence is Licence.CREDENTIALED else "has no known licence"
+
+
+_SOURCES: dict[str, frozenset[str]] = {}
+"""SHA-256 of a derived image -> those of its source images, in every run."""
+
+
+def sha256_of(data: bytes) -> str:
+    """Return the SHA-256 of an image's file, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def made_from(data: bytes, *sources: bytes) -> bytes:
+    """Record that an image was made from others (padded, annotated, joined), and return it.
+
+    Args:
+        data: the new image's file.
+        sources: files of the images that it shows.
+    """
+    made, origins = sha256_of(data), frozenset(map(sha256_of, sources))
+    if made not in origins:
+        _SOURCES[made] = _SOURCES.get(made, frozenset()) | origins
+    return data
+
+
+def sources_of(sha256: str) -> frozenset[str]:
+    """Return hashes of the images that this one was made from; empty if none were recorded."""
+    return _SOURCES.get(sha256, frozenset())

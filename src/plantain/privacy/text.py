@@ -1,17 +1,28 @@
-"""Text burned into an image, classified as a marker, a number of the device, or a possible identity.
+"""Text burned into an image: its reader, its kinds (marker, number of the device, possible identity), and its changes.
 
-The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity.
+The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity. The reader is
+rapidocr of the extra `ocr`, with the models of its wheel; nothing is downloaded. Reading costs a second, so an edit is
+read only where it can matter: around known text whose pixels changed, and where strokes appeared.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
-from plantain.pixels.arrays import Pixels
+import cv2
+import numpy as np
+
+from plantain.files.installed import install_line
+from plantain.pixels.arrays import Image, Pixels
 from plantain.pixels.boxes import Box
 
 SURE = 0.6
@@ -128,3 +139,222 @@ def enlarged(text: Text, by: float) -> Text:
     box = text.box
     left, top = int(box.left * by), int(box.top * by)
     return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
+
+
+_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+"""Models that find and read text, inside rapidocr's wheel."""
+
+
+def why_no_reader() -> str:
+    """Return why text cannot be read here; "" if it can."""
+    for package in ("rapidocr", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed ({install_line('ocr')})"
+    missing = [path.name for path in _models().values() if not path.is_file()]
+    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
+
+
+def open_reader() -> TextReader | None:
+    """Return the reader of the extra `ocr`; None if it is not installed, or its wheel has no models."""
+    if why_no_reader():
+        return None
+    os.environ.setdefault(
+        "ORT_DISABLE_TELEMETRY", "1"
+    )  # onnxruntime reports the machine to its maker otherwise
+    from plantain.privacy.rapid_text import RapidReader  # half a second
+
+    return RapidReader(_models())
+
+
+@cache
+def _own_reader() -> TextReader | None:
+    return open_reader()
+
+
+def reader_named(name: str) -> TextReader | None:
+    """Return this process's own reader, which is cached; None if it has another name."""
+    own = _own_reader()
+    return own if own is not None and own.name == name else None
+
+
+def _models() -> dict[str, Path]:
+    spec = importlib.util.find_spec("rapidocr")
+    folder = Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
+    return {part: folder / name for part, name in _MODELS.items()}
+
+
+STROKE_LEVELS = 28.0
+"""Grey levels by which the local contrast of fine structure must grow for a stroke; fainter letters are not legible."""
+
+STROKE_PX = 60
+"""Least number of such pixels near each other, at 1024 pixels of width: a letter L of 20 pixels has more."""
+
+_ALIKE_LEVELS, _ALIKE = 10.0, 0.9
+_AROUND = 24
+_NEAR = 12
+_SHARP_LEVELS = 80.0
+
+
+class TextChangeKind(StrEnum):
+    """Kind of a change of text."""
+
+    MISSING = "missing"
+    MOVED = "moved"
+    CHANGED = "changed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """One piece of text that an edit changed.
+
+    Attributes:
+        kind: kind of the change.
+        marker: the marker; "" for other added text, which is not repeated since it may look like a name.
+        box: where it was, or, for added text, where it is.
+    """
+
+    kind: TextChangeKind
+    marker: str
+    box: Box
+
+    def __str__(self) -> str:
+        subject = f"marker {self.marker}" if self.marker else "text"
+        return f"{subject} {self.kind.value} at ({self.box.left}, {self.box.top})"
+
+
+def text_changes(
+    before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
+) -> tuple[TextChange, ...]:
+    """Compare an edited image with its original, both uint8 (H, W, 3) of one size.
+
+    Args:
+        before, after: original and edited image.
+        known: the text that was read in the original; None if it was not read; it is read now if needed.
+        reader: reads the edited image where it must be read.
+
+    Returns:
+        The changes, by position; empty for an edit that kept every marker and added no text.
+    """
+    was, now = _contrast(before), _contrast(after)
+    came = _new_strokes(was, now)
+    if known is None:
+        # No stroke appeared or disappeared, so no letter did either.
+        if not came and not _new_strokes(now, was):
+            return ()
+        known = reader.read(before)
+    kept = [text for text in known if text.kind is not TextKind.STRAY or _drawn(before, text.box)]
+    touched = [text for text in kept if not _alike(before, after, text.box)]
+    regions = [*came, *(_around(text.box, after) for text in touched)]
+    if not regions:
+        return ()
+    region = _hull(regions)
+    found = [
+        shifted(text, region.left, region.top)
+        for text in reader.read(np.ascontiguousarray(region.cut(after)))
+    ]
+    found = [text for text in found if not _alike(before, after, text.box)]
+    changes = [change for text in touched if (change := _fate(text, found)) is not None]
+    explained = [text.box for text in touched]
+    new = [
+        text for text in found if _counts(text) and not any(_same_place(text.box, box) for box in explained)
+    ]
+    if new:
+        # An editor that redraws the whole image also redraws text of the original that was not read before.
+        there = reader.read(np.ascontiguousarray(region.cut(before)))
+        new = [
+            text for text in new if not _was_there(text, [shifted(t, region.left, region.top) for t in there])
+        ]
+    moved = {change.marker for change in changes if change.kind is TextChangeKind.MOVED}
+    for text in new:
+        marker = text.text if text.kind is TextKind.MARKER else ""
+        if marker not in moved:
+            changes.append(TextChange(TextChangeKind.ADDED, marker, text.box))
+    return tuple(sorted(changes, key=lambda change: (change.box.top, change.box.left, change.kind.value)))
+
+
+def _fate(text: Text, found: Sequence[Text]) -> TextChange | None:
+    """Return the change of a text whose pixels changed; None if it can still be read there."""
+    marker = text.text if text.kind is TextKind.MARKER else ""
+    here = [other for other in found if _same_place(text.box, other.box)]
+    if any(_plain(other) == _plain(text) for other in here):
+        return None
+    if any(_plain(other) == _plain(text) for other in found):
+        return TextChange(TextChangeKind.MOVED, marker, text.box)
+    if any(_counts(other) for other in here):
+        return TextChange(TextChangeKind.CHANGED, marker, text.box)
+    return TextChange(TextChangeKind.MISSING, marker, text.box)
+
+
+def _counts(text: Text) -> bool:
+    """Return True if a reading is certainly text; texture is sometimes read as a stray sign or a single letter."""
+    if text.kind is TextKind.MARKER:
+        return text.sure >= 0.8 and (len(_plain(text)) > 1 or _plain(text) in "LR")
+    return text.kind is not TextKind.STRAY
+
+
+def _plain(text: Text) -> str:
+    return "".join(char for char in text.text.upper() if char.isalnum())
+
+
+def _same_place(one: Box, other: Box) -> bool:
+    """Return True if two boxes have about the same middle."""
+    slack = max(12.0, 0.6 * max(min(one.width, other.width), min(one.height, other.height)))
+    (x, y), (u, v) = one.middle, other.middle
+    return abs(x - u) <= slack and abs(y - v) <= slack
+
+
+def _was_there(text: Text, earlier: Sequence[Text]) -> bool:
+    return any(_plain(other) == _plain(text) and _same_place(text.box, other.box) for other in earlier)
+
+
+def _alike(before: Pixels, after: Pixels, box: Box) -> bool:
+    """Return True if a box is alike in both images, up to a codec's noise or a change of brightness."""
+    height, width = before.shape[:2]
+    larger = box.grown(3, width, height)
+    one, other = (larger.cut(pixels).astype(np.float32).mean(axis=2) for pixels in (before, after))
+    if float(np.abs(one - other).mean()) < _ALIKE_LEVELS / 3:
+        return True
+    one, other = one - one.mean(), other - other.mean()
+    spread = float(np.sqrt((one**2).mean() * (other**2).mean()))
+    return float(np.abs(one - other).mean()) < _ALIKE_LEVELS or (
+        spread > 1.0 and float((one * other).mean()) / spread > _ALIKE
+    )
+
+
+def _drawn(pixels: Pixels, box: Box) -> bool:
+    """Return True if a box has the sharp strokes of a marker, which texture has not."""
+    return float((_contrast(np.ascontiguousarray(box.cut(pixels))) > _SHARP_LEVELS).mean()) > 0.1
+
+
+def _new_strokes(was: Image, now: Image) -> list[Box]:
+    """Return places where fine, strong structure appeared, by the contrast before and after."""
+    grown = np.asarray(cv2.subtract(now, was) > STROKE_LEVELS, np.uint8)
+    bounds = Box(*cv2.boundingRect(grown))
+    if not bounds.width:
+        return []
+    bounds = bounds.grown(_NEAR, now.shape[1], now.shape[0])  # most edits are small: the rest has no stroke
+    strokes = bounds.cut(grown)
+    near = cv2.dilate(strokes, np.ones((2 * _NEAR + 1, 2 * _NEAR + 1), np.uint8))
+    count, labels, boxes, _ = cv2.connectedComponentsWithStats(near)
+    sizes = np.bincount(labels[strokes > 0], minlength=count)
+    least = STROKE_PX * now.shape[1] / 1024
+    found = (
+        Box(*(int(value) for value in boxes[label][:4])) for label in range(1, count) if sizes[label] >= least
+    )
+    return [replace(box, left=box.left + bounds.left, top=box.top + bounds.top) for box in found]
+
+
+def _contrast(pixels: Pixels) -> Image:
+    """Return the strength of structure a few pixels wide: the range of grey levels in a 5x5 window."""
+    gray = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    return np.asarray(cv2.morphologyEx(gray, cv2.MORPH_GRADIENT, np.ones((5, 5), np.uint8)))
+
+
+def _around(box: Box, pixels: Pixels) -> Box:
+    return box.grown(_AROUND, pixels.shape[1], pixels.shape[0])
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    left, top = min(box.left for box in boxes), min(box.top for box in boxes)
+    return Box(left, top, max(box.right for box in boxes) - left, max(box.bottom for box in boxes) - top)

@@ -1,6 +1,5 @@
 """The frozen records that every package shares. No I/O, standard library only."""
 
-from plantain.records.card import Figure, Gate, JudgeCard
 from plantain.records.findings import FORBID_UNKNOWN, Differential, Finding, Stroke, Visibility
 from plantain.records.images import (
     Consent,
@@ -18,6 +17,9 @@ from plantain.records.judging import (
     Criterion,
     CriterionResult,
     FailureCode,
+    Figure,
+    Gate,
+    JudgeCard,
     Observations,
     Rubric,
     RubricCriterion,
@@ -25,8 +27,8 @@ from plantain.records.judging import (
     Verdict,
     unscored,
 )
+from plantain.records.messages import InputError
 from plantain.records.prices import FREE, Price, Usage
-from plantain.records.suggestions import InputError
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
     OK,

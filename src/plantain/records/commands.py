@@ -1,4 +1,4 @@
-"""The commands that messages and pages advise: every one is composed here, so that it can be copied."""
+"""The commands typed for a run, recorded in it so that messages can advise them whole."""
 
 from __future__ import annotations
 
@@ -8,26 +8,14 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
+from plantain.records.messages import command_line
+
 COMMANDS = "commands"
 """Key of a run's meta: the commands that opened it as [folder, words], the latest last; null is the run's own folder.
 They name files of this machine, so only the terminal prints them: no page and no release."""
 
 typed: ContextVar[str] = ContextVar("typed", default="")
 """The command that runs now, as `command_line` writes it; "" where Python code opens a run."""
-
-
-def command_line(*words: object) -> str:
-    """Return the line that calls plantain with these words, quoted for a POSIX shell.
-
-    >>> command_line("status", "runs/my run")
-    "plantain status 'runs/my run'"
-    """
-    return shlex.join(["plantain", *map(str, words)])
-
-
-def next_line(*words: object) -> str:
-    """Return the last line of a success: the command that usually follows, to be copied."""
-    return f"next: {command_line(*words)}"
 
 
 def working_directory() -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 from plantain.records.judging import Verdict
+
+K = TypeVar("K")
 
 
 class Step(StrEnum):
@@ -168,3 +172,19 @@ class Attempt:
     judge_outcome: Outcome | None = None
     verdict: Verdict | None = None
     superseded: bool = False
+
+
+def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
+    """Share `most` places over parts: one each in turn, until places or tasks run out.
+
+    Example:
+        >>> shared_out({"add": 100, "remove": 2}, 10)
+        {'add': 8, 'remove': 2}
+    """
+    places = dict.fromkeys(sizes, 0)
+    left = min(most, sum(sizes.values()))
+    while left:
+        for part in [part for part in sizes if places[part] < sizes[part]][:left]:
+            places[part] += 1
+            left -= 1
+    return places

@@ -1,24 +1,29 @@
-"""Licences that the owner of source images names for a release, and whether a run may be released under them."""
+"""Licences that the owner of source images names for a release, and the content that they allow.
+
+Originals are decided source by source: one that may not be passed on is never released.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
-from plantain.journal import JournalReader
+from plantain.journal import BlobRef, JournalReader
+from plantain.journal.questions.release import stored_image_rows
 from plantain.journal.questions.tasks import licences_of_closed
-from plantain.privacy.licence_parts import is_ours_to_choose
-from plantain.privacy.licence_texts import KNOWN, UNKNOWN, LicenceText, from_json, strictest
+from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is_ours_to_choose, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
-from plantain.records import InputError, Licence
+from plantain.records import InputError, Licence, SourceImage
 from plantain.records.commands import COMMANDS, typed_before
-from plantain.records.suggestions import nearest
-from plantain.release.plan import IMPORTED, ExportOptions
+from plantain.records.messages import nearest
+from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
 
 LARGEST_TEXT = 200_000
 """Bytes of a licence file: run.json contains it too, so that an import knows it."""
@@ -181,3 +186,52 @@ def _reference(name: str, text: str) -> str:
     """Return an id for terms that have none of their own, by their text."""
     plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
     return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+_ASKED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Originals:
+    """The originals of a release.
+
+    Attributes:
+        carried: by hash, each once, however many images and tasks have it.
+        barred: hashes of originals that must not leave, under any name.
+        counts: by dataset: how many of its images are released with their original, and how many without.
+    """
+
+    carried: Mapping[str, BlobRef]
+    barred: frozenset[str]
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+def decide_originals(reader: JournalReader, released: Collection[SourceImage], mode: str) -> Originals:
+    """Decide for the images of closed tasks.
+
+    A dataset is as strict as the strictest of its images, and an image that is also the original of a restricted one
+    is never released.
+
+    Args:
+        released: images of closed tasks.
+        mode: "auto" or "none", as in `ExportOptions`.
+    """
+    classes = strictest((image.dataset, image.licence) for image in reader.images())
+    barred = frozenset(
+        image.prepared_sha256
+        for image in reader.images()
+        if classes[image.dataset] not in FREE_TO_LEAVE and image.prepared_sha256
+    )
+    wanted = {image.prepared_sha256 for image in released} - barred - {""} if mode == "auto" else set()
+    carried = {}
+    ordered = sorted(wanted)
+    for first in range(0, len(ordered), _ASKED_AT_ONCE):
+        for sha256, _, media_type, _ in stored_image_rows(reader, ordered[first : first + _ASKED_AT_ONCE]):
+            if media_type in MEDIA and reader.has_blob(sha256):
+                size = reader.blob_path(sha256).stat().st_size
+                carried[sha256] = BlobRef(sha256, size, media_type)
+    counts: dict[str, Counter[str]] = {}
+    for image in released:
+        held = "carried" if image.prepared_sha256 in carried else "left_out"
+        counts.setdefault(image.dataset, Counter(carried=0, left_out=0))[held] += 1
+    return Originals(carried, barred, {name: dict(counts[name]) for name in sorted(counts)})

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from plantain.catalogue.groups import JOINED
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.journal.blobs import sync_folder
 from plantain.records import Direction, InputError, Licence, SourceImage
 from plantain.release.task_record import TaskRecord

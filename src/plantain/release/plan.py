@@ -1,20 +1,22 @@
-"""The terms of an export: its options, the entries of its file list, and the facts of the run that it states.
+"""The terms of an export: its options, the entries of its file list, the facts of the run that it states, its splits.
 
-The layouts (`export.py`, `layouts/`) write data files and record each one, and each image inside one, in a staging
-database. Then `finish.finish_release` writes manifest, sums, licences and cards. Both read a snapshot of the journal,
-so a build may continue meanwhile.
+The layouts write data files and record each one, and each image inside one, in a staging database. Then `export.py`
+writes manifest, sums, licences and cards. Both read a snapshot of the journal, so a build may continue meanwhile.
+Splits are of whole groups, so that no patient and no duplicate is in two of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plantain.files.installing import install_line, require_extra
-from plantain.privacy.licence_texts import LicenceText
+from plantain.files.installed import install_line, require_extra
+from plantain.privacy.licences import LicenceText
 from plantain.records import InputError
 
 SHARD_BYTES = 700_000_000
@@ -29,6 +31,13 @@ IMPORTED = "imported_release"
 ORIGINAL = "original"
 """Role of a source image as it was prepared."""
 
+ORIGINALS_FOLDER = "originals"
+ORIGINALS_INDEX = f"{ORIGINALS_FOLDER}/{ORIGINALS_FOLDER}.jsonl"
+"""A line for every image of the folder: its path, its hash, and the source images that it is the original of."""
+
+MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
+"""Media types of prepared images, and the endings of their names."""
+
 FACTS = "run.json"
 """In every release: facts of the run, and the state of the run that was exported."""
 
@@ -37,6 +46,16 @@ TRAJECTORIES = "trajectories/trajectories.jsonl"
 
 STAGING = ".export"
 """Folder of an unfinished release with its progress; removed last."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""Characters that no name in a release contains."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def media_type_of(data: bytes) -> str:
+    """Return the media type of a prepared image, by its first bytes."""
+    return "image/png" if data.startswith(_PNG) else "image/jpeg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +211,46 @@ class RunFacts:
     original_terms: Mapping[str, LicenceText] = field(default_factory=dict)
     judges: Mapping[str, int] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
+
+
+SPLITS = ("train", "validation", "test")
+
+_VALIDATION, _TEST = 0.1, 0.1
+
+
+FEWEST = 10
+"""Groups from which on each split has one: a tenth of them is a group."""
+
+
+def splits_of(groups: Iterable[str], seed: int) -> dict[str, str]:
+    """Return the split of each group, about 80 : 10 : 10, by a seeded hash of its name.
+
+    The hash alone decides, so that none changes sides as a run grows. Only where no group of `FEWEST` or more falls to
+    test or validation, the one of train with the lowest hash does.
+    """
+    places = {group: _place(group, seed) for group in groups}
+    found = {
+        group: "test" if place < _TEST else "validation" if place < _TEST + _VALIDATION else "train"
+        for group, place in places.items()
+    }
+    for name in ("test", "validation"):
+        left = [group for group, split in found.items() if split == "train"]
+        if len(found) >= FEWEST and len(left) > 1 and name not in found.values():
+            found[min(left, key=lambda group: (places[group], group))] = name
+    return found
+
+
+def _place(group: str, seed: int) -> float:
+    digest = hashlib.sha256(f"split\x1f{seed}\x1f{group}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def empty_splits(splits: Mapping[str, int], groups: int) -> str:
+    """Return a note on splits without tasks, e.g. "no test split: too few groups (17)"; "" if there are none."""
+    empty = [name for name in SPLITS if not splits.get(name)]
+    return f"no {' and no '.join(empty)} split: too few groups ({groups:,})" if empty else ""
+
+
+def canary_of(run_id: str) -> str:
+    """Return the GUID that marks the test split of every release of a run."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"plantain:test-split:{run_id}"))

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from plantain.files.opening import open_plain
-from plantain.files.writing import replace_file
+from plantain.files.opening import open_plain, replace_file
 from plantain.journal import BlobRef, BlobStore
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.provenance import C2paSigner

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from plantain.files.writing import create
+from plantain.files.opening import create
 from plantain.journal import BlobRef
 from plantain.journal.blobs import sync_folder
 from plantain.release.plan import STAGING, ReleaseFile

@@ -12,16 +12,23 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import BadBlob, BlobRef, JournalReader, JsonValue
 from plantain.journal.questions.release import closed_images, models_that_answered, stored_image_rows
 from plantain.journal.verify import places_of
-from plantain.privacy.licence_parts import SourcePart, original_parts
-from plantain.privacy.licence_texts import STRICTEST_LAST, LicenceText, strictest
+from plantain.privacy.licences import STRICTEST_LAST, LicenceText, SourcePart, original_parts, strictest
 from plantain.records import SourceImage, TaskKind, TaskState
 from plantain.release.layouts import dicom
 from plantain.release.layouts.contract import ORIGINALS, chosen
-from plantain.release.licensing import released_terms
+from plantain.release.licensing import Originals, decide_originals, released_terms
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
-from plantain.release.originals import FOLDER, MEDIA, Originals, decide_originals
-from plantain.release.plan import IMPORTED, SHARD_ROWS, ExportOptions, RunFacts
-from plantain.release.splits import SPLITS, canary_of, splits_of
+from plantain.release.plan import (
+    IMPORTED,
+    MEDIA,
+    ORIGINALS_FOLDER,
+    SHARD_ROWS,
+    SPLITS,
+    ExportOptions,
+    RunFacts,
+    canary_of,
+    splits_of,
+)
 from plantain.release.staging import Staging
 from plantain.release.task_record import (
     WITHIN_TASK_SUCCESS,
@@ -216,7 +223,7 @@ class Survey:
             return
         original, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
         ending = MEDIA[original.media_type]
-        path = self._free(f"{FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
+        path = self._free(f"{ORIGINALS_FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
         self._staging.add_original(original, path, self._original_cells(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
@@ -227,9 +234,9 @@ class Survey:
                 "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, original.bytes
             )
         if "med-banana" in layouts or "trajectory" in layouts:
-            self._shards.add_file(ORIGINALS, FOLDER, seq, -1, path)
+            self._shards.add_file(ORIGINALS, ORIGINALS_FOLDER, seq, -1, path)
         if "dicom" in layouts and ending == "jpeg":
-            self._shards.add_file(dicom.ORIGINALS, FOLDER, seq, -1, dicom.original_path(first))
+            self._shards.add_file(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, dicom.original_path(first))
 
     def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:
         """Return the row of an original in `ORIGINAL_TABLE`, without the image, as JSON."""

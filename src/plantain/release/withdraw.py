@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import orjson
 
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.journal import JournalReader
 from plantain.journal.account import account_of, meta_value
 from plantain.journal.batches import FOLDER as JOBS

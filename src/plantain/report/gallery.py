@@ -23,7 +23,7 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_mask
 from plantain.records import Attempt, Direction, Licence, SourceImage, TaskKind, TaskState, Verdict
-from plantain.records.counts import shared_out
+from plantain.records.tasks import shared_out
 
 T = TypeVar("T")
 

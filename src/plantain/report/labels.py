@@ -7,7 +7,7 @@ import re
 from plantain.journal.cards import Standing
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.wording import DASH, words
-from plantain.records.card import AUDIT_IMAGES
+from plantain.records.judging import AUDIT_IMAGES
 
 MODALITIES = {"chest_xray": "Chest X-ray", "brain_mri": "Brain MRI", "fundus": "Fundus", "all": "All"}
 DIRECTIONS = {"add": "Add", "remove": "Remove", "both": "Both"}

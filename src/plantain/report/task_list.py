@@ -8,8 +8,7 @@ from pathlib import Path
 
 from plantain.journal import JournalReader, TaskRow
 from plantain.records import TaskState
-from plantain.records.commands import command_line
-from plantain.records.suggestions import fold
+from plantain.records.messages import command_line, fold
 
 UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 """States that a user asks about first."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.findings.taxonomy import load_taxonomy
 from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.metrics.statistics.readers import Components, piloted, power
+from plantain.metrics.statistics.reader_power import Components, piloted, power
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.records import InputError
-from plantain.records.counts import counted
-from plantain.review.results.agreeing import number_of
+from plantain.records.messages import counted
 from plantain.review.results.analysis import tables_of
-from plantain.review.results.rows import main_rows
+from plantain.review.results.rows import main_rows, number_of
 from plantain.review.study import ReaderTask, open_study
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.journal.connect import RunLock
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError

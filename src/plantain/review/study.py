@@ -14,8 +14,7 @@ from pathlib import Path
 import orjson
 from pydantic import TypeAdapter
 
-from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.opening import read_inside, replace_file
 from plantain.records import InputError
 
 STUDY, SECRET, IMAGES, RATINGS = "study.json", "secret", "images", "ratings.sqlite"

@@ -13,9 +13,8 @@ from plantain.journal.sending import CONNECTIONS, SentImage, connections, source
 from plantain.models.hosted.addresses import destination, tenant_of
 from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
-from plantain.privacy import lineage
-from plantain.privacy.lineage import sha256_of
-from plantain.privacy.permission import agreement, agreements, named, why_not
+from plantain.privacy import permission
+from plantain.privacy.permission import agreement, agreements, named, sha256_of, why_not
 from plantain.records import (
     Destination,
     InputError,
@@ -28,7 +27,7 @@ from plantain.records import (
 )
 from plantain.roles import EncodedImage, failed
 from plantain.roles.options import ProviderOptions
-from plantain.runs.settings.terms import ON_THIS_MACHINE, Terms, permission_for
+from plantain.runs.terms import ON_THIS_MACHINE, Terms, permission_for
 
 T = TypeVar("T")
 
@@ -192,7 +191,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
     while waiting:
         one = waiting.pop()
         seen.add(one)
-        known, parents = sources_of_image(reader, one, call), lineage.sources_of(one)
+        known, parents = sources_of_image(reader, one, call), permission.sources_of(one)
         if not known and not parents:
             return {}
         found |= known

@@ -16,13 +16,18 @@ from dataclasses import asdict, replace
 import orjson
 
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import EngineState, WorkEngine, engine_in_place
-from plantain.engines.repeating import EngineThread, engine_thread
-from plantain.engines.settings import EngineSection
+from plantain.engines.contract import (
+    EngineSection,
+    EngineState,
+    EngineThread,
+    WorkEngine,
+    engine_in_place,
+    engine_thread,
+)
 from plantain.journal import DiskFull, Journal, JournalReader
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.runs.progress import ProgressObserver
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 OnWorker = Callable[[str, str], Awaitable[None]]
 

@@ -16,7 +16,7 @@ from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.prices import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
-from plantain.runs.settings.terms import ON_THIS_MACHINE, Limits, Terms
+from plantain.runs.terms import ON_THIS_MACHINE, Limits, Terms
 
 ON_WORKERS = frozenset({"offline", "diffusers", "process"})
 """Providers whose models an engine's workers compute."""

@@ -22,12 +22,12 @@ from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.models.hosted.batch.client import BatchClient
-from plantain.models.presets import presets
 from plantain.models.registry import (
+    check_name,
     close_models,
     has_own_connection,
+    presets,
     provider,
-    provider_names,
     settings_class,
 )
 from plantain.records import InputError, SourceImage
@@ -39,7 +39,7 @@ from plantain.runs.engine import engine_open
 from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.settings.terms import PROVIDERS, Terms, recorded_part
+from plantain.runs.terms import PROVIDERS, Terms, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -63,15 +63,17 @@ class RunSetup:
         self._gate = ConsentGate(terms)
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
-    def check(self, *, images: Iterable[SourceImage] = ()) -> None:
-        """Reject a budget without prices, and images without consent, before anything is made.
+    def check(self, *, images: Iterable[SourceImage] = (), named: Iterable[str] = (), by: str = "") -> None:
+        """Reject unknown names, a budget without prices, and images without consent, before anything is made.
 
         Args:
-            images: those to be sent, if known; the consent gate checks each image again when it is sent.
+            images, named: to be sent, if known (the gate checks each image again); models that the option `by` names.
 
         Raises:
             InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
         """
+        for name in named:
+            check_name(name, self.terms.kind(name), by)
         check_prices(self.terms)
         check_consent(self.terms, images)
 
@@ -272,22 +274,14 @@ def load_model(name: str, role: str, options: ProviderSettings | None = None) ->
     Raises:
         InputError: unknown provider or model, a missing key or extra, or a setting that it does not have.
     """
-    provider_name, _, model = name.partition("/")
-    if not model:
-        raise InputError(
-            f"{_role_name(role)}: {name!r} is not provider/model; providers: {', '.join(provider_names())}"
-        )
+    kind = options.kind if options is not None and options.kind else name.partition("/")[0]
+    check_name(name, kind, _role_name(role))
     preset = presets().get(name)
     if preset is not None and preset.model:
         raise InputError(
             f"models.{role}: {name} is a preset of `plantain bench generate`; in a recipe name {preset.model}"
         )
-    kind = options.kind if options is not None and options.kind else provider_name
-    try:
-        module, own = provider(kind), settings_class(kind)
-    except InputError as error:
-        raise InputError(f"{_role_name(role)}: {name!r}: {error}") from error
-    return module.load(name, role, own() if options is None else options)
+    return provider(kind).load(name, role, settings_class(kind)() if options is None else options)
 
 
 def _role_name(role: str) -> str:

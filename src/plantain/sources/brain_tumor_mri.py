@@ -16,7 +16,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import UNKNOWN, WITH_SELLA, WITHOUT_SELLA, estimate_slice
 from plantain.sources.folder import FolderReader, ImageFile
 from plantain.sources.label_table import RowLabels

@@ -15,7 +15,7 @@ from typing import Any
 
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.records.suggestions import fold, suggest
+from plantain.records.messages import fold, suggest
 
 OF_SLICES = ("sequence", "plane")
 """Roles for brain slices alone."""

@@ -22,16 +22,8 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom.files import (
-    DAMAGE,
-    display,
-    frame_count,
-    header_of_frame,
-    plane_of,
-    read_dicom,
-    read_header,
-    swaps_axes,
-)
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
+from plantain.pixels.dicom.frames import display, header_of_frame, plane_of, swaps_axes
 from plantain.pixels.dicom.render import (
     WINDOWS,
     Bounds,
@@ -265,7 +257,7 @@ class DicomReader:
 
 def _is_placeholder(identifier: str) -> bool:
     """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
-    return all(_NO_PATIENT.fullmatch(word) for word in re.findall("[a-z/]+|[0-9]+", identifier.lower()))
+    return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 
 @lru_cache(maxsize=1)  # once for all frames

@@ -14,7 +14,7 @@ from plantain.files.opening import read_regular
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import grey_bits, one_line
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
 from plantain.sources.registry import (

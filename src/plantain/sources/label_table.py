@@ -19,11 +19,11 @@ from itertools import product, repeat
 from pathlib import Path
 
 from plantain.files.opening import check_inside
-from plantain.files.tables import read_table
+from plantain.files.tables import read_table, stated_cell
 from plantain.findings import Taxonomy
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
 from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
 from plantain.sources.registry import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
@@ -141,7 +141,8 @@ class LabelTable:
         )
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
-        stated = [repeat("") if (n := getattr(columns, field)) is None else cells[n] for field in _FIELDS]
+        used = [getattr(columns, field) for field in _FIELDS]
+        stated = [repeat("") if name is None else map(stated_cell, cells[name]) for name in used]
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:
@@ -210,7 +211,7 @@ class LabelTable:
         own, findings = self._taxonomy.of(modality), []
         assert self.path is not None and self.read is not None
         for word in _words(row.labels or ""):
-            finding = self._taxonomy.match_label(modality, word)
+            finding = None if "?" in word else self._taxonomy.match_label(modality, word)
             if finding is not None:
                 findings.append(finding)
             elif not self.read.columns.marked:  # such a column may be a label of another modality

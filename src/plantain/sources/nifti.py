@@ -45,6 +45,8 @@ _MASK = re.compile(
 )
 """Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
 
+_OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
+
 _STRAIGHT_DEGREES, _OBLIQUE_DEGREES = 5.0, 32.0
 """Above the first, obliquity is noted; above the second, the plane is unknown (as for DICOM, cosine 0.85)."""
 
@@ -115,6 +117,10 @@ class NiftiReader:
         yield from self._source.findings
         for path, name in self._source.files:
             try:
+                if name.lower().endswith(_OTHER_VOLUMES):
+                    raise InputError(
+                        f"{name}: a volume of another format (Analyze, FreeSurfer, NRRD, ...); convert it to .nii"
+                    )
                 if _MASK.search(_stem(name)):
                     raise InputError(f"{name}: a mask or label map by its name")
                 volume = _volume(read_regular(path, name), name)
@@ -167,7 +173,7 @@ def _face(volume: Volume) -> Head | None:
 
 
 def _is_volume(path: Path) -> bool:
-    return path.name.lower().endswith((".nii", ".nii.gz"))
+    return path.name.lower().endswith((".nii", ".nii.gz", *_OTHER_VOLUMES))
 
 
 def _stem(name: str) -> str:

@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from plantain.files.installed import entry_named, installed, load_entry
-from plantain.files.opening import is_inside
-from plantain.files.system_files import is_system_file
+from plantain.files.opening import is_inside, is_system_file
 from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
@@ -24,7 +23,7 @@ from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_prepared
 from plantain.pixels.prepare import prepare, settle_grey
 from plantain.records import Consent, Geometry, InputError, Licence, SourceImage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.sources.columns import Columns
 
 UNPREPARED = Geometry(0, 0, "pad", 0, 0, 0, 0)

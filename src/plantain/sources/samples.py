@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted
 from plantain.pixels.dicom.window import film_window

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import quiet_libraries

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plantain.files.opening import read_inside
-from plantain.files.writing import replace_file
+from plantain.files.opening import read_inside, replace_file
 from plantain.records import InputError
 
 DONE = "training.json"

@@ -21,17 +21,15 @@ from torch.nn import functional
 
 from plantain.files.opening import read_inside
 from plantain.train.base import InstructionPipeline, TrainingBase
-from plantain.train.checkpoints import Checkpoint
-from plantain.train.denoising import Denoising, Draw, Encoder, draw_by_id, make_trainable
-from plantain.train.editor_folder import Card, save_editor
-from plantain.train.encoded import Encoded
+from plantain.train.denoising import Denoising, Draw, Encoded, Encoder, draw_by_id, make_trainable
+from plantain.train.editor import Card, save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.releases import ReleasePreferences
 from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
-from plantain.train.training import AT_ONCE, INTERRUPTED, Schedule, Session, identity_of, run
+from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, identity_of, run
 
 SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
 """In the folder of a preference training: the editor after supervised steps, the final one, and the curve."""

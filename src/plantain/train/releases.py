@@ -14,9 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import check_received, read_inside
+from plantain.files.opening import check_received, files_like, read_inside
 from plantain.files.parquet import open_parquet, rows_of_table
-from plantain.files.system_files import files_like
 from plantain.journal import JsonValue
 from plantain.journal.blobs import BlobStore
 from plantain.journal.connect import JOURNAL_NAME

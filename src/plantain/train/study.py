@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plantain.files.writing import open_folder
+from plantain.files.opening import open_folder
 from plantain.records import InputError
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.plans import FinetunePlan, TrainingProgress
@@ -131,9 +131,8 @@ def _train(
     models: Path,
     session: Session,
 ) -> bool:
-    from plantain.train.denoising import Encoder
-    from plantain.train.editor_folder import Card, save_editor
-    from plantain.train.encoded import Encoded
+    from plantain.train.denoising import Encoded, Encoder
+    from plantain.train.editor import Card, save_editor
     from plantain.train.supervised import encode_pair, fine_tune
     from plantain.train.training import Schedule
 

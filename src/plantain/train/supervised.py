@@ -5,11 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from plantain.train.base import InstructionPipeline
-from plantain.train.checkpoints import Checkpoint
-from plantain.train.denoising import Denoising, Encoder, draw_by_id, drop_conditions, make_trainable
-from plantain.train.encoded import Encoded
+from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id, drop_conditions, make_trainable
 from plantain.train.pairs import TrainingPair
-from plantain.train.training import Schedule, Session, identity_of, run
+from plantain.train.training import Checkpoint, Schedule, Session, identity_of, run
 
 DROPOUT = 0.05
 """Share of steps without text, without image, and without both (InstructPix2Pix's published code)."""

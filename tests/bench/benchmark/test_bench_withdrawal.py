@@ -26,7 +26,7 @@ from plantain.journal import JournalReader, verify
 from plantain.metrics.metric import Networks
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 from plantain.train.finished import DONE, write_json
 
 GONE, STAYS = "patient:10000032", "patient:10000048"
@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             catalogue.add(told, plain.read(image), bytes(32))
     recipe = quick_recipe(root / "catalogue", findings=("AMD", "Cataract"))
     asyncio.run(run_build(recipe, root / "run", method=quick_method(CallLog(None), max_rounds=3)))
-    benchmark_from_build(root / "run", root / "bench", name="Ours", side=128)
+    benchmark_from_build(root / "run", root / "bench", side=128)
     bench = Benchmark.load(root / "bench")
     editor = Brightener()
     wanted = ArmRequest(own={editor.name: editor})
@@ -57,7 +57,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         clusters.setdefault(sample.cluster, []).append(sample.id)
     assert len(clusters) == 2
     for name, ids in zip(("one", "two"), clusters.values(), strict=True):
-        record = {"identity": name, "trained_on": ids, "source": {"name": "Ours", "digest": bench.digest}}
+        record = {"identity": name, "trained_on": ids, "source": {"name": bench.name, "digest": bench.digest}}
         write_json(root / "models" / name / DONE, record)
     return root
 
@@ -134,7 +134,7 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
     gone, stay = theirs(case)
     pid = os.fork()
     if pid == 0:
-        import plantain.cli.run.withdraw as command
+        import plantain.cli.run.consent as command
 
         if after == "bench-run":
             command.withdraw_from_benchmark = lambda found: os._exit(9)

@@ -92,10 +92,6 @@ def test_shared_addresses_become_clusters_and_stay_hashed(published: Path, tree:
 def test_missing_files_are_named(tree: Path) -> None:
     (tree / "changed" / "2.png").unlink()
     (tree / "previous" / "5.png").unlink()
-    assert messages(tree) == [
-        "editing/changed/2.png: sample 2: samples[1].changed: no such file",
-        "editing/previous/5.png: sample 5: samples[4].previous: no such file",
-    ]
     with pytest.raises(
         InputError, match=r"changed/2\.png: sample 2: .*no such file \(and 1 more: plantain bench check"
     ):

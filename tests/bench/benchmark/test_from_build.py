@@ -18,7 +18,6 @@ from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.from_build import REAL, SYNTHETIC, benchmark_from_build
-from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.journal import JournalReader
@@ -98,10 +97,9 @@ def test_what_comes_from_one_picture_shares_a_cluster(build: Path, bench: Benchm
 
 
 def test_only_real_ground_truth_when_asked(build: Path, tmp_path: Path) -> None:
-    made = benchmark_from_build(build, tmp_path / "b", real_only=True, side=256, name="Mine")
+    made = benchmark_from_build(build, tmp_path / "b", real_only=True, side=256)
     bench = Benchmark.load(tmp_path / "b")
     assert (made.synthetic, made.real) == (0, len(bench))
-    assert bench.name == "Mine"
     assert {sample.size for sample in bench.samples} == {(256, 256)}
     assert all(sample.notes[0] == REAL for sample in bench.samples)
     assert {bench.roi(sample).shape for sample in bench.samples} == {(256, 256)}
@@ -149,16 +147,14 @@ def test_an_original_that_is_an_edit_itself_is_never_called_real(build: Path, tm
         benchmark_from_build(run, tmp_path / "c", real_only=True)
 
 
-def test_leaderboard_says_which_true_images_are_synthetic(
-    build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("no_figures")
+def test_leaderboard_says_which_true_images_are_synthetic(build: Path, tmp_path: Path) -> None:
     """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
-    monkeypatch.setattr(leaderboard_page, "all_figures", lambda table, shots: {})
     benchmark_from_build(build, tmp_path / "b", side=256)
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
     run = make_run(tmp_path / "run", bench, shown, plain_scores)
-    text = write_leaderboard([run], tmp_path / "out", gallery=len(bench)).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     half = len(bench) // 2
     assert f"so are {half} of {2 * half} true images" in " ".join(text.split())
     assert f"the image after, {half} of {2 * half} synthetic: the ceiling" in text

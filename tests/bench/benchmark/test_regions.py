@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plantain.bench.benchmark.regions import read_mask
+from plantain.bench.benchmark.benchmark import read_mask
 
 DISC = np.zeros((60, 80), np.uint8)
 cv2.circle(DISC, (40, 30), 18, 255, -1)

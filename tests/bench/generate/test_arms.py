@@ -10,32 +10,10 @@ import pytest
 from bench.small_bench import Brightener, small_bench
 from plantain.bench.generate.arms import (
     Arm,
-    GridPoint,
-    PromptVariant,
-    arm_label,
-    grid_of,
-    output_seed,
     parse_sweep,
 )
 from plantain.bench.generate.requests import ArmRequest, parse_editors, planned_arms
 from plantain.records import InputError
-
-
-def test_seed_depends_on_run_sample_and_index() -> None:
-    assert output_seed(1, "38", 0) == output_seed(1, "38", 0)
-    seeds = {output_seed(run, sample, k) for run in (1, 2) for sample in ("38", "39") for k in (0, 1)}
-    assert len(seeds) == 8
-    assert arm_label("gemini/m", PromptVariant.DETAILED, 2) == "gemini/m+detailed+2shot"
-    assert Arm("diffusers/a/b", "diffusers/a/b").folder == "diffusers__a__b"
-
-
-def test_sweep_is_read_and_multiplied_seeds_outermost() -> None:
-    sweep = parse_sweep(["image_guidance=1.55,1.6,1.65", "guidance=7.5,7.6"])
-    grid = grid_of(2, sweep)
-    assert len(grid) == 12  # 2 seeds x 3 x 2, the published grid for each seed
-    assert grid[1] == GridPoint(0, {"image_guidance": 1.55, "guidance": 7.6})
-    assert grid[6] == GridPoint(1, {"image_guidance": 1.55, "guidance": 7.5})
-    assert grid_of(1, {}) == (GridPoint(),)
 
 
 def test_editor_can_be_called_otherwise() -> None:
@@ -63,7 +41,7 @@ def test_preset_brings_its_published_grid_unless_another_is_swept(tmp_path: Path
         (image, text) for image in (1.55, 1.6, 1.65) for text in (7.5, 7.6)
     ]
     assert len(arm.grid) == 12
-    swept = planned(replace(published, sweep={"guidance": (3.0,)}))
+    swept = planned(replace(published, sweep=parse_sweep(["guidance=3"])))
     assert [dict(point.parameters) for point in swept.grid] == [{"guidance": 3.0}] * 2
     # Named as an editor, its own settings are run once.
     assert len(planned(ArmRequest(editors=published.names)).grid) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from PIL import Image
 
 from bench.small_bench import Brightener, by, made, small_bench
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.bench.benchmark.samples import plain_image
 from plantain.bench.generate.output_files import (
     MAX_FILE_BYTES,
     export_outputs,
@@ -21,8 +19,7 @@ from plantain.bench.generate.output_files import (
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.pixels.decode import decode
-from plantain.records import InputError, OutcomeKind
-from plantain.roles import EditRequest, EncodedImage
+from plantain.records import InputError
 
 IDS = ["1", "2_b", "2"]
 
@@ -44,11 +41,6 @@ def test_tree_gives_one_arm_for_each_model(tmp_path: Path) -> None:
     assert sorted(good.files) == [("1", 0), ("1", 1), ("2_b", 0)]
     assert len(good.arm.grid) == 2
     assert other.strangers == ("99_0.png",)
-    image = EncodedImage(b"", "image/png")
-    request = EditRequest(plain_image("2_b", (8, 8), "x"), image, "", seed=0)
-    reply = asyncio.run(good.output(request, 1))
-    assert reply.outcome.kind is OutcomeKind.NO_IMAGE
-    assert reply.outcome.reason == "missing: no file for this sample"
 
 
 def test_what_could_harm_is_refused_in_one_line_that_names_the_file(tmp_path: Path) -> None:

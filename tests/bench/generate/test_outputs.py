@@ -16,7 +16,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import plain_image
-from plantain.bench.generate.baselines import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick
+from plantain.bench.generate.editors import COPY_INPUT, JPEG_75, RESIZE_ONLY, Trick
 from plantain.bench.generate.generate import at_own_size
 from plantain.metrics import psnr, ssim
 from plantain.pixels.decode import BadImage, decode

@@ -6,7 +6,8 @@ import pytest
 
 from bench.scored_run import Made, make_all
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table, make_table
 
 

@@ -13,38 +13,57 @@ from bench.scored_run import EXACT, NOISY, Made, make_benchmark, make_run, plain
 from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.tables import Table
-from review.conftest import browser  # noqa: F401
-from review.in_browser import CHROMIUM, IN_VIEW, SIZES_AND_THEMES, assert_first_sight, in_thread, window
+from review.in_browser import IN_VIEW, SIZES_AND_THEMES, Screen, assert_first_sight, in_thread, window
 
-pytest.importorskip("playwright.sync_api")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=2).as_uri()
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out")).as_uri()
 
 
 @pytest.fixture
-def page(browser: Any, board: str) -> Iterator[Any]:  # noqa: F811
+def page(browser: Any, board: str) -> Iterator[Any]:
     with window(browser, 1280, 900, "light") as page:
         page.goto(board)
         yield page
 
 
 @pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
-def test_the_first_image_is_on_the_first_screen(browser: Any, board: str, width: int, theme: str) -> None:  # noqa: F811
-    with window(browser, width, 900, theme) as page:
-        page.goto(board)
-        assert_first_sight(page)
+def test_the_first_image_is_on_the_first_screen_without_network_or_complaint(
+    browser: Any, board: str, width: int, theme: str
+) -> None:
+    screen = Screen(browser, width, 900, color_scheme=theme, reduced_motion="reduce")
+    screen.page.goto(board)
+    assert_first_sight(screen.page)
+    assert all(url.startswith(("data:", "file:")) for url in screen.requests)
+    assert screen.complaints == []
+    assert screen.page.locator("figure svg").count() > 5
 
 
-def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_column_is_sorted_by_its_heading_and_baselines_stay_below(page: Any) -> None:
+    values = (
+        "[...document.querySelector('table.sortable').tBodies].map(body =>"
+        "[...body.querySelectorAll('tr:not(.fixed)')].map(row => Number(row.cells[%d].dataset.value)))"
+    )
+    heading = "[...document.querySelector('table.sortable').tHead.rows[0].cells]"
+    column = page.evaluate(f"{heading}.findIndex(cell => cell.textContent.trim().startsWith('VQ'))")
+    before = page.evaluate(values % column)
+    assert len(before[0]) > 2 and len(before) == 2  # models, baselines
+    for order in ("descending", "ascending"):
+        page.evaluate(f"{heading}[{column}].querySelector('button').click()")
+        after = page.evaluate(values % column)
+        assert after == [sorted(group, reverse=order == "descending") for group in before]
+        assert page.evaluate(f"{heading}[{column}].getAttribute('aria-sort')") == order
+
+
+def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser: Any, tmp_path: Path) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
     run = tmp_path / "run"
     in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), pictures=False))
-    board = write_leaderboard([run], tmp_path / "out", gallery=0)
+    board = write_leaderboard([run], tmp_path / "out")
     with window(browser, 1280, 900, "light") as page:
         page.goto(board.as_uri())
         rows = page.locator("#table .lead-table tbody tr:not(.fixed):visible th")

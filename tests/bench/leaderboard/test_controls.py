@@ -16,6 +16,8 @@ from bench.scored_run import JUDGE, baselines, make_benchmark, make_run
 from plantain.bench.generate.arms import Arm
 from plantain.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 MODELS = ("good", "poor")
 
 

@@ -1,4 +1,4 @@
-"""The leaderboard as a file and as a page: complete, repeatable, harmless, readable at both widths."""
+"""The leaderboard as a file and as a page: complete, repeatable, harmless."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
 from pathlib import Path
@@ -17,38 +16,20 @@ import pytest
 from PIL import Image
 
 from bench.scored_run import EXACT, NOISY, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
-from pages.browser import CHROMIUM, Page, open_browser
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard import page as leaderboard_page
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
-
 
 @pytest.fixture(scope="module")
 def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"), gallery=4)
-
-
-@pytest.fixture
-def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of `board` are enough; here the page's words are asked for."""
-    monkeypatch.setattr(
-        leaderboard_page, "all_figures", lambda table, shots: dict.fromkeys((f"shots-{n}" for n in shots), "")
-    )
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with open_browser(tmp_path_factory.mktemp("profile")) as page:
-        yield page
+    return write_leaderboard([made.run], tmp_path_factory.mktemp("out"))
 
 
 def test_every_file_comes_out_of_a_copy_byte_for_byte_again(made: Made, board: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made.run, tmp_path / "copy")
-    again = write_leaderboard([copy], tmp_path / "again", gallery=4)
+    again = write_leaderboard([copy], tmp_path / "again")
     files = sorted(path.relative_to(board.parent) for path in board.parent.rglob("*") if path.is_file())
     assert {path.suffix for path in files} == {".html", ".json", ".csv", ".tex", ".svg"}
     for file in files:
@@ -78,7 +59,7 @@ def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Pat
     assert {synthetic for synthetic, real in marked if not real} >= {True}
 
 
-@pytest.mark.usefixtures("_no_figures")
+@pytest.mark.usefixtures("no_figures")
 def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,7 +72,7 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
         return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
 
     run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
-    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     # 3 of 12 samples, the same for each of the 6 arms: 25 %
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
     document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
@@ -106,11 +87,6 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "table", str(made.run), "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert {"model", "organ", "metric", "mean", "low", "high", "n", "coverage"} <= set(rows[0])
-    assert main(["bench", "table", str(made.run), "--csv"]) == 0
-    assert "task" in capsys.readouterr().out.splitlines()[0].split(",")
     assert main(["bench", "table", str(made.run)]) == 0
     assert "bold: best" in capsys.readouterr().out
     assert main(["bench", "table", str(made.run), "--latex"]) == 0
@@ -146,38 +122,8 @@ def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_pa
     with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
         command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
         changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
-    text = write_leaderboard([run], tmp_path / "out", gallery=0).read_text(encoding="utf-8")
+    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     words = ("Settings of open editors", "bits 8", "attention_backend native", "step_cache 0.1", "a@1 x 0.5")
     assert all(word in text for word in words)
     (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]
     assert (row["model"], row["running"], row["outputs"]) == (EXACT.label, running, changed)
-
-
-@needs_chromium
-def test_a_column_is_sorted_by_its_heading_and_baselines_stay_below(board: Path, page: Page) -> None:
-    page.go(board, 1280)
-    values = (
-        "[...document.querySelector('table.sortable').tBodies].map(body =>"
-        "[...body.querySelectorAll('tr:not(.fixed)')].map(row => Number(row.cells[%d].dataset.value)))"
-    )
-    heading = "[...document.querySelector('table.sortable').tHead.rows[0].cells]"
-    column = page.evaluate(f"{heading}.findIndex(cell => cell.textContent.trim().startsWith('VQ'))")
-    before = page.evaluate(values % column)
-    assert isinstance(before, list) and len(before[0]) > 2 and len(before) == 2  # models, baselines
-    for order in ("descending", "ascending"):
-        page.evaluate(f"{heading}[{column}].querySelector('button').click()")
-        after = page.evaluate(values % column)
-        assert after == [sorted(group, reverse=order == "descending") for group in before]
-        assert page.evaluate(f"{heading}[{column}].getAttribute('aria-sort')") == order
-
-
-@needs_chromium
-@pytest.mark.parametrize("width", [1280, 400])
-def test_page_opens_without_network_complaint_or_overflow(board: Path, page: Page, width: int) -> None:
-    page.go(board, width)
-    assert page.requests == [board.absolute().as_uri()] or all(
-        r.startswith(("data:", "file:")) for r in page.requests
-    )
-    assert page.complaints == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.querySelectorAll('figure svg').length") > 5

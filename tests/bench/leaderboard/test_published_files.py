@@ -16,6 +16,8 @@ from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.score.suite import chosen
 from plantain.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 JUDGED = ("editing_accuracy", "contextual_preservation", "visual_quality")
 SCORES = {
     "Gemini": {"38": (9, 5, 8), "53": (7, 5, 8), "64": (9, 5, 7)},

@@ -17,6 +17,8 @@ from plantain.cli import main
 from plantain.metrics import cp_reference, ssim
 from plantain.records import InputError
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 FILE = "published_scores.json"
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "medebench-examples"

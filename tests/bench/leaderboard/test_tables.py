@@ -16,7 +16,8 @@ from bench.scored_run import EXACT, WEAK, ScoresOf, make_benchmark, make_run, pl
 from plantain.bench.generate.arms import Arm, GridPoint
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import table_csv, table_json, table_seven, table_two
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, Table, TableCell, make_table
 from plantain.journal.cards import Standing
@@ -127,7 +128,7 @@ def test_json_and_csv_have_a_row_per_cell(table: Table) -> None:
     json.dumps(rows, allow_nan=False)
     lines = list(csv.DictReader(io.StringIO(table_csv(table))))
     assert len(lines) == len(table.cells) + len(table.tasks)
-    assert {row["task"] for row in lines} == {"", "Brighten a disc, kind 1.", "Brighten a disc, kind 2."}
+    assert {row["task"] for row in lines} == {"", "Task 0", "Task 1"}
 
 
 def test_a_judge_that_fails_its_gate_marks_no_best_and_ranks_nothing(table: Table) -> None:
@@ -154,7 +155,7 @@ def test_latex_has_a_line_per_model_and_of_a_study_a_line_per_task(table: Table)
     assert line.count("&") == 4 * 4 and line.endswith(r"\\")
     text = table_seven("gemini/m", shot_studies(table)["gemini/m"])
     lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    first = ["Task", "Brighten a disc, kind 1.", "Brighten a disc, kind 2.", "All"]
+    first = ["Task", "Task 0", "Task 1", "All"]
     assert [line.partition(" &")[0] for line in lines] == first
     assert "*" in lines[-1]
 

@@ -13,44 +13,25 @@ import pytest
 import skimage.data
 
 from fakes.medebench_tree import picture, spot, write_png
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.checking import check_benchmark
-from plantain.bench.benchmark.regions import choose_region, proposed_regions
 from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
-HEADER = [
-    "id",
-    "organ",
-    "task",
-    "prompt",
-    "modality",
-    "action",
-    "entity",
-    "region",
-    "licence",
-    "patient",
-    "url",
-]
-TOLD = {
-    "organ": "skin",
-    "task": "Remove a mole.",
-    "prompt": "Remove the mole.",
-    "licence": "open",
-}
+TOLD = {"organ": "skin", "task": "Remove a mole.", "prompt": "Remove the mole.", "licence": "open"}
 
 
 def row(name: str, **said: str) -> dict[str, str]:
-    return {column: ({"id": name} | TOLD | said).get(column, "") for column in HEADER}
+    return {"id": name} | TOLD | said
 
 
 def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
     raw.mkdir(parents=True, exist_ok=True)
     with (raw / "pairs.csv").open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.DictWriter(file, HEADER)
+        writer = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)))
         writer.writeheader()
         writer.writerows(rows)
 

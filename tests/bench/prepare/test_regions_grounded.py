@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fakes.medebench_tree import picture, spot, write_png
-from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.regions import proposed_regions
+from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.cli import main
 
 pytest.importorskip("transformers")
@@ -28,27 +27,12 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / "tiny-dino"), str(folder / "tiny-sam")
 
 
-def test_three_masks_are_proposed_for_the_task(weights: tuple[str, str]) -> None:
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
-
-    proposer = GroundedProposer(*weights)
-    found = proposer.propose(IMAGE, None, "Remove the mole")
-    assert len(found) == 3
-    for one in found:
-        assert one.mask.shape == IMAGE.shape[:2] and one.mask.any() and not one.mask.all()
-        assert one.how == "box for 'Remove the mole'"
-    again = proposer.propose(IMAGE, None, "Remove the mole.")
-    assert all(np.array_equal(one.mask, two.mask) for one, two in zip(found, again, strict=True))
-    other = proposer.propose(IMAGE, None, "stain")
-    assert [one.score for one in other] != [one.score for one in found], "the text is read"
-
-
 def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[str, str]) -> None:
     """Expected confidences: transformers' zero-shot-object-detection pipeline on the same weights and text."""
     from PIL import Image
     from transformers import pipeline
 
-    from plantain.bench.prepare.regions_proposed import GroundedProposer
+    from plantain.bench.prepare.regions_grounded import GroundedProposer
 
     detect = pipeline("zero-shot-object-detection", model=weights[0])
     expected = detect(Image.fromarray(IMAGE), candidate_labels=["remove the mole."], threshold=0.0)

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import signal
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ import pytest
 
 from bench.small_bench import Brightener, by, small_bench
 from bench.small_bench import made as made_here
+from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.attention_page import (
     CutOffs,
@@ -27,10 +27,11 @@ from plantain.bench.leaderboard.attention_page import (
     grounding_rows,
     write_attention_page,
 )
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.score.attention import MapOptions, map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
+from plantain.engines.contract import EngineSection
 from plantain.journal import JournalReader
 from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
@@ -75,15 +76,6 @@ class Planted:
         return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32))
 
 
-def with_concepts(plain: Benchmark, folder: Path, *concepts: str) -> Benchmark:
-    """The benchmark again, with the words that attention should be on."""
-    with BenchmarkWriter(folder, "Discs") as writer:
-        for sample, concept in zip(plain.samples, concepts, strict=True):
-            named = replace(sample, key_concept=concept)
-            writer.add(named, plain.previous(sample), plain.changed(sample), plain.roi(sample))
-    return Benchmark.load(folder)
-
-
 def look(run: Path, benchmark: Benchmark, watched: Planted, alpha: float = ALPHA, **more: Any) -> RunSummary:
     return asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha), **more))
 
@@ -92,7 +84,7 @@ def look(run: Path, benchmark: Benchmark, watched: Planted, alpha: float = ALPHA
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
     """A run with outputs and metrics of an editor that calls itself open."""
     folder = tmp_path_factory.mktemp("attention")
-    benchmark = with_concepts(small_bench(folder / "plain", 6, tasks=2), folder / "bench", *["disc"] * 6)
+    benchmark = small_bench(folder / "bench", 6, tasks=2, concepts=["disc"] * 6)
     made_here(benchmark, folder / "run", by(Brightener(name=ARM)))
     asyncio.run(score_run(folder / "run", benchmark, ScoreRequest(metrics=["masked_ssim"])))
     return folder / "run", benchmark
@@ -125,9 +117,8 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
 
 
 def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
-    plain = small_bench(tmp_path / "plain", 3)
     for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
-        benchmark = with_concepts(plain, tmp_path / folder, *concepts)
+        benchmark = small_bench(tmp_path / folder, 3, concepts=concepts)
         made_here(benchmark, tmp_path / "run", by(Brightener(name=ARM)))
         assert look(tmp_path / "run", benchmark, Planted()).measured == measured
 
@@ -187,16 +178,33 @@ def test_failures_are_told_apart_and_the_cut_offs_matter() -> None:
     assert around[FailureType.LOOKED_THERE] == (0.0, 0.25)
 
 
+class OneWorker(Elsewhere):
+    """One process that shares nothing with this one, in place of a cluster: `tests/engines` has real ones."""
+
+    room = 1
+
+    def __init__(self, section: EngineSection) -> None:
+        super().__init__()
+        self._cores = 1
+
+    def open(self) -> None:
+        """Nothing is joined: the process starts with the first work."""
+
+    async def aclose(self) -> None:
+        self.close()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("devices_here")
-def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The repeated edit is the stored one, to one grey level; a Ray worker measures the same."""
+def test_a_tiny_editor_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The repeated edit is the stored one, to one grey level; an engine's worker measures the same."""
     pytest.importorskip("torch", reason="needs the torch extra")
     pytest.importorskip("diffusers", reason="needs the torch extra")
     from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 
-    plain = small_bench(tmp_path / "plain", 2, size=(96, 80))
-    with_concepts(plain, tmp_path / "bench", "disc", "disc")
+    small_bench(tmp_path / "bench", 2, size=(96, 80), concepts=["disc", "disc"])
     tiny_instruct_pix2pix(seed=0, words=("disc",)).save_pretrained(tmp_path / "model")
     settings = tmp_path / "settings.toml"
     settings.write_text('[providers.diffusers]\ndevice = "cpu"\nsteps = 2\nside = 96\n', encoding="utf-8")
@@ -214,14 +222,12 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
     assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
-    pytest.importorskip("ray", reason="needs the extra ray: pip install -e '.[ray]'")
-    with settings.open("a", encoding="utf-8") as file:
-        file.write('[engine]\naddress = "local"\nworkers = 1\n')
+    monkeypatch.setattr("plantain.runs.engine.RayEngine", OneWorker)
     assert main(["bench", "attention", str(there), *with_settings, "--engine", "ray"]) == 0
     assert attention_of(there) == attention_of(Path(run))
     with JournalReader.open(there) as reader:
         engine = stored_state(reader)
-    assert engine is not None and (engine["kind"], engine["done"]) == ("ray", 2)
+    assert engine is not None and engine["done"] == 2
 
 
 def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:

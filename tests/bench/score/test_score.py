@@ -14,9 +14,9 @@ import pytest
 
 from bench.small_bench import SHY, Means, scores, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
@@ -24,12 +24,12 @@ from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
 from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
-from plantain.privacy.text_reader import why_no_reader
+from plantain.privacy.text import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)

@@ -103,6 +103,7 @@ def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> Non
     assert measured(metrics["image_reward:length-of-text"], one, one.before)[0].value == prompt
     cut = measured(metrics["clip_talign_d:mean-colour"], one, one.before)[1]["text_cut"]
     assert cut is (len(bench.samples[0].detailed) > 30)
+    assert measured(metrics["clip_talign:mean-colour"], one, one.before)[1]["text_cut"] is False
 
 
 def test_without_weights_it_says_why_and_downloads_nothing(

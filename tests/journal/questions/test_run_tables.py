@@ -17,14 +17,13 @@ from plantain.journal.questions.tables import (
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.metrics.statistics.intervals import wilson_share
 from plantain.rubrics import MED_BANANA
-from report.run_on_paper import build_run
 
 WEIGHTS = {criterion.name: criterion.weight for criterion in MED_BANANA.criteria}
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_run(tmp_path_factory.mktemp("tables") / "run")
+def run(paper_run: Path) -> Path:
+    return paper_run
 
 
 @pytest.fixture

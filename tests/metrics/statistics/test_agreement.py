@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -20,6 +21,8 @@ from plantain.metrics.statistics.agreement import (
     icc,
     krippendorff_alpha,
 )
+from plantain.metrics.statistics.means import ClusteredMeans
+from plantain.metrics.statistics.ranks import kendall, spearman
 
 # The data of Krippendorff's "Computing Krippendorff's Alpha-Reliability" (2011), section C: four observers,
 # twelve units, missing entries; published there: nominal 0.743, ordinal 0.815, interval 0.849.
@@ -171,3 +174,22 @@ def test_icc_is_mcgraw_and_wongs():
     found = icc([[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]])
     assert (found.value, found.low, found.high) == pytest.approx((0.290, 0.019, 0.761), abs=5e-4)
     assert icc([[1, 2, 3]]).value is None
+
+
+NUMBERS = st.lists(st.integers(0, 4) | st.just(math.nan), min_size=2, max_size=12)
+
+
+@given(st.lists(NUMBERS, min_size=2, max_size=2), st.sampled_from(["nominal", "ordinal", "interval"]))
+@settings(max_examples=120)
+def test_no_coefficient_leaves_its_range(rows, level):
+    n = min(map(len, rows))
+    first, second = (row[:n] for row in rows)
+    alpha = krippendorff_alpha([first, second], level)
+    kappa = cohen_kappa([str(x) for x in first], [str(x) for x in second])
+    for found in (alpha, kappa):
+        assert found.value is None or found.value <= 1.0 + 1e-9
+        assert found.low is None or found.high is None or -1 <= found.low <= found.high <= 1
+    for correlation in (spearman(first, second), kendall(first, second)):
+        assert correlation.value is None or -1 <= correlation.value <= 1
+    mean = ClusteredMeans(range(n)).mean(first, low=0, high=4)
+    assert mean.low is None or mean.high is None or 0 <= mean.low <= mean.high <= 4

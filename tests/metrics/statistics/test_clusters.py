@@ -1,21 +1,15 @@
-"""Intervals of rates against published values, trials one by one and their own bounds."""
+"""Intervals of rates against scipy, trials one by one and their own bounds."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest  # an independent implementation
 
 from plantain.metrics.statistics.clusters import clustered_rate
-from plantain.metrics.statistics.intervals import wilson_share
+from plantain.metrics.statistics.intervals import wilson, wilson_share
 from plantain.metrics.statistics.means import METHOD, ClusteredMeans
-
-
-def test_wilson_matches_the_published_agreement_interval() -> None:
-    # 81 of 100: (0.81 + 3.8415/200 -+ 1.96 sqrt(0.81*0.19/100 + 3.8415/40000)) / (1 + 0.038415) = 0.722,
-    # 0.875
-    low, high = wilson_share(0.81, 100)
-    assert (round(low, 3), round(high, 3)) == (0.722, 0.875)
 
 
 def test_single_trials_use_wilson_share() -> None:
@@ -62,3 +56,15 @@ def test_interval_holds_its_rate_and_is_reproducible(patterns: dict[tuple[int, i
     if rate.value is not None:
         assert rate.low is not None and rate.high is not None
         assert 0 <= rate.low <= rate.value + 1e-9 and rate.value - 1e-9 <= rate.high <= 1
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (3, 7), (50, 50), (811, 1000)])
+def test_wilson_matches_scipy(successes: int, n: int) -> None:
+    expected = binomtest(successes, n).proportion_ci(method="wilson")
+    assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_no_trials_know_nothing_and_more_successes_are_refused() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="3 successes of 2"):
+        wilson(3, 2)

@@ -31,18 +31,6 @@ def test_error_of_clusters_of_unlike_sizes_by_hand():
     assert (found.value, found.error**2, found.freedom) == pytest.approx((0.25, 0.3125, 1.0))
 
 
-def test_error_is_unbiased_and_its_freedom_satterthwaites():
-    # V is a quadratic form of the sources' values; over N(0, 1) values its mean is the mean's own variance, sum w², and
-    # its variance 2 * mean² / freedom.
-    rng = np.random.default_rng(5)
-    weight = np.array([9.0, 4.0, 4.0, 2.0, 1.0, 1.0])
-    drawn = [sampling_of(weight, rng.normal(size=6)) for _ in range(6000)]
-    variances = np.array([found.error**2 for found in drawn])
-    w = weight / weight.sum()
-    assert variances.mean() == pytest.approx((w**2).sum(), rel=0.06)
-    assert 2 * variances.mean() ** 2 / variances.var() == pytest.approx(drawn[0].freedom, rel=0.15)
-
-
 def test_interval_between_two_ends_is_that_of_a_fractional_logit_in_statsmodels():
     rng = np.random.default_rng(6)
     x, source = rng.beta(1, 4, 80), np.repeat(np.arange(20), 4)
@@ -113,16 +101,10 @@ def test_intervals_of_few_skewed_or_sparse_sources_cover(name, n, largest):
     assert held / given >= 0.93, (held / given, given)
 
 
-@pytest.mark.parametrize(
-    ("strata", "macro"),
-    [
-        (4, True),
-        (4, False),
-    ],
-)
-def test_strata_are_judged_by_the_differences_within_them(strata, macro):
+@pytest.mark.parametrize("macro", [True, False])
+def test_strata_are_judged_by_the_differences_within_them(macro):
     # Balanced, so that 0.5 is the true mean of samples and of strata; strata lie far apart, and that widens nothing.
-    rng = np.random.default_rng(8)
+    rng, strata = np.random.default_rng(8), 4
     group = np.repeat(np.arange(strata), 6)
     plan, held, widths = ClusteredMeans(range(group.size), group.tolist()), 0, []
     for _ in range(400):

@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from plantain.metrics.statistics.areas import paired_areas
 from plantain.metrics.statistics.ranks import (
     average_ranks,
     formula_one,
-    human_ceiling,
-    image_correlation,
     kendall,
-    paired_areas,
     spearman,
 )
 
@@ -59,26 +57,6 @@ def test_formula_one_is_spearmans_without_ties_and_its_mean_over_broken_ties(ord
     other = [{3: 4, 4: 3}.get(rank, rank) for rank in order]
     both = [1 - 6 * sum((a - b) ** 2 for a, b in enumerate(one)) / (5 * 24) for one in (order, other)]
     assert formula_one(range(5), tied_order).value == pytest.approx(np.mean(both))
-
-
-def test_a_metric_that_is_the_human_score_reaches_one_and_noise_does_not():
-    rng = np.random.default_rng(6)
-    human = rng.integers(0, 7, (80, 6)).astype(float)
-    same = image_correlation(human, human, range(80))
-    noise = image_correlation(rng.random((80, 6)), human, range(80), statistic=kendall)
-    assert (same.value, same.low, same.reason) == (1.0, None, "0 of 80 sources differ from 1, 5 are needed")
-    assert -1 < noise.low < 0 < noise.high < 1
-
-
-def test_ceiling_falls_with_the_noise_of_people():
-    rng = np.random.default_rng(8)
-    truth = rng.random((60, 7))
-    careful = human_ceiling(truth + rng.normal(0, 0.05, (4, 60, 7)), range(60))
-    careless = human_ceiling(truth + rng.normal(0, 0.5, (4, 60, 7)), range(60))
-    assert careful.value > 0.9
-    assert careless.value < 0.6
-    alone = human_ceiling(truth[None], range(60))
-    assert (alone.value, alone.n) == (None, 0)
 
 
 def test_areas_are_scikit_learns_with_ties() -> None:

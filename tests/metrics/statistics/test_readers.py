@@ -9,15 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plantain.metrics.statistics.reader_power import Components, piloted, power
 from plantain.metrics.statistics.readers import (
     CASE_ONLY,
     NONE,
     TRUNCATED,
     UNBIASED,
-    Components,
     over_readers,
-    piloted,
-    power,
     unbiased_variance,
 )
 
@@ -101,19 +99,13 @@ def test_the_larger_of_truncated_and_case_only_is_taken():
     assert found.variance == pytest.approx(1 / 8 / 5 / 6 * (1 + 1 / 8))  # four readers: 1 / 8 wider
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "binary",
-    ],
-)
-def test_a_small_slice_of_the_simulation(kind: str):
+def test_a_small_slice_of_the_simulation():
     """400 studies without a difference: 5 % are 20; 3 to 7 % in the long run are found between 8 and 34 times."""
     from simulated.reader_studies import NATURES, false_alarms, false_alarms_pooled
 
-    assert 8 <= 400 * false_alarms(5, 40, NATURES["as usual"], 400, kind=kind) <= 34
-    if kind == "binary":  # votes taken for independent: 18 % with few cases, more with more
-        assert false_alarms_pooled(5, 100, NATURES["as usual"], 200) > 0.12
+    assert 8 <= 400 * false_alarms(5, 40, NATURES["as usual"], 400, kind="binary") <= 34
+    # votes taken for independent: 18 % with few cases, more with more
+    assert false_alarms_pooled(5, 100, NATURES["as usual"], 200) > 0.12
 
 
 def test_power_is_what_simulation_finds():

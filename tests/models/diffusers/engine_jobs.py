@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from plantain.models.diffusers.editor import job_of
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+from plantain.models.diffusers.remote import job_of
 from plantain.models.frames import FramedRequest
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import declared_size

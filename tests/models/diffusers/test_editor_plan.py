@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plantain.models.diffusers.facts import terms_of
+from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import folder_digest

@@ -13,7 +13,7 @@ from PIL import Image  # noqa: E402
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix  # noqa: E402
 from plantain.metrics.grounding import grounding  # noqa: E402
 from plantain.models.diffusers.attention.attender import concept_tokens  # noqa: E402
-from plantain.models.diffusers.attention.recorders import CrossAttentionRecorder  # noqa: E402
+from plantain.models.diffusers.attention.cross import CrossAttentionRecorder  # noqa: E402
 
 WORDS = ("remove", "the", "mole", "from", "skin")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,26 +13,18 @@ from plantain.cli import main
 from plantain.pixels.decode import decode
 
 
-@pytest.fixture(scope="session")
-def tiny_pix2pix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from fakes.tiny.saving import save_tiny
-
-    folder = tmp_path_factory.mktemp("made") / "pix2pix"
-    save_tiny("instruct-pix2pix", folder)
-    (folder / "README.md").write_text("---\nlicense: cc0-1.0\n---\n", encoding="utf-8")
-    return folder
-
-
 @pytest.mark.slow
 def test_try_says_what_an_edit_took(
-    tiny_pix2pix: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tiny_folder: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The command, with its own process: slow because that imports torch, and diffusers beside torchao, which speaks
     unasked (`models/diffusers/quiet.py`)."""
     pytest.importorskip("torchao")
     settings = tmp_path / "small.toml"
     settings.write_text("[providers.diffusers]\nside = 64\n")
-    name = f"medebench-instruct-pix2pix@{tiny_pix2pix}"
+    weights = shutil.copytree(tiny_folder("instruct-pix2pix"), tmp_path / "pix2pix")
+    (weights / "README.md").write_text("---\nlicense: cc0-1.0\n---\n", encoding="utf-8")
+    name = f"medebench-instruct-pix2pix@{weights}"
     options = ["--settings", str(settings), "--device", "cpu", "--to", str(tmp_path / "edit.png")]
     assert main(["models", "try", name, *options, "--json"]) == 0
     printed = capfd.readouterr()

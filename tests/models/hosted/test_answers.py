@@ -48,6 +48,17 @@ def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
 
 
+def test_a_report_in_pythons_notation_is_read_and_one_that_it_quotes_is_not() -> None:
+    said, no = repr(a_report()), "{'has_disease': False, 'other_disease': False}"
+    for text in (said, said[:-1] + ", }", f"```python\n{said}\n```"):
+        assert read_report(text, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
+    with pytest.raises(Unreadable, match="2 different"):
+        read_report(said + said.replace("'has_disease': True", "'has_disease': False"), MED_BANANA)
+    for quoted in (f"It shows </think>{no}", f"It shows [/INST] {no}", f'It shows "yes" {no}'):
+        with pytest.raises(Unreadable):
+            read_report(json.dumps(a_report(reason="QUOTED")).replace("QUOTED", quoted), MED_BANANA)
+
+
 @pytest.mark.parametrize("value", [None, 1, "yes", []])
 def test_nothing_else_is_taken_for_a_decision(value: object) -> None:
     with pytest.raises(Unreadable, match="has_disease"):
@@ -139,6 +150,14 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Assistant: *Add air.*\n\n---\n\nLet me know if you need another one.", "Add air."),
         ('Some air is missing. {"instruction": "Add air."}', "Add air."),
         ('{"result": {"instruction": "Add air."}}', "Add air."),
+        ('{"instruction": "Add \\ud83d air."}', "Add ? air."),  # half of a pair, which UTF-8 does not have
+        ("[INST] Write it. [/INST] Add air.", "Add air."),  # Mistral's template, echoed
+        ("USER: Write it.\nASSISTANT: Add air.", "Add air."),  # Vicuna's
+        ("{'instruction': 'Add the lung\\'s air.', 'reason': None,}", "Add the lung's air."),
+        ("```json\n```json\n{'instruction': \"Add air.\"}\n```\n```", "Add air."),
+        ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
+        ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
+        ("Sure! Add air. Let me know if you want more.", "Add air."),
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
@@ -153,6 +172,10 @@ def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
         "<|channel|>analysis<|message|>Add air, or<|end|>",
         '{"a": "Add air.", "b": "Remove air."}',
         '{"passed": true}',
+        "{'instruction': 'Add the lung's air.'}",
+        '{"instruction": "Add air."} {"instruction": "Remove air."}',
+        "### Plan\nAdd air.\n### Notes\nNone.",
+        "I'm sorry, but I can't help with that.",
         "x" * 5000,
     ],
 )

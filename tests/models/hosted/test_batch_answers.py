@@ -9,7 +9,7 @@ from typing import IO, cast
 import orjson
 import pytest
 
-from plantain.files import redaction
+from plantain.files import secrets
 from plantain.journal.batches import BatchLedger, JobRow
 from plantain.models.hosted.answers import JsonObject, text
 from plantain.models.hosted.batch.batcher import JobPoller
@@ -48,8 +48,8 @@ def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-fake-0123456789abcdef-plantain"
-    monkeypatch.setattr(redaction, "_keys", {})
-    redaction.hide(key)
+    monkeypatch.setattr(secrets, "_keys", {})
+    secrets.hide(key)
     seen: list[list[str]] = []
 
     class Service:

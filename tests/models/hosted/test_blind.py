@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of, resolve_judge
+from fakes.caller import options_at, resolve_judge
 from fakes.content import look
-from fakes.gemini_format import gemini_route
-from fakes.openai_format import openai_route
 from fakes.requests import judge_request, original
-from fakes.server import KEY, FakeProvider
+from fakes.server import FakeProvider
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.prompts import PromptLibrary, blind_prompt
 from plantain.models.hosted.writer_and_judge import read_look, seen_of
@@ -29,23 +26,8 @@ NAMES = ("gemini/m", "openai/m", "openai-compatible/m")
 ORIGINAL, EDITED = original(64), original(80)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeProvider]:
-    with FakeProvider([gemini_route, openai_route]) as provider:
-        yield provider
-
-
-@pytest.fixture(autouse=True)
-def _keys(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.calls.clear()
-    server.script.clear()
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-
-
 def judge_of(server: FakeProvider, name: str, **changes: Any) -> Any:
-    url = server.url if name.startswith("gemini/") else f"{server.url}/v1"
-    judge = resolve_judge(name, options_of(name, base_url=url, **{"form": "blind", **changes}))
+    judge = resolve_judge(name, options_at(server, name, **{"form": "blind", **changes}))
     assert isinstance(judge, LooksFirst) and judge.looks_first == (changes.get("form") != "plain")
     return judge
 
@@ -120,8 +102,7 @@ def test_a_look_that_does_not_say_it_is_unreadable(text: str) -> None:
 
 
 def test_an_unreadable_look_is_asked_again_and_then_malformed(server: FakeProvider) -> None:
-    bad = openai_format.text_answer("I would rather not", chat=False)
-    server.script = [lambda _, __: bad, lambda _, __: bad]
+    server.script += [openai_format.saying("I would rather not")] * 2
     first, second = both_turns(judge_of(server, "openai/m"), request_with(3))
     assert first.outcome.kind is OutcomeKind.MALFORMED and second is None
     assert len(server.calls) == 2 and "could not be read" in openai_format.prompt_text(server.calls[1])

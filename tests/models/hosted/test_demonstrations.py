@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.caller import options_of, resolve_editor
+from fakes.caller import ask, options_at, resolve_editor
 from fakes.content import picture
-from fakes.gemini_format import gemini_route
-from fakes.openai_format import openai_route
 from fakes.requests import edit_request
-from fakes.server import KEY, FakeProvider
+from fakes.server import FakeProvider
 from plantain.models.hosted.editor import HostedEditor
 from plantain.pixels.decode import decode
 from plantain.records import OutcomeKind
-from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply, TakesDemonstrations
-
-
-@pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[FakeProvider]:
-    with FakeProvider([gemini_route, openai_route]) as provider:
-        yield provider
+from plantain.roles import Demonstration, EditRequest, EncodedImage, TakesDemonstrations
 
 
 def png(shade: int, width: int = 160, height: int = 160) -> EncodedImage:
@@ -46,22 +29,11 @@ def request(shots: int, text: str = "Add a spot.") -> EditRequest:
     return replace(edit_request(png(99), text), demonstrations=shown)
 
 
-def editor(server: FakeProvider, form: str, **settings: object) -> HostedEditor:
-    url = server.url if form == "gemini" else f"{server.url}/v1"
-    made = resolve_editor(f"{form}/m", options_of(form, base_url=url, **settings))
+def editor(server: FakeProvider, form: str) -> HostedEditor:
+    made = resolve_editor(f"{form}/m", options_at(server, form))
     assert isinstance(made, HostedEditor)
     assert isinstance(made, TakesDemonstrations)
     return made
-
-
-def ask(editor: HostedEditor, request: EditRequest) -> Reply[EditedImage]:
-    async def once() -> Reply[EditedImage]:
-        try:
-            return await editor.edit(request)
-        finally:
-            await editor.aclose()
-
-    return asyncio.run(once())
 
 
 def shades(pictures: list[bytes]) -> list[int]:

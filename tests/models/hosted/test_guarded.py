@@ -8,7 +8,6 @@ import hashlib
 import json
 import ssl
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,15 +21,13 @@ import pybase64
 import pytest
 
 from fakes.away import ELSEWHERE, NAME, Anything, RecordedConnections, look_hosted, resolve_as
-from fakes.caller import options_of, resolve_writer
-from fakes.gemini_format import gemini_route
+from fakes.caller import ask, options_at, options_of, resolve_writer
 from fakes.openai_format import openai_route
 from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
 from plantain.models.hosted.addresses import destination
 from plantain.models.hosted.guarded import GuardedTransport, images_in
-from plantain.models.registry import close_models
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions
@@ -41,27 +38,8 @@ BASE64 = pybase64.b64encode(PICTURE).decode()
 HOSTED = ("gemini", "openai", "openai-compatible")
 
 
-@pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[FakeProvider]:
-    with FakeProvider([gemini_route, openai_route]) as provider:
-        yield provider
-
-
 def write(provider: str, options: Any) -> Reply[Any]:
-    async def once() -> Reply[Any]:
-        role = resolve_writer(f"{provider}/m", options)
-        try:
-            return await role.write(write_request())
-        finally:
-            await close_models(role)
-
-    return asyncio.run(once())
+    return ask(resolve_writer(f"{provider}/m", options), write_request())
 
 
 @pytest.mark.parametrize(
@@ -106,9 +84,8 @@ def test_a_name_is_this_machine_by_what_it_resolves_to(
 def test_nothing_is_sent_to_an_address_that_is_not_this_machine_unless_it_is_cleared(
     provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = options_of(provider, base_url=look_hosted(monkeypatch, server.url))
-    if provider != "gemini":
-        options = options.but(base_url=f"{options.base_url}/v1")
+    options = options_at(server, provider)
+    options = options.but(base_url=look_hosted(monkeypatch, options.base_url))
     with RecordedConnections() as connections:
         reply = write(provider, options)
     assert (reply.outcome.kind, reply.outcome.fatal) == (OutcomeKind.REFUSED, True)
@@ -136,9 +113,9 @@ def test_a_name_that_moves_away_is_not_followed(
         return real(self, to)
 
     monkeypatch.setattr(GuardedTransport, "_transport", moving)
-    url = server.url.replace("127.0.0.1", "gpu.example") + ("" if provider == "gemini" else "/v1")
+    options = options_at(server, provider)
     with RecordedConnections() as connections:
-        reply = write(provider, options_of(provider, base_url=url))
+        reply = write(provider, options.but(base_url=options.base_url.replace("127.0.0.1", "gpu.example")))
     assert reply.outcome.fatal and "resolves to 203.0.113.7" in reply.outcome.reason
     assert connections == []
 

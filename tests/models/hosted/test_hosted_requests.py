@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +15,7 @@ from google.genai import types
 
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
-from fakes.caller import KEY_NAMES, options_of, resolve_editor, resolve_judge, resolve_writer
-from fakes.gemini_format import gemini_route
-from fakes.openai_format import openai_route
+from fakes.caller import ask, options_at, options_of, resolve_editor, resolve_judge, resolve_writer
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
@@ -26,42 +23,9 @@ from plantain.models.hosted.asking import Question
 from plantain.models.hosted.gemini import models
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.reports import report_schema
-from plantain.models.registry import close_models
 from plantain.pixels.decode import decode_untrusted
-from plantain.roles import EditRequest, EncodedImage, Reply
+from plantain.roles import EditRequest, EncodedImage
 from plantain.rubrics import MED_BANANA
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeProvider]:
-    with FakeProvider([gemini_route, openai_route]) as provider:
-        yield provider
-
-
-@pytest.fixture(autouse=True)
-def _clean(server: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.spoil = None
-    server.calls.clear()
-    for name in KEY_NAMES:
-        monkeypatch.setenv(name, KEY)
-    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-
-
-def options(server: FakeProvider, provider: str, **changes: Any) -> Any:
-    url = server.url if provider == "gemini" else f"{server.url}/v1"
-    return options_of(provider, base_url=url, **changes)
-
-
-def ask(role: Any, request: Any) -> Reply[Any]:
-    async def once() -> Reply[Any]:
-        try:
-            if hasattr(role, "write"):
-                return await role.write(request)  # type: ignore[no-any-return]
-            return await (role.edit(request) if hasattr(role, "edit") else role.judge(request))  # type: ignore[no-any-return]
-        finally:
-            await close_models(role)
-
-    return asyncio.run(once())
 
 
 def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider) -> None:
@@ -72,7 +36,7 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
         "max_output_tokens": 999,
         "safety": "BLOCK_ONLY_HIGH",
     }
-    judge = resolve_judge("gemini/m", options(server, "gemini", **settings))
+    judge = resolve_judge("gemini/m", options_at(server, "gemini", **settings))
     assert ask(judge, judge_request()).outcome.ok
     sent = server.calls[0].fields
     config = sent["generationConfig"]
@@ -84,9 +48,9 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
     assert {s["threshold"] for s in sent["safetySettings"]} == {"BLOCK_ONLY_HIGH"}
     assert len(gemini_format.pictures_sent(server.calls[0])) == 2
     assert server.calls[0].path == "/v1beta/models/m:generateContent"
-    plain = resolve_judge("gemini/m", options(server, "gemini"))
+    plain = resolve_judge("gemini/m", options_at(server, "gemini"))
     for name, value in settings.items():
-        one = resolve_judge("gemini/m", options(server, "gemini", **{name: value}))
+        one = resolve_judge("gemini/m", options_at(server, "gemini", **{name: value}))
         assert one.fingerprint != plain.fingerprint, name
 
 
@@ -101,7 +65,7 @@ def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
     server: FakeProvider, settings: dict[str, Any]
 ) -> None:
     """Ours are handed to it whole; its own are made of the same contents and configuration."""
-    chosen = options(server, "gemini", **settings)
+    chosen = options_at(server, "gemini", **settings)
     picture = original()
     parts = ("Original:", picture, "and", picture)
     question = Question("who you are", parts, 7, report_schema(MED_BANANA))
@@ -160,13 +124,9 @@ def sdk_shared(chosen: Any, seed: int) -> dict[str, Any]:
 
 def sdk_text(chosen: Any, seed: int, schema: object = None, system: str = "") -> Any:
     thinking = None
-    if chosen.thinking == "none":
-        thinking = types.ThinkingConfig(thinking_budget=0)
-    elif chosen.thinking or chosen.thinking_budget is not None:
-        level = types.ThinkingLevel(chosen.thinking.upper()) if chosen.thinking else None
-        thinking = types.ThinkingConfig(
-            include_thoughts=True, thinking_budget=chosen.thinking_budget, thinking_level=level
-        )
+    if chosen.thinking:
+        level = types.ThinkingLevel(chosen.thinking.upper())
+        thinking = types.ThinkingConfig(include_thoughts=True, thinking_level=level)
     return types.GenerateContentConfig(
         **sdk_shared(chosen, seed),
         system_instruction=system or None,
@@ -201,7 +161,7 @@ def in_camel_case(value: Any) -> Any:
 
 
 def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider) -> None:
-    writer = resolve_writer("openai/m", options(server, "openai", temperature=0.5, thinking="high"))
+    writer = resolve_writer("openai/m", options_at(server, "openai", temperature=0.5, thinking="high"))
     assert ask(writer, write_request()).outcome.ok
     sent = server.calls[0].fields
     assert (sent["temperature"], sent["reasoning"], sent["store"]) == (0.5, {"effort": "high"}, False)
@@ -212,7 +172,7 @@ def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider
 def test_editor_is_sent_the_untouched_original(server: FakeProvider) -> None:
     for provider, form in (("gemini", gemini_format), ("openai", openai_format)):
         server.calls.clear()
-        reply = ask(resolve_editor(f"{provider}/m", options(server, provider)), edit_request())
+        reply = ask(resolve_editor(f"{provider}/m", options_at(server, provider)), edit_request())
         assert reply.outcome.ok
         assert form.pictures_sent(server.calls[0]) == [original().data]
         assert "Add a small bright spot." in form.prompt_text(server.calls[0])
@@ -232,7 +192,7 @@ def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvide
     assert done
     wide = EncodedImage(data.tobytes(), "image/png")
     reply = ask(
-        resolve_editor(f"{provider}/m", options(server, provider)),
+        resolve_editor(f"{provider}/m", options_at(server, provider)),
         EditRequest(edit_request().image, wide, "x", 1),
     )
     assert reply.outcome.ok, reply.outcome
@@ -250,7 +210,9 @@ def test_proxies_are_used_but_never_for_this_machine(
         for name in ("no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         for provider in ("gemini", "openai", "openai-compatible"):
-            assert ask(resolve_writer(f"{provider}/m", options(server, provider)), write_request()).outcome.ok
+            assert ask(
+                resolve_writer(f"{provider}/m", options_at(server, provider)), write_request()
+            ).outcome.ok
         assert not proxy.calls
         for provider in ("gemini", "openai"):
             away = options_of(provider, base_url="http://provider.invalid/v1", clearance=Anything())
@@ -266,7 +228,7 @@ def test_openais_key_and_account_are_not_sent_to_another_server(
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "of-somebody")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Account: somebody")
-    ask(resolve_writer("openai-compatible/m", options(server, "openai-compatible")), write_request())
+    ask(resolve_writer("openai-compatible/m", options_at(server, "openai-compatible")), write_request())
     assert server.calls[0].key == "none"
     assert not server.calls[0].headers & {"openai-organization", "openai-project", "x-account"}
 
@@ -277,7 +239,7 @@ def test_editor_is_told_where_a_named_side_lies(
     server: FakeProvider, provider: str, instruction: str
 ) -> None:
     """Whoever wrote the instruction: a hosted writer, an offline one, or a person."""
-    editor = resolve_editor(f"{provider}/m", options(server, provider))
+    editor = resolve_editor(f"{provider}/m", options_at(server, provider))
     ask(editor, replace(edit_request(), instruction=instruction))
     form = gemini_format if provider == "gemini" else openai_format
     said = form.prompt_text(server.calls[-1])

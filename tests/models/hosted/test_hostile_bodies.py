@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from plantain.models.hosted.answers import Unreadable, read_object, scrub
-from plantain.models.hosted.faults import Fault, read_body
+from plantain.models.hosted.faults import LONGEST_WAIT_S, Fault, http_fault, read_body
 from plantain.models.hosted.gemini.models import read_usage
 from plantain.roles.options import checked_url
 
@@ -58,6 +60,36 @@ def test_a_hostile_address_is_one_line(address: str) -> None:
     assert "\n" not in str(told.value)
 
 
-def test_addresses_of_this_machine_are_addresses() -> None:
-    for address in ("http://[::1]", "http://[::1]:8000/v1", "http://127.0.0.1:1/", "http://localhost/v1"):
-        assert checked_url(address) == address
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["error", "code", "status", "message", "details", "retryDelay", "violations", "quotaValue"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@example(400, {"code": "\n"}, {})  # was two lines
+@example(400, {"code": "x" * 5000}, {})  # was 5000 characters
+@example(200, {"code": "\u00b2\u00b2\u00b2"}, {})  # digits to Python, no number: was a ValueError
+@given(
+    st.integers(100, 599),
+    JSON,
+    st.dictionaries(st.sampled_from(["Retry-After", "retry-after-ms"]), st.text()),
+)
+def test_any_error_body_gives_an_outcome_in_one_line(
+    status: int, body: object, headers: dict[str, str]
+) -> None:
+    outcome = http_fault("gemini/m", status, orjson.dumps(body).decode(), headers)
+    assert not outcome.ok
+    assert outcome.reason
+    assert "\n" not in outcome.reason
+    assert len(outcome.reason) < 600
+    assert outcome.retry_after is None or 0 <= outcome.retry_after <= LONGEST_WAIT_S

@@ -31,7 +31,7 @@ from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.records import Price, Step, Usage
 from plantain.runs.limits import model_limits, price_under
-from plantain.runs.settings.terms import Limits, Terms
+from plantain.runs.terms import Limits, Terms
 
 DAY = date(2026, 11, 22)
 NO_KEY = Secret("no key")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
 import pytest
 
 from fakes import openai_format
-from fakes.caller import options_of, resolve_judge
-from fakes.openai_format import openai_route, prompt_text
-from fakes.requests import source_image
-from fakes.server import KEY, Answer, FakeProvider
+from fakes.caller import ask, options_at, resolve_judge
+from fakes.openai_format import prompt_text, saying
+from fakes.requests import scale_request
+from fakes.server import FakeProvider
 from plantain.models.hosted.answers import Unreadable
 from plantain.models.hosted.prompts import prompts_folder
 from plantain.models.hosted.reports import read_lines
-from plantain.models.registry import close_models
-from plantain.records import Direction, Observations, OutcomeKind
-from plantain.roles import EncodedImage, JudgeRequest, Reply
+from plantain.records import Observations, OutcomeKind
+from plantain.roles import EncodedImage, Reply
 from plantain.rubrics import MEDEBENCH
 
 TWO = ("editing_accuracy", "visual_quality")
@@ -130,38 +126,16 @@ def test_anything_else_is_unreadable(line: str) -> None:
         read_lines(f"Some words.\n{line}\nVisual Quality: 9/10", MEDEBENCH, TWO)
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> FakeProvider:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    return FakeProvider([openai_route])
-
-
-def ask(server: FakeProvider, prompts: Path | None, variant: str = "P") -> Reply[Observations]:
+def judged(server: FakeProvider, variant: str = "P") -> Reply[Observations]:
     before, after, real = (EncodedImage(name, "image/png") for name in (b"before", b"after", b"real"))
-    image = source_image(modality="skin")
-    request = JudgeRequest(
-        image, before, after, "Remove the mole.", None, Direction.CHANGE, MEDEBENCH, 7, real, variant
-    )
-
-    async def once() -> Reply[Observations]:
-        judge = resolve_judge("openai/m", options_of("openai", base_url=f"{server.url}/v1", prompts=prompts))
-        try:
-            return await judge.judge(request)
-        finally:
-            await close_models(judge)
-
-    return asyncio.run(once())
-
-
-def words(text: str) -> Answer:
-    return openai_format.text_answer(text, chat=False)
+    request = scale_request(before, after, real, "Remove the mole.", variant)
+    options = options_at(server, "openai", prompts=prompts_folder("published"))
+    return ask(resolve_judge("openai/m", options), request)
 
 
 def test_published_protocol_is_sent_in_the_papers_order_and_read(server: FakeProvider) -> None:
-    with server:
-        server.script += [lambda request, good: words(PRINTED), lambda request, good: words(MINIMAL)]
-        first = ask(server, prompts_folder("published"))
-        second = ask(server, prompts_folder("published"), "D")
+    server.script += [saying(PRINTED), saying(MINIMAL)]
+    first, second = judged(server), judged(server, "D")
     parts = server.calls[0].fields["input"][0]["content"]
     assert [part["type"].removeprefix("input_") for part in parts] == ["text", "image"] * 3 + ["text"]
     assert openai_format.pictures_sent(server.calls[0]) == [b"before", b"real", b"after"]
@@ -175,14 +149,10 @@ def test_published_protocol_is_sent_in_the_papers_order_and_read(server: FakePro
 
 
 def test_malformed_answer_is_requested_once_more_and_then_unscored(server: FakeProvider) -> None:
-    with server:
-        server.script += [
-            lambda request, good: words("Editing Accuracy: 4/5"),
-            lambda r, good: words(MINIMAL),
-        ]
-        assert ask(server, prompts_folder("published")).outcome.ok
-        assert "editing_accuracy must be a number from 0 to 10" in prompt_text(server.calls[1])
-        server.script += [lambda request, good: words("No.")] * 2
-        reply = ask(server, prompts_folder("published"))
+    server.script += [saying("Editing Accuracy: 4/5"), saying(MINIMAL)]
+    assert judged(server).outcome.ok
+    assert "editing_accuracy must be a number from 0 to 10" in prompt_text(server.calls[1])
+    server.script += [saying("No.")] * 2
+    reply = judged(server)
     assert reply.value is None and reply.outcome.kind is OutcomeKind.MALFORMED
     assert len(server.calls) == 4

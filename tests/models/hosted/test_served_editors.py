@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_hosted_requests import ask
 
-from fakes.caller import options_of, resolve_editor, resolve_judge
+from fakes.caller import ask, options_of, resolve_editor, resolve_judge
 from fakes.requests import edit_request, judge_request, original
 from fakes.served import Served
 from plantain.models.hosted.openai.compatible import servers

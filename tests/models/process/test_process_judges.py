@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -91,17 +90,18 @@ class nn:
 """
 
 
-def judge(tmp_path: Path, name: str, **settings: str | bool) -> ProcessJudge:
-    """Return the judge whose program finds the stand-ins in its working directory."""
+def program(tmp_path: Path, name: str) -> tuple[str, ...]:
+    """Return the command of the judge's program, which finds the stand-ins in its working directory."""
     for package, text in (("editscore", EDITSCORE), ("EditReward", EDITREWARD), ("torch", TORCH)):
         (tmp_path / f"{package}.py").write_text(text)
     # As if they were installed in the program's own environment.
     start = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_path(sys.argv[1], run_name='__main__')"
+    return sys.executable, "-c", start, str(FOLDER / f"{name}.py")
+
+
+def judge(tmp_path: Path, name: str, **settings: str | bool) -> ProcessJudge:
     command = WorkerCommand(
-        command=(sys.executable, "-c", start, str(FOLDER / f"{name}.py")),
-        folder=tmp_path,
-        timeout_s=120.0,
-        settings=settings,
+        command=program(tmp_path, name), folder=tmp_path, timeout_s=120.0, settings=settings
     )
     loaded = load(f"process/{name}", "judge", Settings(workers={name: command}))
     assert isinstance(loaded, ProcessJudge)
@@ -213,9 +213,7 @@ def test_rejudge_asks_the_program_about_a_run_of_imported_edits(tmp_path: Path, 
     header = "original,edited,instruction,finding,modality,direction\n"
     (tmp_path / "edits.csv").write_text(f"{header}o.png,e.png,Add it.,,other,add\n")
     run, recipe = tmp_path / "run", tmp_path / "judges.toml"
-    judge(tmp_path, "editscore")
-    start = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_path(sys.argv[1], run_name='__main__')"
-    command = json.dumps([sys.executable, "-c", start, os.fspath(FOLDER / "editscore.py")])
+    command = json.dumps(program(tmp_path, "editscore"))
     recipe.write_text(f'[providers.process.workers.editscore]\nfolder = "."\ncommand = {command}\n')
     assert main(["import", str(tmp_path / "edits.csv"), "--run", str(run)]) == 0
     asked = [

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.benchmark.samples import plain_image
-from plantain.models.presets import preset
 from plantain.models.process import workers
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.process.provider import WorkerCommand
+from plantain.models.registry import preset
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png
 from plantain.records import OutcomeKind

@@ -14,9 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fakes.remote_models import RemoteEditor
-from pipeline.quick import CallLog, NoText, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_method, quick_recipe
 from plantain.engines import cluster
-from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 
 
@@ -24,14 +23,14 @@ def build(address: str, catalogue: Path, run: Path, log: Path) -> int:
     # Looked often for room: a head that is lost just then must not hold the build up until Ray ends it.
     cluster.GONE_S, cluster.SEEN_S, cluster.LOOK_S = 3.0, 0.5, 0.2
     engine = {"kind": "ray", "address": address, "workers": "auto"}
-    recipe = Recipe.model_validate({**quick_recipe(catalogue).model_dump(), "engine": engine})
+    recipe = quick_recipe(catalogue, parts={"engine": engine})
     method = replace(quick_method(CallLog(None)), editor=RemoteEditor(log, 0.02))
-    summary = asyncio.run(run_build(recipe, run, method=method, text_reader=NoText()))
+    summary = asyncio.run(run_build(recipe, run, method=method))
     return 0 if summary.stopped is None else 1
 
 
 if __name__ == "__main__":
-    for module in ("ray", "plantain.engines.worker"):
+    for module in ("ray", "plantain.engines.cluster"):
         importlib.import_module(module)
     for _ in sys.stdin:
         child = os.fork()

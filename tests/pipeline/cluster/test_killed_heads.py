@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +14,8 @@ import psutil
 import pytest
 
 from fakes.remote_models import HERE, RemoteEditor
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.wrecks import started
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -46,30 +44,16 @@ def cluster() -> Iterator[Any]:
 
 
 def recipe_on(cluster: Any, catalogue: Path) -> Recipe:
-    recipe = quick_recipe(catalogue)
     engine = {"kind": "ray", "address": cluster.address, "workers": 1}
-    return Recipe.model_validate({**recipe.model_dump(), "engine": engine})
+    return quick_recipe(catalogue, parts={"engine": engine})
 
 
 def built(recipe: Recipe, run: Path, log: Path) -> RunSummary:
     method = replace(quick_method(CallLog(None)), editor=RemoteEditor(log, 0.0))
     try:
-        return asyncio.run(run_build(recipe, run, method=method, text_reader=NoText()))
+        return asyncio.run(run_build(recipe, run, method=method))
     finally:
         HERE.close()
-
-
-def start(cluster: Any, folder: Path) -> subprocess.Popen[str]:
-    """A process that begins builds on the cluster, one after another."""
-    places = [str(folder / name) for name in ("catalogue", "run", "log")]
-    return subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("ray_driver.py")), cluster.address, *places],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
 
 
 def edits(folder: Path) -> list[str]:
@@ -106,7 +90,8 @@ def test_killed_heads_lose_nothing_and_leave_no_worker(cluster: Any, tmp_path: P
     kills, dice = 3, random.Random(1)
     quick_catalogue(tmp_path / "catalogue", 4)
     run, recorded = tmp_path / "run", 0
-    mother = start(cluster, tmp_path)
+    places = [tmp_path / name for name in ("catalogue", "run", "log")]
+    mother = started("cluster/ray_driver.py", cluster.address, *places)
     assert mother.stdin and mother.stdout
     for _ in range(kills):
         wanted = len(edits(tmp_path)) + dice.randint(1, 3)

@@ -15,6 +15,7 @@ from fakes import gemini_format, openai_format
 from fakes.content import report, scale
 from fakes.server import Answer, Request
 from files.echoes import ENCODINGS, KEYS, corpus, shows
+from pipeline.quick import at_url, quick_recipe
 from plantain.pipeline.recipe import Recipe
 
 ECHOES = [text for _, _, text in corpus()]
@@ -23,17 +24,9 @@ VARIABLES = {"gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
 
 def recipe(catalogue: Path, url: str, *findings: str) -> Recipe:
     """A writer and a judge of Gemini, an editor of OpenAI: two SDKs and three forms of bodies in one run."""
-    return Recipe.model_validate(
-        {
-            "name": "keys",
-            "seed": 3,
-            "data": {"catalogue": catalogue, "findings": findings or ("AMD",), "directions": ["add"]},
-            "models": {"writer": "gemini/w", "editor": "openai/e", "judge": ["gemini/j"]},
-            "loop": {"max_rounds": 3},
-            "limits": {"concurrency": 4},
-            "providers": {"gemini": {"base_url": url}, "openai": {"base_url": f"{url}/v1"}},
-        }
-    )
+    models = {"writer": "gemini/w", "editor": "openai/e", "judge": ["gemini/j"]}
+    parts = {"seed": 3, "models": models, "providers": at_url(url)}
+    return quick_recipe(catalogue, findings=findings, limits={"concurrency": 4}, parts=parts)
 
 
 class Echoing:

@@ -17,7 +17,7 @@ from fakes.batch_jobs import FakeJob, FakeJobs
 from fakes.gemini_format import gemini_route
 from fakes.server import Answer, FakeProvider, Request, json_answer
 from pipeline.batched import BUDGET, check_whole, recipe, rows, run
-from pipeline.quick import NoText, quick_catalogue
+from pipeline.quick import quick_catalogue
 from pipeline.wrecks import derived
 from plantain.cli import main
 from plantain.journal import JournalReader
@@ -98,7 +98,7 @@ def test_first_of_two_answers_counts_and_the_other_is_named_and_paid_for_once(
     jobs.fates, jobs.listed = ["answered twice"] * 9, 2
     spoiled(server, created, "POST", [lambda good: Answer(close=True)])  # the job is found in the list
     notes = Notes()
-    summary = asyncio.run(run_build(made, tmp_path / "twice", observer=notes, text_reader=NoText()))
+    summary = asyncio.run(run_build(made, tmp_path / "twice", observer=notes))
     check_whole(tmp_path / "twice", summary, jobs)
     assert derived(tmp_path / "twice") == derived(once)
     calls = "SELECT count(*), round(sum(cost_usd), 9) FROM call"

@@ -11,18 +11,12 @@ import pytest
 from fakes.batch_jobs import FakeJobs
 from fakes.server import FakeProvider
 from pipeline.batched import check_whole, recipe, rows, run
-from pipeline.quick import quick_catalogue
 from pipeline.wrecks import derived
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 
 SEED = 8
 """With which the edit is shown first in some calls and last in others."""
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return quick_catalogue(tmp_path_factory.mktemp("blind") / "catalogue", images=1)
 
 
 def blind(made: Recipe, judges: int = 1, findings: int = 1, **limits: object) -> Recipe:
@@ -42,11 +36,11 @@ def steps(folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
 def test_a_run_in_jobs_equals_the_online_run_and_records_the_order(
-    form: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+    form: str, one_image: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
-    made = blind(recipe(catalogue, server.url, form, "online"), findings=2)
+    made = blind(recipe(one_image, server.url, form, "online"), findings=2)
     assert run(made, tmp_path / "online").stopped is None
-    in_jobs = blind(recipe(catalogue, server.url, form, requests=2, images=2), findings=2)
+    in_jobs = blind(recipe(one_image, server.url, form, requests=2, images=2), findings=2)
     check_whole(tmp_path / "jobs", run(in_jobs, tmp_path / "jobs"), jobs)
     assert derived(tmp_path / "jobs") == derived(tmp_path / "online")
     counted = steps(tmp_path / "jobs")
@@ -62,10 +56,10 @@ def test_a_run_in_jobs_equals_the_online_run_and_records_the_order(
 
 
 def test_stopped_between_the_turns_nothing_is_bought_twice(
-    catalogue: Path, server: FakeProvider, tmp_path: Path
+    one_image: Path, server: FakeProvider, tmp_path: Path
 ) -> None:
     """Every process may make one call more than the last: so a run of a panel of two ends after each call once."""
-    made = recipe(catalogue, server.url, "gemini", "online", rounds=1)
+    made = recipe(one_image, server.url, "gemini", "online", rounds=1)
     ends = [run(blind(made, 2, max_calls=calls), tmp_path / "run").stopped for calls in range(3, 7)]
     assert ["max_calls" in (end or "") for end in ends] == [True, True, True, False] and ends[-1] is None
     whole = run(blind(made, 2), tmp_path / "whole")

@@ -18,8 +18,7 @@ from fakes.away import look_hosted
 from fakes.caller import options_of, resolve_writer
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Tokens, cloud, sign_in
 from fakes.server import KEY, Answer, FakeProvider
-from pipeline.quick import NoText, quick_catalogue
-from pipeline.test_consent import licensed_catalogue
+from pipeline.quick import quick_catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.models.hosted.azure.wire import AzureWire
@@ -36,6 +35,7 @@ seed = 3
 catalogue = "{catalogue}"
 findings = ["AMD", "Cataract"]
 directions = ["add"]
+check_text = false
 [models]
 writer = "gemini/gemini-3.8-flash"
 editor = "gemini/gemini-3.1-flash-image"
@@ -59,16 +59,9 @@ OPENAI = (
 
 
 @pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
+def _of_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project-of-somebody")
-
-
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return quick_catalogue(tmp_path_factory.mktemp("clouds") / "catalogue", images=1)
 
 
 def built(text: str, folder: Path) -> dict[str, Any]:
@@ -76,7 +69,7 @@ def built(text: str, folder: Path) -> dict[str, Any]:
     folder.mkdir()
     (folder / "recipe.toml").write_text(text)
     recipe = load_recipe(folder / "recipe.toml")
-    summary = asyncio.run(run_build(recipe, folder / "run", text_reader=NoText()))
+    summary = asyncio.run(run_build(recipe, folder / "run"))
     assert summary.stopped is None
     with JournalReader.open(folder / "run") as reader:
         tasks = sorted((row.task.id, row.state, row.round) for row in reader.tasks())
@@ -85,18 +78,18 @@ def built(text: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("told_s", [3_600, 2])
 def test_recipe_moves_from_gemini_to_vertex(
-    told_s: int, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    told_s: int, one_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tokens end after three requests each: some are told to last an hour (a 401 says that they do not), some 2 s."""
     tokens = Tokens(lasts=3, told_s=told_s)
     with cloud(tokens) as server:
         sign_in(monkeypatch, tmp_path, server.url)
-        there = built(GEMINI.format(catalogue=catalogue, url=server.url), tmp_path / "gemini")
+        there = built(GEMINI.format(catalogue=one_image, url=server.url), tmp_path / "gemini")
         asked = sorted(gemini_format.prompt_text(call) for call in server.calls)
         server.calls.clear()
         text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
         text += f'project = "{PROJECT}"\nlocation = "{LOCATION}"\n'
-        moved = built(text.format(catalogue=catalogue, url=server.url), tmp_path / "vertex")
+        moved = built(text.format(catalogue=one_image, url=server.url), tmp_path / "vertex")
     # A tenth more, for the region; what else there is is the same.
     assert moved == {**there, "spent": pytest.approx(1.1 * there["spent"])} and moved["spent"] > 0.0
     sent = [call for call in server.calls if "publishers" in call.path]
@@ -138,7 +131,7 @@ def test_agreement_holds_for_the_tenant_that_it_names(
 ) -> None:
     """Credentialed pictures go to the project that has an agreement, and to no other hosted model."""
     tokens = Tokens(lasts=100)
-    private = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
+    private = quick_catalogue(tmp_path / "catalogue", changes={"licence": Licence.CREDENTIALED})
     agreed = f'[data.consent]\nby = "the board"\nagreement = "BAA 2026-114"\ntenant = "{PROJECT}"\n'
     with cloud(tokens) as server:
         sign_in(monkeypatch, tmp_path, server.url)
@@ -160,7 +153,7 @@ def test_agreement_holds_for_the_tenant_that_it_names(
 
 @pytest.mark.parametrize("entra", [True, False])
 def test_recipe_moves_from_openai_to_azure(
-    entra: bool, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    entra: bool, one_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if entra:
         pytest.importorskip("azure.identity", reason="the extra azure is not installed")
@@ -169,11 +162,11 @@ def test_recipe_moves_from_openai_to_azure(
         sign_in(monkeypatch, tmp_path, server.url)
         if not entra:
             monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
-        there = built(OPENAI.format(catalogue=catalogue, url=f"{server.url}/v1"), tmp_path / "openai")
+        there = built(OPENAI.format(catalogue=one_image, url=f"{server.url}/v1"), tmp_path / "openai")
         asked = len(server.calls)
         server.calls.clear()
         text = OPENAI.replace("openai/", "azure/").replace("[providers.openai]", "[providers.azure]")
-        moved = built(text.format(catalogue=catalogue, url=server.url), tmp_path / "azure")
+        moved = built(text.format(catalogue=one_image, url=server.url), tmp_path / "azure")
     assert moved == there and moved["spent"] > 0.0
     sent = [call for call in server.calls if call.path.startswith("/openai/")]
     assert len(sent) - tokens.refused == asked

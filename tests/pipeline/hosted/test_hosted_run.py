@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from fakes import gemini_format, openai_format
+from fakes.caller import set_keys
 from fakes.faults import FAULTS, STEPS, status
 from fakes.server import KEY, Answer, FakeProvider, Request
-from pipeline.quick import NoText, quick_catalogue
+from pipeline.quick import at_url, quick_catalogue, quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
@@ -42,30 +43,13 @@ def wide_catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quick_catalogue(tmp_path_factory.mktemp("hosted") / "wide", images=6)
 
 
-def hosted_recipe(catalogue: Path, server: FakeProvider, form: str, **loop: object) -> Recipe:
-    return Recipe.model_validate(
-        {
-            "name": "hosted",
-            "seed": 3,
-            "data": {
-                "catalogue": catalogue,
-                "findings": ["AMD", "Diabetes", "Cataract"],
-                "directions": ["add"],
-            },
-            "models": MODELS[form],
-            "loop": {"max_rounds": 3, **loop},
-            "limits": {"concurrency": 4},
-            "providers": {
-                "gemini": {"base_url": server.url},
-                "openai": {"base_url": f"{server.url}/v1"},
-                "openai-compatible": {"base_url": f"{server.url}/v1"},
-            },
-        }
-    )
+def hosted_recipe(catalogue: Path, server: FakeProvider, form: str) -> Recipe:
+    parts = {"seed": 3, "models": MODELS[form], "providers": at_url(server.url)}
+    return quick_recipe(catalogue, limits={"concurrency": 4}, parts=parts)
 
 
 def run(recipe: Recipe, folder: Path) -> RunSummary:
-    return asyncio.run(run_build(recipe, folder, text_reader=NoText()))
+    return asyncio.run(run_build(recipe, folder))
 
 
 def quoting_the_key(form: str) -> Any:
@@ -156,8 +140,7 @@ def test_bad_key_halts_the_run_with_what_to_do_and_without_the_key(
     form: str, catalogue: Path, server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = "sk-not-the-one-abcdef0123456789"
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
-        monkeypatch.setenv(name, wrong)
+    set_keys(monkeypatch, wrong)
     summary = run(hosted_recipe(catalogue, server, form), tmp_path / "run")
     assert summary.failed
     assert summary.stopped is not None

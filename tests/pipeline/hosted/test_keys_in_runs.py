@@ -15,10 +15,9 @@ from fakes.openai_format import openai_route
 from fakes.server import FakeProvider
 from files.echoes import KEYS
 from pipeline.hosted.echoing import ECHOES, VARIABLES, Echoing, holds_a_key, recipe, texts_of
-from pipeline.quick import NoText
 from plantain.cli import main
-from plantain.files import redaction
-from plantain.files.redaction import HIDDEN, hide
+from plantain.files import secrets
+from plantain.files.secrets import HIDDEN, hide
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build
 from plantain.release.layouts.contract import LAYOUTS
@@ -29,7 +28,7 @@ LOGGERS = ("httpx2", "httpcore2.http11")
 
 @pytest.fixture(autouse=True)
 def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_keys", {})
+    monkeypatch.setattr(secrets, "_keys", {})
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
 
 
@@ -53,9 +52,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
     with FakeProvider([gemini_route, openai_route]) as server:
         trouble = server.spoil = Echoing()
         server.key = ""
-        summary = asyncio.run(
-            run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run, text_reader=NoText())
-        )
+        summary = asyncio.run(run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run))
         assert summary.stopped is None, summary
     assert trouble.heard >= len(ECHOES), "every echo was said at least once"
     with JournalReader.open(run) as reader:

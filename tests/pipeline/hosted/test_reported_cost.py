@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from fakes.server import Answer, FakeProvider, Request
-from pipeline.quick import NoText, quick_catalogue
+from pipeline.quick import quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.report.page import write_report
 
@@ -41,29 +40,17 @@ def charging(cost: object) -> object:
     return spoil
 
 
-def built(server: FakeProvider, folder: Path, cost: object) -> Path:
+def built(server: FakeProvider, catalogue: Path, folder: Path, cost: object) -> Path:
     server.spoil = charging(cost)  # type: ignore[assignment]
     priced = {name: {"input_per_m": 1.0, "output_per_m": 10.0} for name in ("vendor/w", "vendor/j")}
     priced["vendor/e"] = {"image_out_each": 0.04}
-    recipe = Recipe.model_validate(
-        {
-            "name": "reported",
-            "data": {
-                "catalogue": quick_catalogue(folder / "catalogue", images=1),
-                "findings": ["AMD"],
-                "directions": ["add"],
-            },
-            "models": {
-                "writer": "openai-compatible/vendor/w",
-                "editor": "openai-compatible/vendor/e",
-                "judge": "openai-compatible/vendor/j",
-            },
-            "loop": {"max_rounds": 1},
-            "limits": {"budget_usd": 1.0},
-            "providers": {"openai-compatible": {"base_url": f"{server.url}/v1", "prices": priced}},
-        }
-    )
-    asyncio.run(run_build(recipe, folder / "run", text_reader=NoText()))
+    names = {"writer": "vendor/w", "editor": "vendor/e", "judge": "vendor/j"}
+    parts = {
+        "models": {role: f"openai-compatible/{name}" for role, name in names.items()},
+        "providers": {"openai-compatible": {"base_url": f"{server.url}/v1", "prices": priced}},
+    }
+    recipe = quick_recipe(catalogue, findings=("AMD",), limits={"budget_usd": 1.0}, parts=parts, max_rounds=1)
+    asyncio.run(run_build(recipe, folder / "run"))
     return folder / "run"
 
 
@@ -75,9 +62,9 @@ def status_of(run: Path, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, 
 
 
 def test_reported_cost_is_shown_and_the_budget_uses_ours(
-    server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: FakeProvider, one_image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = built(server, tmp_path, 0.00225)
+    run = built(server, one_image, tmp_path, 0.00225)
     document, shown = status_of(run, capsys)
     assert document["cost_usd"] == pytest.approx(0.04 + 2 * OURS)  # an edit; a writer's and a judge's call
     assert document["cost_reported"] == {"usd": 0.0045, "computed_usd": 0.0042, "calls": 2, "differs": True}
@@ -98,12 +85,13 @@ def test_reported_cost_is_shown_and_the_budget_uses_ours(
 )  # fmt: skip
 def test_reported_cost_that_agrees_or_is_none_is_not_shown(
     server: FakeProvider,
+    one_image: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     cost: object,
     reported: dict[str, object] | None,
 ) -> None:
-    run = built(server, tmp_path, cost)
+    run = built(server, one_image, tmp_path, cost)
     document, shown = status_of(run, capsys)
     assert document["cost_reported"] == reported and "reported cost" not in shown
     assert "USD reported" not in write_report(run).with_suffix(".telemetry.html").read_text()

@@ -15,7 +15,6 @@ from pathlib import Path
 import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
 from pipeline.batched import recipe
-from pipeline.quick import NoText
 from plantain.models.hosted.prompts import PromptLibrary
 from plantain.pipeline.run import run_build
 
@@ -33,7 +32,7 @@ def main() -> None:
 
         pid = os.fork()
         if pid == 0:
-            summary = asyncio.run(run_build(made, Path(run), text_reader=NoText(), on_commit=on_commit))
+            summary = asyncio.run(run_build(made, Path(run), on_commit=on_commit))
             os._exit(0 if summary.stopped is None else 1)
         print(pid, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

@@ -1,8 +1,8 @@
 """Runs builds that are killed by SIGKILL right after their k-th durable event, each in a forked child.
 
-Started as its own process: python crash_driver.py FOLDER FIRST LAST. Everything heavy is imported once, every edit is
-drawn once, and no thread runs in the parent. Each k gets a folder with the run, the log of calls made before the kill
-and after it.
+Started as its own process: python crash_driver.py FOLDER ACCEPTED K..., where ACCEPTED is the number of accepted edits
+that the builds ask for, or 0. Everything heavy is imported once, every edit is drawn once, and no thread runs in the
+parent. Each k gets a folder with the run, the log of calls made before the kill and after it. An edit costs `EDIT_USD`.
 """
 
 from __future__ import annotations
@@ -11,40 +11,52 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from pipeline.quick import CallLog, quick_method, quick_recipe
+from pipeline.quick import CallLog, QuickEditor, quick_method, quick_recipe
+from pipeline.wrecks import LIMITS, PRICED
 from plantain.pipeline.run import run_build
+from plantain.records import Usage
+from plantain.roles import EditedImage, EditRequest, Reply
 
 
-def run(catalogue: Path, folder: Path, log: Path, kill_at: int | None = None) -> None:
+class Billed(QuickEditor):
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        reply = await super().edit(request)
+        return replace(reply, usage=Usage(input_tokens=0, images=int(reply.outcome.ok)))
+
+
+FOLDER, ACCEPTED = Path(sys.argv[1]), int(sys.argv[2])
+
+
+def run(folder: Path, log: Path, kill_at: int | None = None) -> None:
     def on_commit(events: int) -> None:
         if kill_at is not None and events >= kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    recipe = quick_recipe(catalogue, findings=("AMD",))
-    asyncio.run(run_build(recipe, folder, method=quick_method(CallLog(log)), on_commit=on_commit))
+    data = {"accepted_per_finding": ACCEPTED} if ACCEPTED else {}
+    recipe = quick_recipe(FOLDER / "catalogue", findings=("AMD",), data=data, limits=LIMITS, parts=PRICED)
+    method = quick_method(CallLog(log), max_rounds=1 if ACCEPTED else 3)
+    method = replace(method, editor=Billed(CallLog(log)))
+    asyncio.run(run_build(recipe, folder, method=method, on_commit=on_commit))
 
 
-def child(catalogue: Path, folder: Path, log: Path, kill_at: int | None = None) -> int:
+def child(folder: Path, log: Path, kill_at: int | None = None) -> int:
     pid = os.fork()
     if pid == 0:
-        run(catalogue, folder, log, kill_at)
+        run(folder, log, kill_at)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def main() -> None:
-    folder, first, last = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    catalogue = folder / "catalogue"
-    run(catalogue, folder / "undisturbed", folder / "undisturbed.log")
-    for k in range(first, last + 1):
-        killed = folder / f"killed-{k}"
-        first_end = child(catalogue, killed, folder / f"before-{k}.log", k)
-        print(k, first_end, flush=True)
+    run(FOLDER / "undisturbed", FOLDER / "undisturbed.log")
+    for k in map(int, sys.argv[3:]):
+        killed = FOLDER / f"killed-{k}"
+        print(child(killed, FOLDER / f"before-{k}.log", k), flush=True)
         sys.stdin.readline()  # the test looks at the wreck first
-        assert child(catalogue, killed, folder / f"after-{k}.log") == 0
-        print("resumed", flush=True)
+        print(child(killed, FOLDER / f"after-{k}.log"), flush=True)
 
 
 main()

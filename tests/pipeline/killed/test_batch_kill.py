@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from fakes.batch_jobs import FakeJob, FakeJobs
-from fakes.gemini_format import gemini_route
-from fakes.openai_format import openai_route
-from fakes.server import KEY, FakeProvider
+from fakes.server import FakeProvider
 from pipeline.batched import recipe, rows, run
 from pipeline.quick import quick_catalogue
-from pipeline.wrecks import check_wreck, derived
+from pipeline.wrecks import check_wreck, derived, started
 
 SEED = 20261122
 MOST_KILLS = 60
@@ -25,60 +21,44 @@ MOST_KILLS = 60
 
 @pytest.mark.slow
 def test_killed_again_and_again_a_run_sends_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     form = "openai"
     print("seed", SEED)
     rng = random.Random(SEED)
-    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
     catalogue = quick_catalogue(tmp_path / "catalogue", images=2)
-    jobs = FakeJobs(lambda request: gemini_route(request) or openai_route(request))
     folder = tmp_path / "run"
-    with FakeProvider([jobs, gemini_route, openai_route]) as provider:
-        driver = start(tmp_path, provider.url, form)
-        assert driver.stdin is not None and driver.stdout is not None
-        at_create = {1, 4}  # and there once right after a job was made, before the client knows
-        doomed: list[int] = []
+    driver = started("killed/batch_driver.py", catalogue, folder, server.url, form)
+    assert driver.stdin is not None and driver.stdout is not None
+    at_create = {1, 4}  # and there once right after a job was made, before the client knows
+    doomed: list[int] = []
 
-        def on_create(job: FakeJob) -> None:
-            if len(jobs.jobs) in at_create:
-                at_create.discard(len(jobs.jobs))
-                os.kill(doomed[-1], signal.SIGKILL)
+    def on_create(job: FakeJob) -> None:
+        if len(jobs.jobs) in at_create:
+            at_create.discard(len(jobs.jobs))
+            os.kill(doomed[-1], signal.SIGKILL)
 
-        jobs.on_create = on_create
-        ends: list[int] = []
-        while not ends or ends[-1] == -signal.SIGKILL:
-            assert len(ends) < MOST_KILLS
-            driver.stdin.write(f"{rng.randint(10, 32)}\n")
-            driver.stdin.flush()
-            doomed.append(int(driver.stdout.readline()))
-            ends.append(int(driver.stdout.readline()))
-            if (folder / "journal.sqlite").exists():
-                check_wreck(folder)
-        driver.stdin.close()
-        assert driver.wait() == 0
-        assert ends[-1] == 0
-        print(len(ends) - 1, "kills", len(jobs.jobs), "jobs")
-        assert len(ends) > 5
-        assert at_create == set()
-        # every body differs by its seed or pictures: one that was in two jobs would have been paid for twice
-        assert set(jobs.asked.values()) == {1}
-        assert set(jobs.keys.values()) == {1}
-        run(recipe(catalogue, provider.url, form, "online", rounds=2), tmp_path / "online")
+    jobs.on_create = on_create
+    ends: list[int] = []
+    while not ends or ends[-1] == -signal.SIGKILL:
+        assert len(ends) < MOST_KILLS
+        driver.stdin.write(f"{rng.randint(10, 32)}\n")
+        driver.stdin.flush()
+        doomed.append(int(driver.stdout.readline()))
+        ends.append(int(driver.stdout.readline()))
+        if (folder / "journal.sqlite").exists():
+            check_wreck(folder)
+    driver.stdin.close()
+    assert driver.wait() == 0
+    assert ends[-1] == 0
+    print(len(ends) - 1, "kills", len(jobs.jobs), "jobs")
+    assert len(ends) > 5
+    assert at_create == set()
+    # every body differs by its seed or pictures: one that was in two jobs would have been paid for twice
+    assert set(jobs.asked.values()) == {1}
+    assert set(jobs.keys.values()) == {1}
+    run(recipe(catalogue, server.url, form, "online", rounds=2), tmp_path / "online")
     assert derived(folder) == derived(tmp_path / "online")
     assert rows(folder, "SELECT count(*) FROM call WHERE final = 1") == [(sum(jobs.asked.values()),)]
     assert rows(folder, "SELECT DISTINCT state FROM batch_job") == [("closed",)]
     assert list((folder / "batch").iterdir()) == []
-
-
-def start(folder: Path, url: str, form: str) -> subprocess.Popen[str]:
-    driver = Path(__file__).with_name("batch_driver.py")
-    command = [sys.executable, str(driver), str(folder / "catalogue"), str(folder / "run"), url, form]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, NoText, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
@@ -34,9 +34,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[PilotNumbers, Path, 
     recipe = quick_recipe(quick_catalogue(folder / "catalogue", images=4))
     log, run = CallLog(folder / "calls"), folder / "run"
     summary = asyncio.run(
-        run_build(
-            recipe, run, method=quick_method(log), text_reader=NoText(), only=lambda r: drawn_pending(r, 7)
-        )
+        run_build(recipe, run, method=quick_method(log), only=lambda r: drawn_pending(r, 7))
     )
     assert summary.stopped is None  # the pilot is done, though the plan is not
     with JournalReader.open(run) as reader, Catalogue.open(recipe.data.catalogue) as catalogue:
@@ -68,7 +66,7 @@ def test_the_build_goes_on_without_doing_a_task_again(
     run = shutil.copytree(pilot, tmp_path / "run")  # the others count what the pilot left
     before, log = calls.read_text().splitlines(), CallLog(tmp_path / "calls")
     recipe = quick_recipe(pilot.parent / "catalogue")
-    asyncio.run(run_build(recipe, run, method=quick_method(log), text_reader=NoText()))
+    asyncio.run(run_build(recipe, run, method=quick_method(log)))
     with JournalReader.open(run) as reader:
         assert reader.counts()[TaskState.PENDING] == 0
     after = log.lines()

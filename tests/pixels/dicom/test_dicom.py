@@ -16,7 +16,8 @@ from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from pixels.dicom.data import RAMP, file, grey, linear, made
 from plantain.pixels.decode import BadImage
-from plantain.pixels.dicom.files import display, frame_count, header_of_frame, plane_of, read_dicom
+from plantain.pixels.dicom.files import frame_count, read_dicom
+from plantain.pixels.dicom.frames import display, header_of_frame, plane_of
 from plantain.pixels.dicom.render import decode_dicom, render_planes
 
 

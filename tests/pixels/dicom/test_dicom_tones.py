@@ -69,6 +69,12 @@ def test_presentation_shape_decides_where_it_is_given(photometric: str, shape: s
     assert np.abs(shown.astype(int) - (255 - plain.astype(int) if inverted else plain)).max() <= 1
 
 
+def test_bits_may_be_kept_above_the_lowest_of_a_word() -> None:
+    """PS3.5, 8.1.1, as dcmtk reads it: HighBit states where the image's bits end."""
+    data = made(RAMP << 4, BitsStored=12, HighBit=15, WindowCenter=2048, WindowWidth=4096)
+    assert np.array_equal(grey(data), linear(RAMP, 2048, 4096))
+
+
 def test_rescale_comes_before_the_window() -> None:
     data = made(RescaleSlope=2, RescaleIntercept=-1000, WindowCenter=500, WindowWidth=1000)
     assert np.array_equal(grey(data), linear(RAMP.astype(int) * 2 - 1000, 500, 1000))
@@ -98,9 +104,6 @@ def test_windows_of_every_function() -> None:
     assert np.array_equal(
         grey(made(WindowCenter=[9, 1], WindowWidth=[5, 2])), grey(made(WindowCenter=9, WindowWidth=5))
     )
-
-
-"""The ramp between its percentiles 0.5 and 99.5: of 0..4095 these are 20.475 and 4074.525."""
 
 
 def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
@@ -139,6 +142,15 @@ def test_a_voi_table_is_applied_as_pydicom_does_in_any_byte_order(syntax: UID) -
     dataset = dcmread(io.BytesIO(data))
     wanted = apply_voi_lut(dataset.pixel_array, dataset) / 4095 * 255
     assert np.abs(grey(data) - wanted).max() <= 0.51
+
+
+def test_a_voi_table_of_negative_values_may_be_described_as_unsigned() -> None:
+    """As dcm2pnm +Wl 1 of dcmtk 3.6.7 shows it: the same grey levels as where the VR is SS."""
+    item = Dataset()
+    item.add_new("LUTDescriptor", "US", [4096, 65536 - 2048, 16])
+    item.add_new("LUTData", "US", [16 * entry for entry in range(4096)])
+    data = made(RAMP.astype(np.int16) - 2048, VOILUTSequence=[item])
+    assert np.abs(grey(data) - RAMP * (16 / 257)).max() <= 0.51
 
 
 @pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, ExplicitVRBigEndian])

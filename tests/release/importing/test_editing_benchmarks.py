@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from plantain.cli import main
+from fakes.commands import printed
 from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
 from plantain.records import InputError
@@ -60,6 +60,7 @@ def gedit_scores(root: Path) -> Path:
 
 
 def imgedit(root: Path) -> Path:
+    root.mkdir()
     entries = {
         "1082": {"id": "animal/000342021.jpg", "prompt": "Make it smooth.", "edit_type": "adjust"},
         "673": {"id": "style/000278574.jpg", "prompt": "Put a hat on it.", "edit_type": "add"},
@@ -75,6 +76,7 @@ def imgedit(root: Path) -> Path:
 
 
 def miedb(root: Path) -> Path:
+    root.mkdir()
     entries = [
         {
             "input_image": "input/7.png",
@@ -100,6 +102,8 @@ def miedb(root: Path) -> Path:
 
 
 def medgen(root: Path) -> Path:
+    root.mkdir()
+
     def record(number: int, **result: object) -> str:
         known = {
             "sample_id": f"tableiv:ImageEditing:noise-reconstruction:{number:06d}",
@@ -170,9 +174,7 @@ def test_gedit_bench_without_instructions_names_the_remedy(tmp_path):
 
 
 def test_imgedit(tmp_path):
-    root = tmp_path / "imgedit"
-    root.mkdir()
-    import_pairs(imgedit(root), tmp_path / "run")
+    import_pairs(imgedit(tmp_path / "imgedit"), tmp_path / "run")
     assert edits(tmp_path / "run") == [
         ("ImgEdit", "", "unknown", "add", "Put a hat on it."),
         ("ImgEdit", "", "unknown", "change", "Make it smooth."),
@@ -181,9 +183,7 @@ def test_imgedit(tmp_path):
 
 
 def test_miedb_100k_has_several_draws_and_edits_of_another_shape(tmp_path):
-    root = tmp_path / "miedb"
-    root.mkdir()
-    summary = import_pairs(miedb(root), tmp_path / "run")
+    summary = import_pairs(miedb(tmp_path / "miedb"), tmp_path / "run")
     assert (summary.tasks, summary.resized) == (4, 1)
     removal = ("MieDB-100k", "FluxKontext", "unknown", "remove", "Remove the polyp.")
     sharpened = ("MieDB-100k", "gpt_image", "unknown", "change", "Sharpen it.")
@@ -198,9 +198,7 @@ def test_miedb_100k_has_several_draws_and_edits_of_another_shape(tmp_path):
 
 
 def test_edits_that_neither_add_nor_remove_are_released_in_every_layout(tmp_path):
-    root = tmp_path / "miedb"
-    root.mkdir()
-    import_pairs(miedb(root), tmp_path / "run", constants={"verdict": "true"})
+    import_pairs(miedb(tmp_path / "miedb"), tmp_path / "run", constants={"verdict": "true"})
     export_run(tmp_path / "run", tmp_path / "out", ExportOptions(LAYOUTS))
     assert verify_release(tmp_path / "out", against=tmp_path / "run").problems == ()
     names = {path.parent.parent.name for path in (tmp_path / "out").glob("MieDB-100k-*/*/*.jpeg")}
@@ -208,21 +206,16 @@ def test_edits_that_neither_add_nor_remove_are_released_in_every_layout(tmp_path
 
 
 def test_medgen_bench_keeps_its_own_modality_and_lists_edits_that_failed(tmp_path):
-    root = tmp_path / "medgen"
-    root.mkdir()
-    summary = import_pairs(medgen(root), tmp_path / "run")
+    summary = import_pairs(medgen(tmp_path / "medgen"), tmp_path / "run")
     words = "Reconstruct the noise-free image."
     assert edits(tmp_path / "run") == [("MedGEN-Bench", "vlm_editor_edit", "MRI", "change", words)]
     assert dict(summary.left_out) == {"edited: none; no quota": 1}
 
 
-def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path, capsys):
-    root = tmp_path / "miedb"
-    root.mkdir()
-    miedb(root)
+def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path):
+    root = miedb(tmp_path / "miedb")
     given = ["--set", "modality=brain_mri", "--set", "finding=glioma"]
-    assert main(["import", str(root), "--run", str(tmp_path / "run"), *given]) == 0
-    out = capsys.readouterr().out
+    out = printed("import", root, "--run", tmp_path / "run", *given)
     assert "4 edits of 4 rows" in out
     assert "1 edit was resized to the shape of the original" in out
     with JournalReader.open(tmp_path / "run") as reader:
@@ -231,16 +224,12 @@ def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path, capsys):
 
 
 def test_a_column_is_refused_for_a_benchmark(tmp_path):
-    root = tmp_path / "miedb"
-    root.mkdir()
     with pytest.raises(InputError, match="is a benchmark's output folder and has no columns"):
-        import_pairs(miedb(root), tmp_path / "run", columns={"instruction": "prompt"})
+        import_pairs(miedb(tmp_path / "miedb"), tmp_path / "run", columns={"instruction": "prompt"})
 
 
 def test_a_path_that_leads_out_of_the_folder_is_not_read(tmp_path):
-    root = tmp_path / "miedb"
-    root.mkdir()
-    miedb(root)
+    root = miedb(tmp_path / "miedb")
     image(tmp_path / "secret.png", 1)
     entries = json.loads((root / "dataBenchmark/metadata.json").read_text())
     for entry in entries:

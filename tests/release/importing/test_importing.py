@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.commands import printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader, verify
 from plantain.records import InputError, Licence, TaskState
@@ -39,23 +40,23 @@ def test_every_layout_at_once_comes_back_identical(release: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_one_layout_comes_back_identical(layout: str, tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", images=4)
+def test_one_layout_comes_back_identical(layout: str, little_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export_run(run, out, ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
+    export_run(little_run, out, ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
     assert tree(again(out, (layout,), tmp_path)) == tree(out)
 
 
 @pytest.mark.parametrize("layout", ["parquet", "preference"])
-def test_tables_alone_are_enough(layout: str, tmp_path: Path) -> None:
+def test_tables_alone_are_enough(layout: str, little_run: Path, tmp_path: Path) -> None:
     """Someone downloads one folder, without the record that comes with every release."""
-    run = make_run(tmp_path / "run", images=4)
-    export_run(run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",)))
+    export_run(
+        little_run, tmp_path / "out", ExportOptions((layout,), shard_bytes=60_000, licences=("CC-BY-4.0",))
+    )
     part = tmp_path / "part"
     shutil.copytree(tmp_path / "out", part, ignore=shutil.ignore_patterns("trajectories.jsonl", "run.json"))
     shutil.rmtree(part / "trajectories")
     import_release(part, tmp_path / "imported")
-    with JournalReader.open(run) as before, JournalReader.open(tmp_path / "imported") as after:
+    with JournalReader.open(little_run) as before, JournalReader.open(tmp_path / "imported") as after:
         assert verify(after).ok
         rows = {row.id: row for row in after.tasks()}
         whole = {row.id for row in before.tasks() if row.state is not TaskState.PENDING}
@@ -160,9 +161,7 @@ def test_published_verdicts_survive_import_and_are_exported_again(
     assert judged.judged == 0 and ("published verdict only", 2) in judged.unjudged
     assert [(one.verdict.judge, one.verdict.qualified) for one in seen.judges] == [("published", False)]
     assert seen.judges[0].verdict.observations.facts == {"has_disease": True}
-    capsys.readouterr()
-    assert main(["show", str(tmp_path / "run"), task]) == 0
-    said = capsys.readouterr().out
+    said = printed("show", tmp_path / "run", task)
     assert "by published" in said and "hard rim" in said
     assert main(["show", str(tmp_path / "run"), task, "--json"]) == 0
     assert [
@@ -198,15 +197,11 @@ def break_table(root: Path) -> str:
 
 
 @pytest.mark.parametrize("spoil", [break_record, break_table])
-def test_broken_release_is_one_line_and_no_run(
-    release: Path, tmp_path: Path, spoil, capsys: pytest.CaptureFixture[str]
-) -> None:  # type: ignore[no-untyped-def]
+def test_broken_release_is_one_line_and_no_run(release: Path, tmp_path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
     copy = tmp_path / "copy"
     shutil.copytree(release, copy)
     named = spoil(copy)
-    assert main(["import", str(copy), "--run", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert named in told and told.count("\n") == 1
+    assert named in refused("import", copy, "--run", tmp_path / "run")
     assert {path.name for path in tmp_path.iterdir()} == {"copy"}
 
 

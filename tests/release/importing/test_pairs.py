@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fakes.commands import json_of, plantain, printed
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
+from plantain.release.importing.pair_rows import rows_of
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
 
@@ -39,14 +41,8 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(1)
     for folder in ("o", "e"):
         (root / folder).mkdir()
-    for name, size in (
-        ("o/1", (60, 40)),
-        ("o/2", (60, 40)),
-        ("e/1", (30, 20)),
-        ("e/2", (60, 40)),
-        ("e/3", (60, 40)),
-    ):
-        Image.fromarray(rng.integers(0, 255, (size[1], size[0], 3), np.uint8)).save(root / f"{name}.png")
+    for name in ("o/1", "o/2", "e/3"):
+        Image.fromarray(rng.integers(0, 255, (40, 60, 3), np.uint8)).save(root / f"{name}.png")
     for name, size, colour in (
         ("e/1", (30, 20), "white"),
         ("e/2", (60, 40), "black"),
@@ -72,17 +68,13 @@ def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
         pa = pytest.importorskip("pyarrow")
         import pyarrow.parquet as pq
 
-        embedded = [
-            {
-                **row,
-                **{
-                    key: {"bytes": (root / row[key]).read_bytes(), "path": row[key]}
-                    for key in ("original", "edited")
-                },
-            }
-            for row in told
+        def embedded(row: dict[str, str], key: str) -> dict[str, object]:
+            return {"bytes": (root / row[key]).read_bytes(), "path": row[key]}
+
+        embedded_rows = [
+            {**row, **{key: embedded(row, key) for key in ("original", "edited")}} for row in told
         ]
-        pq.write_table(pa.Table.from_pylist(embedded), path)
+        pq.write_table(pa.Table.from_pylist(embedded_rows), path)
     return path
 
 
@@ -126,20 +118,16 @@ def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, na
     assert UNJUDGED.split()[0] in caption and "rate (as published)" in caption
 
 
-def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(
-    pictures, tmp_path, capsys
-):
+def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(pictures, tmp_path):
     from plantain.offline.workers import close_workers
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    assert main(["import", str(edits), "--run", str(run), "--json"]) == 0
-    capsys.readouterr()
+    printed("import", edits, "--run", run)
     try:
-        assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--json"]) == 0
+        said = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
     finally:
         close_workers()
-    said = json.loads(capsys.readouterr().out)
     (judge,) = said["judges"]
     # The instruments measure nothing of a finding that is none of ours.
     assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == (
@@ -159,6 +147,16 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     assert [picture["id"] for picture in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
+
+
+def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
+    head, cells = (
+        "original,edited,prompt,finding,modality,direction,patient_id",
+        "a.png,b.png,NaN,AMD,fundus,add,",
+    )
+    (tmp_path / "t.csv").write_text(f"{head}\n{cells}7.0\n{cells}NULL\n")
+    found = list(rows_of(tmp_path / "t.csv", {}, {}, None)[1])
+    assert [(row.instruction, row.group) for row in found] == [("", "7"), ("", "")]
 
 
 def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_path):
@@ -263,14 +261,13 @@ def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tm
         (7, "edited: 7: no such file"),
     ],
 )
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, tmp_path, cell, taken, mark):
+def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, tmp_path, cell, taken):
     """Forms in which pandas, `datasets`, its viewer and JavaScript write an image into JSON."""
     data = (pictures / "e" / "2.png").read_bytes()
     text = json.dumps([{**rows()[1], "edited": cell}, {**rows()[2], "verdict": float("nan")}])
     text = text.replace("B64", base64.b64encode(data).decode())
     lines = "\n".join(json.dumps(row) for row in json.loads(text))
-    (pictures / "cells.jsonl").write_text(f"{mark}{lines}\n{{broken\n", encoding="utf-8")
+    (pictures / "cells.jsonl").write_text(f"\ufeff{lines}\n{{broken\n", encoding="utf-8")
     done = import_pairs(pictures / "cells.jsonl", tmp_path / "run")
     listed = list(csv.reader((tmp_path / "run" / "rejected.csv").open(newline="")))[1:]
     assert done.published["none"] == 1 and done.tasks == 2 - bool(taken)
@@ -280,18 +277,18 @@ def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, t
 
 
 def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_are_asked_together(
-    pictures, tmp_path, capsys
+    pictures, tmp_path
 ):
     (pictures / "bare.csv").write_text(
         'before;after;prompt\no/1.png;e/1.png;"Add drusen; then stop."\n'
         "o/1.png;e/2.png;Please remove the haze.\no/2.png;e/3.png;Brighten it.\n"
     )
     command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
-    assert main(command) == 2
-    asked = capsys.readouterr().err
-    assert "no column for the finding, modality; name each with --column finding=NAME, or one value" in asked
-    assert main([*command, "--set", "modality=OCT"]) == 0  # none of ours, so without a finding
-    said = capsys.readouterr().out
+    asked = plantain(*command)
+    assert asked.returncode == 2
+    line = "no column for the finding, modality; name each with --column finding=NAME, or one value"
+    assert line in asked.stderr
+    said = printed(*command, "--set", "modality=OCT")  # none of ours, so without a finding
     assert "2 edits of 3 rows" in said and "direction inferred from the instruction: 1 add, 1 remove" in said
     assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in said
     with JournalReader.open(tmp_path / "run") as reader:

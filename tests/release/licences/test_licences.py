@@ -1,16 +1,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from plantain.privacy.licence_parts import decide_parts, licence_files
-from plantain.records import InputError
-from plantain.release.export import export_run
-from plantain.release.plan import ExportOptions
-from plantain.release.proof.verify import verify_release
-from release.runs import Licence, make_run
+from plantain.privacy.licences import decide_parts, licence_files
 
 
 def source(licence: str) -> dict[str, dict[str, str | int]]:
@@ -45,20 +39,3 @@ def test_each_source_is_decided_by_itself() -> None:
     told = json.loads(files["LICENSES/parts.json"])
     assert [part["licence"] for part in told] == [part.licence.spdx for part in parts]
     assert {part["file"] for part in told} == files.keys() - {"LICENSES/parts.json"}
-
-
-def test_release_of_a_credentialed_source_names_its_agreement_everywhere(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", images=3, licence=Licence.CREDENTIALED)
-    out = tmp_path / "out"
-    with pytest.raises(InputError, match="--redistribution-approved"):
-        export_run(run, out, ExportOptions(("med-banana",)))
-    export_run(
-        run,
-        tmp_path / "approved",
-        ExportOptions(("parquet",), redistribution_approved="PhysioNet 4711"),
-    )
-    out = tmp_path / "approved"
-    assert "license: other" in (out / "README.md").read_text()
-    for name in ("README.md", "DATASHEET.md", "LICENSES/parts.json"):
-        assert "PhysioNet 4711" in (out / name).read_text(), name
-    assert verify_release(out, against=run).problems == ()

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from plantain.cli import main
-from plantain.privacy.licence_parts import decide_parts
-from plantain.privacy.licence_texts import CC0, CC_BY, KNOWN
+from fakes.commands import json_of, plantain, refused
+from plantain.privacy.licences import CC0, CC_BY, KNOWN, decide_parts
 from plantain.records import InputError, Licence
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.licensing import named_terms
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
-from release.runs import make_run, tree
+from release.runs import tree
 
 CLASSES = {
     "mine": Licence.OPEN,
@@ -63,13 +62,12 @@ def test_who_decided_is_said() -> None:
 
 
 def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_through_an_import(
-    tmp_path: Path,
+    little_run: Path, tmp_path: Path
 ) -> None:
-    run = make_run(tmp_path / "run", images=4)
     (tmp_path / "terms.txt").write_text("For teaching in our department.", encoding="utf-8")
     licences = ("CC-BY-NC-SA-4.0", f"{MINE}={tmp_path / 'terms.txt'}")
     out = tmp_path / "out"
-    export_run(run, out, ExportOptions(("parquet",), licences=licences))
+    export_run(little_run, out, ExportOptions(("parquet",), licences=licences))
     told = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
     assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
     assert told[MINE]["licence"].startswith("LicenseRef-terms-") and told[MINE]["decided"] == "owner"
@@ -78,7 +76,7 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
         text = (out / name).read_text()
         assert told[MINE]["licence"] in text and ("CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text), name
     assert "license: other" in (out / "README.md").read_text()
-    assert verify_release(out, against=run).problems == ()
+    assert verify_release(out, against=little_run).problems == ()
 
     import_release(out, tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
@@ -88,10 +86,11 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     assert not (tmp_path / "no").exists()
 
 
-def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(tmp_path: Path) -> None:
+def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(
+    little_run: Path, tmp_path: Path
+) -> None:
     """Whoever fetched one table without run.json cannot know what its images came under; nor do we make it up."""
-    run = make_run(tmp_path / "run", images=3)
-    export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
+    export_run(little_run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
     (tmp_path / "out" / "run.json").unlink()
     import_release(tmp_path / "out", tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
@@ -101,33 +100,23 @@ def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(tmp_path
     assert verify_release(tmp_path / "again").problems == ()
 
 
-def test_export_takes_no_licence_that_nobody_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = make_run(tmp_path / "run", images=3)
-    command = ["export", str(run), "--layout", "trajectory", "--to"]
-    assert main([*command, str(tmp_path / "out")]) == 2
-    told = capsys.readouterr().err
-    assert (
-        told.count("\n") == 1
-        and "the licence of the edits of ODIR-5K, folder of mine is missing: pass --licence" in told
-    )
-    assert "--licence 'folder of mine=TERMS'" in told and not (tmp_path / "out").exists()
+def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: Path) -> None:
+    command = ["export", little_run, "--layout", "trajectory", "--to"]
+    said = refused(*command, tmp_path / "out")
+    assert "the licence of the edits of ODIR-5K, folder of mine is missing: pass --licence" in said
+    assert "--licence 'folder of mine=TERMS'" in said and not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="the licence of the edits of ODIR-5K, folder of mine is missing"):
-        export_run(run, tmp_path / "out", ExportOptions(("trajectory",)))
+        export_run(little_run, tmp_path / "out", ExportOptions(("trajectory",)))
     assert not (tmp_path / "out").exists()
-    assert main([*command, str(tmp_path / "half"), "--licence", "ODIR-5K=CC0-1.0"]) == 2
-    assert "edits of folder of mine is missing" in capsys.readouterr().err
-    assert main([*command, str(tmp_path / "own"), "--licence", "CC0-1.0", "--json"]) == 0
-    licences = json.loads(capsys.readouterr().out)["licences"]
+    assert "edits of folder of mine is missing" in refused(
+        *command, tmp_path / "half", "--licence", "ODIR-5K=CC0-1.0"
+    )
+    licences = json_of(*command, tmp_path / "own", "--licence", "CC0-1.0")["licences"]
     assert {"part": f"images of {MINE}", "licence": "CC0-1.0", "decided": "owner"} in licences
     # A source that is not in the run is a remark; its terms are checked all the same.
-    given = ["--licence", "CC0-1.0", "--licence", "brain-tumor-mri=CC-BY-4.0"]
-    assert main([*command, str(tmp_path / "more"), *given]) == 0
-    assert (
-        "licence brain-tumor-mri=CC-BY-4.0: not used, the run has no such source" in capsys.readouterr().out
-    )
-    assert main([*command, str(tmp_path / "no"), "--licence", "brain-tumor-mri=CC-BYE"]) == 2
-    capsys.readouterr()
-    assert main([*command, str(tmp_path / "no"), "--licence", "CC0"]) == 2
-    assert "did you mean CC0-1.0" in capsys.readouterr().err
+    given = ("--licence", "CC0-1.0", "--licence", "brain-tumor-mri=CC-BY-4.0")
+    done = plantain(*command, tmp_path / "more", *given)
+    remark = "licence brain-tumor-mri=CC-BY-4.0: not used, the run has no such source"
+    assert done.returncode == 0 and remark in done.stdout
+    for licence, why in (("brain-tumor-mri=CC-BYE", "CC-BY"), ("CC0", "did you mean CC0-1.0")):
+        assert why in refused(*command, tmp_path / "no", "--licence", licence)

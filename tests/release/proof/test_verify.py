@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.commands import json_of, printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.release.proof.verify import verify_release
@@ -30,8 +31,10 @@ def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: 
 def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`hf download --local-dir` writes .cache/huggingface; the Hub adds .gitattributes; Finder the other two."""
+    """`hf download --local-dir` writes .cache/huggingface; the Hub, Finder, Windows and Linux add theirs."""
     for name in (
+        ".Trash-1000/files/a.png",
+        "README.md:Zone.Identifier",
         ".cache/huggingface/download/README.md.metadata",
         ".gitattributes",
         ".DS_Store",
@@ -39,11 +42,11 @@ def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     ):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes(b"\x00\x05\x16\x07")
-    assert main(["verify", str(copy)]) == 0
-    said = capsys.readouterr().out
+    said = printed("verify", copy)
     assert said.startswith("OK: ")
     assert said.splitlines()[0].endswith(
-        "not of the release, and not checked: .DS_Store, .cache, .gitattributes, data/._train"
+        "not of the release, and not checked: .DS_Store, .Trash-1000, .cache, .gitattributes, "
+        "README.md:Zone.Identifier, …"
     )
     (copy / "notes.txt").write_text("mine")
     assert main(["verify", str(copy)]) == 1
@@ -136,12 +139,10 @@ def test_verify_against_the_run_finds_a_verdict_that_was_turned(copy: Path, smal
 # --- the command ----------------------------------------------------------------------------------
 
 
-def test_verify_command_prints_one_line_and_json(release: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(release)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_verify_command_prints_one_line_and_json(release: Path) -> None:
+    lines = printed("verify", release).splitlines()
     assert lines[0].startswith("OK: ") and lines[1:] == [f"next: plantain view {release}"]
-    assert main(["verify", str(release), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json_of("verify", release)
     assert told["ok"] is True and told["problems"] == [] and told["files"] > 0
 
 
@@ -159,7 +160,6 @@ def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.
     assert set(told["problems"][0]) == {"path", "kind", "detail"}
 
 
-def test_verify_command_of_what_is_no_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(tmp_path)]) == 2
-    assert "not a release" in capsys.readouterr().err
+def test_verify_command_of_what_is_no_release(tmp_path: Path) -> None:
+    assert "not a release" in refused("verify", tmp_path)
     assert main(["verify", str(tmp_path / "nothing")]) == 2

@@ -11,18 +11,16 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from plantain.bench.benchmark.benchmark import read_benchmark, resized_bicubic
-from plantain.bench.benchmark.entries import Reading
+from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resized_bicubic, resized_region
 from plantain.bench.benchmark.medebench import direction_of
-from plantain.bench.benchmark.regions import read_mask, resized_region
-from plantain.bench.benchmark.samples import BenchmarkProblem, Sample
-from plantain.files.system_files import files_like
+from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
+from plantain.files.opening import files_like
 from plantain.metrics.preservation import preservation
 from plantain.metrics.ssim import ssim
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 ALIGNED = 0.9
 """SSIM of previous and changed image outside the region from which a pair counts as aligned pixel by pixel. Published

@@ -15,11 +15,10 @@ import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark, metadata_of
 from plantain.bench.benchmark.samples import Sample
-from plantain.files.csv_form import written_csv
-from plantain.files.opening import read_regular
-from plantain.files.writing import replace_file
+from plantain.files.opening import read_regular, replace_file
+from plantain.files.tables import written_csv
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 COLUMNS = ("sample", "prompt", "concept", "reason")
 

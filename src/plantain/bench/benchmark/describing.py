@@ -24,7 +24,7 @@ from plantain.metrics.networks import CLIP, find_networks
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 DEVIATIONS = (0.1, 0.2, 0.3)
 """Standard deviations of two models' differences between sources: similar, usual and very different models."""

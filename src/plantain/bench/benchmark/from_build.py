@@ -94,7 +94,6 @@ def benchmark_from_build(
     run: Path,
     out: Path,
     *,
-    name: str = "",
     real_only: bool = False,
     side: int = 0,
     taxonomy: Taxonomy | None = None,
@@ -105,7 +104,6 @@ def benchmark_from_build(
     Args:
         run: the build's folder.
         out: a new folder.
-        name: of the benchmark; default: the build's with ", as a benchmark".
         real_only: skip samples with synthetic ground truth.
         side: longest side in pixels; 0 keeps the build's size.
         taxonomy: findings of the build; default: plantain's.
@@ -121,7 +119,7 @@ def benchmark_from_build(
     with JournalReader.open(run) as reader:
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
-        writer = BenchmarkWriter(out, name or f"{reader.header.name}, as a benchmark", facts)
+        writer = BenchmarkWriter(out, f"{reader.header.name}, as a benchmark", facts)
         converter = _Converter(reader, taxonomy, side)
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):

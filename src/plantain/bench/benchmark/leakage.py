@@ -22,14 +22,21 @@ from PIL import Image
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import MAX_FILE_BYTES, check_inside, check_received, open_regular, read_inside
+from plantain.files.opening import (
+    MAX_FILE_BYTES,
+    check_inside,
+    check_received,
+    files_like,
+    is_system_file,
+    open_regular,
+    read_inside,
+)
 from plantain.files.parquet import BATCH, open_parquet, unpacks_too_far
-from plantain.files.system_files import files_like, is_system_file
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

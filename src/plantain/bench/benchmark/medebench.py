@@ -9,11 +9,10 @@ from typing import Final
 
 import orjson
 
-from plantain.bench.benchmark.entries import EntryReader, Reading
-from plantain.bench.benchmark.samples import Sample, plain_image
+from plantain.bench.benchmark.samples import EntryReader, Reading, Sample, plain_image
 from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 
 METADATA: Final = "editing_metadata.json"
 

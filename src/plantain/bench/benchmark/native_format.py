@@ -16,10 +16,8 @@ import cv2
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plantain.bench.benchmark.entries import EntryReader, Reading, id_order
-from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.files.opening import check_received, read_inside
-from plantain.files.writing import open_folder, replace_file
+from plantain.bench.benchmark.samples import EntryReader, Reading, Sample, id_order, plain_image
+from plantain.files.opening import check_received, open_folder, read_inside, replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import compressed, encode_mask, marked
 from plantain.records import Direction, InputError, SourceImage, Withdrawal

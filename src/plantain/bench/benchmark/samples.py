@@ -1,12 +1,21 @@
-"""One sample of a benchmark: a pair of images, the instruction, and the region of the change."""
+"""One sample of a benchmark (a pair of images, the instruction, the region of the change), and how it is read.
+
+From a row of any metadata file to a `Sample`: find, measure and hash its files, and settle its cluster.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from plantain.pixels.decode import one_line
-from plantain.records import Direction, Geometry, Licence, SourceImage
+from plantain.files import opening
+from plantain.pixels.decode import declared_size, one_line
+from plantain.records import Direction, Geometry, InputError, Licence, SourceImage
 
 SYNTHETIC_TRUTH = "synthetic ground truth"
 """Start of the note of a sample whose image after was made by a model or a renderer."""
@@ -93,3 +102,255 @@ def plain_image(sample_id: str, size: tuple[int, int], dataset: str) -> SourceIm
     width, height = size
     geometry = Geometry(width, height, "pad", 0, 0, width, height)
     return SourceImage(sample_id, dataset, "unknown", (), Licence.UNKNOWN, "", "", geometry)
+
+
+SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.)\Z")
+"""Ids become file names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A metadata file and its folder.
+
+    Attributes:
+        name: of the benchmark.
+        root: the folder.
+        metadata: name of the metadata file in it.
+        samples: those that can be used, sorted by id.
+        hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
+        problems: of the metadata and the files' headers; of the pixels, too, after `check_benchmark`.
+    """
+
+    name: str
+    root: Path
+    metadata: str
+    samples: tuple[Sample, ...]
+    hashes: dict[str, tuple[str, str, str]]
+    problems: tuple[BenchmarkProblem, ...]
+
+    @property
+    def errors(self) -> tuple[BenchmarkProblem, ...]:
+        """Return the problems that make the benchmark unusable."""
+        return tuple(problem for problem in self.problems if not problem.warning)
+
+    @property
+    def warnings(self) -> tuple[BenchmarkProblem, ...]:
+        return tuple(problem for problem in self.problems if problem.warning)
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundFile:
+    path: Path
+    size: tuple[int, int]
+    sha256: str
+
+
+def id_order(sample_id: str) -> tuple[object, ...]:
+    """Return a key that sorts "2" before "10", and names by name."""
+    return tuple(
+        (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", sample_id) if part
+    )
+
+
+class EntryReader:
+    """Completes samples with their files and collects problems.
+
+    Args:
+        root: the benchmark's folder; every file must be in it.
+        metadata: name of the metadata file, for messages.
+    """
+
+    def __init__(self, root: Path, metadata: str) -> None:
+        self.root, self.metadata = root, metadata
+        self.problems: list[BenchmarkProblem] = []
+        self._samples: dict[str, Sample] = {}
+        self._hashes: dict[str, tuple[str, str, str]] = {}
+        self._ids: dict[str, str] = {}
+
+    def problem(
+        self, field: str, detail: str, sample: str = "", *, file: str = "", warning: bool = False
+    ) -> None:
+        self.problems.append(BenchmarkProblem(file or self.metadata, field, detail, sample, warning))
+
+    def add(
+        self,
+        where: str,
+        sample: Sample,
+        files: Mapping[str, Sequence[str]],
+        sha256: Mapping[str, str] | None = None,
+    ) -> None:
+        """Find the files of one sample, and keep the sample if it can be used.
+
+        Args:
+            where: the row, for messages, e.g. "samples[3]".
+            sample: its paths and size are set here, its image's id and hash, and all of a `plain_image` of size (0, 0).
+            files: paths as written for "previous", "changed" and "roi", in the order in which they are tried; empty
+                where absent.
+            sha256: promised hashes, by the same keys.
+        """
+        if not self._has_usable_id(where, sample.id):
+            return
+        found: dict[str, _FoundFile] = {}
+        for what in ("previous", "changed", "roi"):
+            if files[what]:
+                file = self._find(f"{where}.{what}", sample.id, files[what], (sha256 or {}).get(what))
+                if file is None:
+                    return
+                found[what] = file
+        previous, changed, roi = (found.get(what) for what in ("previous", "changed", "roi"))
+        if previous is None:
+            self.problem(f"{where}.previous", "missing", sample.id)
+            return
+        self._compare_sizes(sample.id, previous, changed, "bicubic")
+        self._compare_sizes(sample.id, previous, roi, "nearest neighbour")
+        image = replace(sample.image, id=sample.id, prepared_sha256=previous.sha256)
+        if not image.geometry.width:
+            image = replace(
+                plain_image(sample.id, previous.size, image.dataset),
+                source_sha256=previous.sha256,
+                prepared_sha256=previous.sha256,
+            )
+        self._hashes[sample.id] = (
+            previous.sha256,
+            changed.sha256 if changed else "",
+            roi.sha256 if roi else "",
+        )
+        self._samples[sample.id] = replace(
+            sample,
+            previous=previous.path,
+            size=previous.size,
+            changed=changed.path if changed else None,
+            roi=roi.path if roi else None,
+            image=image,
+        )
+
+    def reading(self, name: str) -> Reading:
+        """Return everything read, with clusters settled over all samples."""
+        clusters = _clusters(self._samples.values(), self._hashes)
+        samples = [
+            replace(sample, cluster=clusters[sample.id])
+            for sample in sorted(self._samples.values(), key=lambda sample: id_order(sample.id))
+        ]
+        if not samples and all(problem.warning for problem in self.problems):
+            self.problem("samples", "there is none")
+        return Reading(name, self.root, self.metadata, tuple(samples), self._hashes, tuple(self.problems))
+
+    def _has_usable_id(self, where: str, sample_id: str) -> bool:
+        if not SAFE_ID.match(sample_id):
+            shown = one_line(sample_id)[:60]
+            self.problem(
+                f"{where}.id", f"{shown!r}; an id becomes a file name: letters, digits, '.', '_' and '-'"
+            )
+            return False
+        twin = self._ids.setdefault(sample_id.casefold(), sample_id)
+        if twin == sample_id and sample_id not in self._samples:
+            return True
+        how = "used twice" if twin == sample_id else f"differs from {twin!r} only in upper and lower case"
+        self.problem(f"{where}.id", f"{sample_id!r} is {how}; ids must be unique", sample_id)
+        return False
+
+    def _find(
+        self, field: str, sample_id: str, candidates: Sequence[str], sha256: str | None
+    ) -> _FoundFile | None:
+        """Return the first candidate that exists; None, with a problem noted, if it cannot be used."""
+        written = one_line(candidates[0])
+        if not all(map(is_inside, candidates)):
+            self.problem(field, f"{written!r} is outside the benchmark's folder", sample_id)
+            return None
+        path = next((self.root / one for one in candidates if (self.root / one).is_file()), None)
+        if path is None:
+            self.problem(field, "no such file", sample_id, file=written)
+            return None
+        what, name = field.rpartition(".")[2], str(path.relative_to(self.root))
+        try:
+            data = opening.read_inside(self.root, path)
+        except InputError as error:
+            self.problem(what, str(error).partition(": ")[2], sample_id, file=name)
+            return None
+        size, digest = declared_size(data), hashlib.sha256(data).hexdigest()
+        if size == (0, 0):
+            readable = "not an image that we read; JPEG, PNG, TIFF, BMP, WebP and GIF are"
+            self.problem(what, readable if data else "empty file", sample_id, file=name)
+            return None
+        if sha256 is not None and sha256 != digest:
+            detail = "its checksum is not the one in the metadata: the file was changed"
+            self.problem(what, detail, sample_id, file=name)
+            return None
+        return _FoundFile(path, size, digest)
+
+    def _compare_sizes(
+        self, sample_id: str, previous: _FoundFile, other: _FoundFile | None, resampling: str
+    ) -> None:
+        if other is None or other.size == previous.size:
+            return
+        (width, height), (other_width, other_height) = previous.size, other.size
+        ratio = (other_width / other_height) / (width / height)
+        far = abs(ratio - 1) > 0.02
+        how = "another shape, so resizing distorts it" if far else f"resized by {resampling}, as published"
+        detail = f"{other_width}x{other_height}, the previous image has {width}x{height}; {how}"
+        self.problem("size", detail, sample_id, file=str(other.path.relative_to(self.root)), warning=True)
+
+
+def is_inside(path: str) -> bool:
+    """Return True if a written path stays in the folder that it is relative to, on every system."""
+    pure = PurePosixPath(path.replace("\\", "/"))
+    return (
+        bool(path)
+        and "\0" not in path
+        and not pure.is_absolute()
+        and ".." not in pure.parts
+        and ":" not in pure.parts[0]
+    )
+
+
+def plain_address(address: str) -> str:
+    """Return an address in the form that two pairs share when they come from one page or image.
+
+    Redirections of search engines are followed to their target; scheme, "www." and fragment do not count.
+    """
+    for _ in range(3):
+        try:
+            parts = urlsplit(address.strip())
+            target = parse_qs(parts.query).get("url") or parse_qs(parts.query).get("imgurl")
+        except ValueError:
+            return address.strip()
+        if not (target and re.search(r"(^|\.)(google|bing)\.", parts.netloc)):
+            host = parts.netloc.casefold().removeprefix("www.")
+            return f"{host}{unquote(parts.path).rstrip('/')}" + (f"?{parts.query}" if parts.query else "")
+        address = target[0]
+    return address
+
+
+def source_cluster(address: str) -> str:
+    """Return a cluster's name for an address, which cannot be read back from it; "" without one."""
+    if not address:
+        return ""
+    return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _clusters(samples: Iterable[Sample], hashes: Mapping[str, tuple[str, str, str]]) -> dict[str, str]:
+    """Give dependent samples one cluster: those with one address, one given cluster, or one image in either place."""
+    by_id = {sample.id: sample for sample in samples}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for sample in by_id.values():
+        keys = set(hashes[sample.id][:2]) - {""}
+        if sample.cluster:
+            keys.add(f"cluster {sample.cluster}")
+        if sample.source:
+            keys.add(f"address {plain_address(sample.source)}")
+        for key in keys:
+            sharing[key].append(sample.id)
+    leader = {sample_id: sample_id for sample_id in by_id}
+
+    def find(one: str) -> str:
+        while leader[one] != one:
+            leader[one] = leader[leader[one]]
+            one = leader[one]
+        return one
+
+    for ids in sharing.values():
+        for other in ids[1:]:
+            first, second = sorted((find(ids[0]), find(other)), key=id_order)
+            leader[second] = first
+    heads = {sample_id: by_id[find(sample_id)] for sample_id in by_id}
+    return {key: head.cluster or source_cluster(head.source) or head.id for key, head in heads.items()}

@@ -16,9 +16,9 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
-from plantain.bench.generate.requests import ArmRequest, PlannedArm
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
-from plantain.bench.generate.shots import score_demo_similarity
+from plantain.bench.generate.similarity import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
@@ -27,13 +27,13 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, holds_pixels_only
 from plantain.pixels.likeness import sha256_of_pixels
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup
+from plantain.runs.terms import Terms
 
 GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The model never answered, after all retries."""
@@ -69,7 +69,8 @@ async def generate(
             sent to a hosted model; an editor cannot do this. Nothing was called then.
     """
     setup = RunSetup(terms)
-    setup.check(images=(sample.image for sample in benchmark.samples))
+    images = (sample.image for sample in benchmark.samples)
+    setup.check(images=images, named=map(model_of, wanted.names), by="--editor")
     wanted = replace(wanted, own={label: setup.guarded(editor) for label, editor in wanted.own.items()})
     check_wanted(benchmark, wanted, setup.editor, seed)
     new = NewRun(benchmark.name, seed, {"kind": "bench", "seed": seed})

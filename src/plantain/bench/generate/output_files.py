@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.bench.generate.arms import Arm, ArmKind, GridPoint
-from plantain.bench.generate.baselines import GROUND_TRUTH
+from plantain.bench.generate.editors import GROUND_TRUTH
 from plantain.bench.generate.runfile import BenchRun
-from plantain.files.system_files import files_like
-from plantain.files.writing import open_folder, replace_file
+from plantain.files.opening import files_like, open_folder, replace_file
 from plantain.pixels.decode import one_line
 from plantain.pixels.encode import marked
 from plantain.records import InputError, Outcome, OutcomeKind, Usage

@@ -23,18 +23,18 @@ from plantain.bench.generate.arms import (
     grid_of,
     text_of,
 )
-from plantain.bench.generate.baselines import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
+from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.generate.output_files import LABEL, ImportedOutputs
 from plantain.bench.generate.runfile import finding_of
 from plantain.bench.generate.shots import ShotStudy
 from plantain.journal import JournalReader, TaskRow
-from plantain.models.presets import Preset, presets
+from plantain.models.registry import Preset, presets
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_mask
 from plantain.pixels.restore import VERSION, restore_outside
 from plantain.records import Attempt, InputError, Outcome, OutcomeKind, TaskState, Usage
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,

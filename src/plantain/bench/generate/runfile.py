@@ -26,7 +26,7 @@ from plantain.bench.generate.arms import Arm
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import Attempt, Finding, InputError, Score, TaskState
 from plantain.roles import EncodedImage
 

@@ -25,7 +25,8 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
 from plantain.bench.leaderboard.measures import ATTENTION, measure
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
@@ -34,7 +35,7 @@ from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, derive_seed
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.version import __version__
 
 OVERLAYS = 8

@@ -10,7 +10,7 @@ from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
-from plantain.files.csv_form import written_csv
+from plantain.files.tables import written_csv
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import DASH, escaped

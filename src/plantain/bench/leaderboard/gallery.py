@@ -11,7 +11,7 @@ import numpy as np
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.baselines import GROUND_TRUTH
+from plantain.bench.generate.editors import GROUND_TRUTH
 from plantain.bench.generate.runfile import BenchRun, SampleFacts
 from plantain.bench.leaderboard.scores import is_baseline
 from plantain.bench.leaderboard.studies import Sweep

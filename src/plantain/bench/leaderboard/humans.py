@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.published import COLLECTED, RANKED, is_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.suggestions import nearest, suggest
+from plantain.records.messages import nearest, suggest
 
 DIMENSIONS = ("EA", "CP", "VQ")
 _RATINGS = {

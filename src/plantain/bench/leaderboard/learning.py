@@ -14,7 +14,8 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
-from plantain.bench.leaderboard.scores import Scores, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
 from plantain.metrics.statistics.means import mean_of_known

@@ -22,10 +22,11 @@ from plantain.bench.leaderboard.published import (
     published_scores,
     published_stories,
 )
-from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region, read_scores
+from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
-from plantain.files.writing import open_folder
+from plantain.files.opening import open_folder
 from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
@@ -38,7 +39,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "leaderboard.html"
 
 GALLERY = 8
-"""Samples that a leaderboard shows by default."""
+"""Most samples that a leaderboard shows."""
 
 REASONS = 3
 """Reasons of unscored outputs that a cell names."""
@@ -74,7 +75,6 @@ def write_leaderboard(
     *,
     judge: str | None = None,
     benchmark: Path | None = None,
-    gallery: int = GALLERY,
     against: str = UNEDITED,
     remarks: Sequence[str] = (),
 ) -> Path:
@@ -85,7 +85,6 @@ def write_leaderboard(
         to: a folder; default the first run.
         judge: whose scores are EA and VQ, see `make_table`.
         benchmark: where the benchmark's images are; default where the first run recorded it.
-        gallery: most samples to show.
         against: label of the arm that the others are compared with.
         remarks: lines for the top of the page.
 
@@ -99,11 +98,11 @@ def write_leaderboard(
     target = html_target((to or folder) / PAGE)
     with ExitStack() as stack:
         if published_files(runs[0]):
-            board = _published_board(runs, judge, gallery, against)
+            board = _published_board(runs, judge, against)
         else:
             opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
             table = make_table(read_scores(*opened), judge, against)
-            board = _board(table, opened, benchmark, gallery)
+            board = _board(table, opened, benchmark)
     board.remarks = (*remarks, *board.remarks)
     shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
     for path, text in _files(board, target).items():
@@ -120,7 +119,7 @@ def read_tables(runs: Sequence[Path]) -> Scores:
         return read_scores(*(stack.enter_context(BenchRun.open(run)) for run in runs))
 
 
-def _board(table: Table, runs: Sequence[BenchRun], benchmark: Path | None, gallery: int) -> Leaderboard:
+def _board(table: Table, runs: Sequence[BenchRun], benchmark: Path | None) -> Leaderboard:
     board = _without_images(table)
     labels = {origin: label for label, origin in table.scores.origins.items()}
     records = (
@@ -135,16 +134,16 @@ def _board(table: Table, runs: Sequence[BenchRun], benchmark: Path | None, galle
     except InputError as error:
         board.absent = str(error)
         return board
-    board.samples, board.grids = images.stories(gallery), images.grids(board.sweeps)
-    if gallery and not board.samples:
+    board.samples, board.grids = images.stories(GALLERY), images.grids(board.sweeps)
+    if not board.samples:
         board.absent = "the benchmark's folder no longer has the samples of this run"
     return board
 
 
-def _published_board(paths: Sequence[Path], judge: str | None, gallery: int, against: str) -> Leaderboard:
+def _published_board(paths: Sequence[Path], judge: str | None, against: str) -> Leaderboard:
     table = make_table(published_scores(*paths), judge, against)
     board = _without_images(table)
-    board.samples = published_stories(paths[0], table, gallery)
+    board.samples = published_stories(paths[0], table, GALLERY)
     board.remarks = (published_agreement(table.scores).line, *table.scores.remarks)
     return board
 

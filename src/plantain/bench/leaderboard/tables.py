@@ -11,14 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.generate.arms import Arm
-from plantain.bench.leaderboard.comparison import against, differences, indistinct, marks, ranks
-from plantain.bench.leaderboard.measures import MAIN, Measure, judges, ordered
+from plantain.bench.leaderboard.measures import (
+    MAIN,
+    Measure,
+    against,
+    differences,
+    indistinct,
+    judges,
+    marks,
+    ordered,
+    ranks,
+)
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 OVERALL = "overall"
 UNEDITED, TRUTH = "copy-input", "ground-truth"

@@ -22,13 +22,13 @@ from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import compressed
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
 from plantain.runs.engine import engine_alone
 from plantain.runs.open_run import OpenRun, together
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import Terms
 
 BY_OWNER = "offline/as-told"
 SEAM = 8
@@ -91,7 +91,7 @@ async def walk_pairs(
             await together(some() for _ in range(max(1, 2 * room)))
         return RunSummary()
     setup = RunSetup(terms)
-    setup.check(images=images)
+    setup.check(images=images, named=[name], by="--describer")
     describer = _hosted_describer(setup, name)
     new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
     async with setup.open(run, new) as opened:

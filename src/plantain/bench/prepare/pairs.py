@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.benchmark.entries import is_inside
 from plantain.bench.benchmark.medebench import canonical_organ
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, is_inside
 from plantain.bench.prepare.alignment import (
     Alignment,
     align,
@@ -31,11 +30,9 @@ from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_li
 from plantain.pixels.prepare import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
-from plantain.privacy.text import TextReader
-from plantain.privacy.text_reader import reader_named
+from plantain.privacy.text import TextReader, reader_named
 from plantain.records import InputError, Licence
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, suggest
 
 TABLE = "pairs.csv"
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import orjson
 
-from plantain.bench.benchmark.entries import id_order, source_cluster
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import Sample
+from plantain.bench.benchmark.samples import Sample, id_order, source_cluster
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (
@@ -26,15 +25,14 @@ from plantain.bench.prepare.pairs import (
     read_raw,
 )
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
-from plantain.files.csv_form import written_csv
-from plantain.files.writing import open_folder, replace_file
+from plantain.engines.contract import remote_engine, repeated
+from plantain.files.opening import open_folder, replace_file
+from plantain.files.tables import written_csv
 from plantain.pixels.encode import encode_mask
 from plantain.records import Geometry, InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import Terms
+from plantain.runs.terms import Terms
 
 PROPOSALS = "proposals"
 """Folder of the proposed regions, `proposals/ID-K.png`; `proposals.json` lists them."""

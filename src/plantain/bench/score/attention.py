@@ -23,19 +23,19 @@ from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.arms import Arm, ArmKind, output_seed
 from plantain.bench.generate.runfile import BenchRun, Output
-from plantain.files.writing import replace_file
+from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watching import WatchedEditor
+from plantain.models.diffusers.attention.watched import WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
 from plantain.records import InputError, Score, unscored
-from plantain.records.commands import command_line
+from plantain.records.messages import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
@@ -170,17 +170,12 @@ class _RepeatedEdits:
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
         found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
-        concept, _ = concept_of(
-            self.benchmark.sample(output.sample_id)
-        )  # can be named, or changed, at any time
-        if found is None or (found.detail["options"], found.detail["concept"]) != (
-            self.options.digest,
-            concept,
-        ):
+        concept, _ = concept_of(self.benchmark.sample(output.sample_id))  # can change at any time
+        now = self.options.digest, concept
+        if found is None or (found.detail["options"], found.detail["concept"]) != now:
             return False
-        return (
-            not found.score.scored or map_path(self.run.run, self.arm, output.sample_id, output.k).is_file()
-        )
+        path = map_path(self.run.run, self.arm, output.sample_id, output.k)
+        return not found.score.scored or path.is_file()
 
     async def scores(self, output: Output) -> list[StoredScore]:
         """Return the scores of an output; its map has been written by then."""

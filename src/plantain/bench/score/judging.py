@@ -22,7 +22,7 @@ from plantain.bench.generate.runfile import BenchRun, Output, changed_of, findin
 from plantain.calls import Answer, CallSpec, TaskCalls
 from plantain.journal import CallResult, CallRow, Journal, JsonValue, StoredScore
 from plantain.journal.rows import from_json, to_json
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import (
     CriterionResult,
     InputError,
@@ -310,9 +310,7 @@ class Judgement:
         async def send() -> Reply[Observations]:
             previous, truth = await self._sample_images(sample)
             edited = await asyncio.to_thread(self.run.read, output)
-            for shown in self._demonstrations(
-                output, sample
-            ):  # the output may show what its editor was shown
+            for shown in self._demonstrations(output, sample):  # the output may show them, too
                 made_from(edited, (await self._sample_images(shown))[0].data)
             request = JudgeRequest(
                 image=sample.image,

@@ -34,8 +34,8 @@ from plantain.records import InputError
 from plantain.roles import Judge
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings.terms import Terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ async def score_run(
     terms = replace(terms, models=models) if terms is not None else Terms(models)
     setup = RunSetup(terms)
     _check_run(run, benchmark)
-    setup.check(images=(sample.image for sample in benchmark.samples))
+    images = (sample.image for sample in benchmark.samples)
+    setup.check(images=images, named=models if judges is None else (), by="--judge")
     seats = _seats(request.judges, judges, setup)
     networks = request.networks if request.networks is not None else find_networks(wanted)
     metrics, missing = open_metrics(wanted, networks)

@@ -22,7 +22,7 @@ from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.frame import field_of_view
 from plantain.records import InputError, Score, unscored
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
 """Metrics that need no network or reader."""

@@ -11,9 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Measured, Networks
 from plantain.pixels.arrays import Pixels
-from plantain.privacy.text import TextReader
-from plantain.privacy.text_changes import text_changes
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import TextReader, open_reader, text_changes, why_no_reader
 from plantain.records import Score
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")

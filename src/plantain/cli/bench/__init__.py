@@ -23,7 +23,7 @@ app = LazyGroup(
         ),
         "prepare": ("plantain.cli.bench.prepare:prepare", "Make a benchmark from raw pairs of images"),
         "from-build": (
-            "plantain.cli.bench.from_build:from_build",
+            "plantain.cli.bench.prepare:from_build",
             "Make a benchmark with exact regions from a build",
         ),
         "generate": (

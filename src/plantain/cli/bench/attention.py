@@ -16,10 +16,9 @@ from plantain.bench.leaderboard.attention_page import (
     recorded_layers,
     write_attention_page,
 )
-from plantain.bench.leaderboard.scores import read_scores
+from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
-from plantain.cli.bench.paper import grounding_table
-from plantain.cli.terminal.ending import print_end
+from plantain.cli.bench.table import grounding_table
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,
@@ -28,14 +27,15 @@ from plantain.cli.terminal.options import (
     ScoringJudge,
     SettingsFile,
 )
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end
 from plantain.cli.terminal.tables import print_table
 from plantain.metrics.grounding import ALPHA
-from plantain.models.diffusers.attention.watching import Choice, Watching, watched_editor
+from plantain.models.diffusers.attention.watched import watched_editor
+from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
-from plantain.runs.settings.terms import load_terms
+from plantain.records.messages import suggest
+from plantain.runs.terms import load_terms
 from plantain.sources.registry import parse_settings
 
 

@@ -14,8 +14,7 @@ from plantain.bench.benchmark.samples import BenchmarkProblem
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 
 SHOWN = 3
 """Warnings of one kind that are named on the terminal; --json has every one."""

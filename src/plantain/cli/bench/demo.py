@@ -14,9 +14,8 @@ from plantain.bench.demo import DRAWS, Demo, bench_demo
 from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
-from plantain.cli.terminal.ending import print_stop
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_stop
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary

@@ -25,9 +25,9 @@ from plantain.bench.benchmark.describing import as_json as described
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_table
-from plantain.files.csv_form import written_csv
-from plantain.files.writing import open_folder, replace_file
-from plantain.records.counts import counted
+from plantain.files.opening import open_folder, replace_file
+from plantain.files.tables import written_csv
+from plantain.records.messages import counted
 
 
 def describe(

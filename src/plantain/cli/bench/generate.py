@@ -14,20 +14,18 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.arms import PromptVariant, parse_sweep
-from plantain.bench.generate.function_editor import function_in_file
+from plantain.bench.generate.editors import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors
 from plantain.bench.generate.runfile import BenchRun
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
-from plantain.cli.terminal.progress import BuildProgress
+from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.runs.settings.terms import load_terms
+from plantain.records.messages import counted, next_line
+from plantain.runs.terms import load_terms
 
 
 class Restore(StrEnum):

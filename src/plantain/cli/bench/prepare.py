@@ -1,16 +1,19 @@
-"""`plantain bench prepare`: a benchmark from raw pairs."""
+"""`plantain bench prepare` and `from-build`: a benchmark from raw pairs, readers' regions in it, one from a build."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
 import typer
 
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
+from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.bench.prepare.describers import (
     BY_OWNER,
     PUBLISHED,
@@ -20,17 +23,22 @@ from plantain.bench.prepare.describers import (
 )
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
-from plantain.bench.prepare.regions_proposed import DifferenceProposer, GroundedProposer, RegionProposer
-from plantain.cli.bench.studies import take_regions
-from plantain.cli.terminal.ending import print_end
-from plantain.cli.terminal.options import AsJson, EngineKind, Seed, SettingsFile
-from plantain.cli.terminal.progress import progress_bar
+from plantain.bench.prepare.regions_grounded import GroundedProposer
+from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
+from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunArgument, Seed, SettingsFile
+from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.findings import load_taxonomy
+from plantain.metrics.statistics.regions import FEWEST, majority, staple
+from plantain.pixels.arrays import Mask
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.records.messages import counted, next_line
+from plantain.review.answers import region_of
+from plantain.review.blinding import fitted_mask
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import ReaderTask, open_study
+from plantain.runs.terms import Terms, load_terms
 
 
 class Regions(StrEnum):
@@ -216,3 +224,90 @@ def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
         for sample in undecided:
             print(f"{sample}: region unchanged, its readers' regions do not overlap")
     return 0
+
+
+def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Replace the samples' regions by those of the readers.
+
+    Three or more readers are joined by STAPLE, two by their intersection. A sample whose readers' regions do not
+    overlap keeps its region.
+
+    Returns:
+        By sample: how the region was chosen; and the readers' answers where none was.
+
+    Raises:
+        InputError: no study, no answers about regions, or a sample that the benchmark does not have.
+    """
+    study = open_study(folder)
+    rows = main_rows(study, ReaderTask.CHOOSE_ROI)
+    if not rows:
+        raise InputError(f"--study {folder}: no reader has answered a choose-roi question")
+    chosen: dict[str, str] = {}
+    undecided: dict[str, str] = {}
+    for sample in sorted({row.source for row in rows}):
+        mine = [row for row in rows if row.source == sample]
+        regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
+        joint = _joint(regions)
+        words = ", ".join(
+            f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
+        )
+        how = f"{words}; {'STAPLE' if len(regions) >= FEWEST else 'intersection'} of {len(regions)}"
+        if not joint.any():
+            undecided[sample] = how
+            continue
+        choose_region(benchmark, sample, joint, f"study {study.digest[:16]}", how)
+        chosen[sample] = how
+    return chosen, undecided
+
+
+def _joint(regions: list[Mask]) -> Mask:
+    return staple(regions).region if len(regions) >= FEWEST else majority(regions)
+
+
+def _region(benchmark: Path, sample: str, row: Row, size: tuple[int, int]) -> Mask:
+    if row.value.get("mask"):
+        return region_of(row.value)
+
+    return fitted_mask(proposed_regions(benchmark, sample)[row.value["proposal"]], size)
+
+
+def from_build(
+    run: RunArgument,
+    out: Path = typer.Option(..., "--to", metavar="DIR", help="New folder for the benchmark."),
+    real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
+    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
+    findings: OwnFindings = None,
+    as_json: AsJson = False,
+) -> int:
+    """Turn a build's successes into samples with exact regions.
+
+    Each success becomes two samples: the reverse edit, whose ground truth is the real original, and the edit itself,
+    whose ground truth is the judged edit, marked as synthetic.
+
+    Example: plantain bench from-build runs/pilot --to benches/pilot
+    """
+    with progress_bar("tasks") as progress:
+        made = benchmark_from_build(
+            run,
+            out,
+            real_only=real_only,
+            side=side,
+            taxonomy=load_taxonomy(findings or ()),
+            progress=progress,
+        )
+    if as_json:
+        document = asdict(made) | {"path": str(made.path), "restricted": made.restricted}
+        print_json(document)
+        return damage_named(made.damaged, "its task is left out")
+    typer.echo(
+        f"{counted(made.real + made.synthetic, 'sample')} from "
+        f"{counted(made.successes, 'success', 'successes')}: {made.real} with a real image as "
+        f"ground truth, {made.synthetic} with a synthetic one; {made.regions} with an exact region"
+    )
+    for reason, n in made.left_out.items():
+        typer.echo(f"left out {n}: {reason}")
+    if made.restricted:
+        typer.echo(made.restricted)
+    typer.echo(str(made.path))
+    typer.echo(next_line("bench", "check", out))
+    return damage_named(made.damaged, "its task is left out")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import typer
 from rich.table import Table as RichTable
 
 from plantain.bench.leaderboard.export import table_three
-from plantain.bench.leaderboard.humans import read_ratings
+from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings, read_ratings
 from plantain.bench.leaderboard.page import read_tables
 from plantain.bench.leaderboard.published import published_files, read_published
 from plantain.bench.leaderboard.ranking import Ranking, ranking_json
@@ -18,9 +20,12 @@ from plantain.cli.terminal.options import AsJson, AsLatex, ScoringJudge
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
+from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted
+from plantain.review.results.rows import Row, main_rows
+from plantain.review.study import ReaderTask, open_study
+from plantain.rubrics import MEDEBENCH
 
 
 def rank(
@@ -63,8 +68,6 @@ def rank(
     scores = read_tables(sources)
     samples, models = [s.id for s in scores.samples], [arm.label for arm in scores.arms]
     if study is not None:
-        from plantain.cli.bench.studies import study_ratings
-
         given = study_ratings(study, samples, models)
     else:
         given = read_ratings(files, samples, models)
@@ -86,6 +89,46 @@ def rank(
         print_table(_agreements(found))
     else:
         print("one rater: no agreement between raters")
+
+
+def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
+    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, each for its own.
+
+    Raises:
+        InputError: no study, or none of its answers orders this run's models.
+    """
+    rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
+    place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
+    readers = sorted({row.reader for row in rows})
+    tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
+    tasks: set[ReaderTask] = set()
+    for row in rows:
+        if row.source in place and _enter(tables, row, (readers.index(row.reader), place[row.source]), arm):
+            tasks.add(row.task)
+    mixed = frozenset(DIMENSIONS if len(tasks) > 1 else ())
+    ratings = HumanRatings.of(readers, models, tables, mixed)
+    if not ratings.values:
+        raise InputError(
+            f"--study {folder}: none of its answers orders this run's outputs; make it with --from the run and "
+            "--task rank, or --task rate --rubric medebench"
+        )
+    return ratings
+
+
+def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> bool:
+    """Enter one answer at (reader, sample); return True if it rates an arm."""
+    if row.task is ReaderTask.RANK:
+        known = [pair for pair in zip(row.slots, row.value["ranks"], strict=True) if pair[0] in arm]
+        for model, rank in known:
+            tables[row.dimension][*at, arm[model]] = -rank
+        return bool(known)
+    scores = {c.short: row.value["scores"].get(c.name) for c in MEDEBENCH.criteria if c.short in tables}
+    scores = {short: score for short, score in scores.items() if score is not None}
+    if row.model not in arm:
+        return False
+    for short, score in scores.items():
+        tables[short][*at, arm[row.model]] = score
+    return bool(scores)
 
 
 def correlations(found: Ranking) -> RichTable:

@@ -13,7 +13,6 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.bench.score.set_distances import stored_distances
 from plantain.bench.score.suite import METRICS, chosen
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,
@@ -22,17 +21,16 @@ from plantain.cli.terminal.options import (
     ModelChange,
     SettingsFile,
 )
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks import CLIP, find_networks
 from plantain.models.hosted.prompts import PUBLISHED, prompts_folder
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.settings.terms import load_terms
+from plantain.runs.terms import load_terms
 
 NONE = "none"
 OFFLINE = "offline/instruments"

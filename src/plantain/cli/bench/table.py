@@ -1,10 +1,14 @@
-"""`plantain bench table`: the leaderboard as terminal table, HTML, CSV, LaTeX or JSON."""
+"""`plantain bench table`: the leaderboard as terminal table, HTML, CSV, LaTeX or JSON.
+
+With --paper MedEBench's Tables 2, 3, 4 and 7 by name, their missing parts and the reasons.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -13,21 +17,37 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
-from plantain.bench.leaderboard.measures import STRICTER
-from plantain.bench.leaderboard.page import read_tables, write_leaderboard
-from plantain.bench.leaderboard.published import published_agreement, published_files, published_scores
+from plantain.bench.benchmark.medebench import ORGANS
+from plantain.bench.leaderboard.attention_page import (
+    GroundingRow,
+    failure_rows,
+    grounding_rows,
+    missing_maps,
+)
+from plantain.bench.leaderboard.export import shot_grid, table_against, table_csv, table_json, table_two
+from plantain.bench.leaderboard.humans import read_ratings
+from plantain.bench.leaderboard.learning import learning_of
+from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
+from plantain.bench.leaderboard.page import read_tables, reasons_of, write_leaderboard
+from plantain.bench.leaderboard.published import (
+    published_agreement,
+    published_files,
+    published_scores,
+    read_published,
+)
+from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
+from plantain.bench.leaderboard.studies import ShotRow, shot_studies
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
-from plantain.cli.bench.paper import print_rest_of_paper
+from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import plain
+from plantain.pages.wording import decimal, plain
 from plantain.records import InputError
-from plantain.records.commands import COMMANDS, command_line, next_line, typed_before, with_settings
-from plantain.records.counts import counted
+from plantain.records.commands import COMMANDS, settings_typed, typed_before, with_settings
+from plantain.records.messages import command_line, counted, next_line
 
 
 def table(
@@ -205,3 +225,106 @@ def _number(cell: TableCell | None) -> Text:
     bounds = "" if found.low is None else f" {found.low:z.2f}–{found.high:z.2f}"
     style = {"best": "bold", "second": "underline"}.get(cell.mark, "")
     return Text.assemble((f"{found.value:.2f}", style), (bounds, "dim"))
+
+
+def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) -> None:
+    """Print the missing parts of Table 2, then Tables 3, 4 and 7, or why one of them is missing."""
+    for line in _missing_of_table_two(runs, made):
+        print(f"missing from Table 2: {line}")
+    _print_table_three(runs, made)
+    _print_table_four(runs, made, judge)
+    _print_table_seven(runs, made, judge)
+
+
+def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
+    if absent := [organ for organ in ORGANS if organ not in made.scores.organs]:
+        yield f"{', '.join(absent)}: the benchmark has no sample of them"
+    if made.judge is None:
+        yield "EA, VQ: no judge has scored; bench score --judge adds one"
+    elif not any(one.name.startswith(("EA", "Accuracy_")) for one in made.main):
+        yield f"EA: {plain(made.judge)} scored no output; {command_line('bench', 'score', runs[0])} prints the reasons"
+    if made.measure("CP") is None:
+        line = "CP: no output has a masked SSIM, which needs a region"
+        score = command_line("bench", "score", runs[0], "--metrics", "cp_reference")
+        yield line if published_files(runs[0]) else f"{line}; {score}"
+    for arm in made.general:
+        for measure in made.main:
+            cell = made.cell(arm.label, OVERALL, measure.name)
+            if cell is None or not (lost := cell.samples - cell.scored):
+                continue
+            counted = reasons_of(cell, made.scores, measure.stored)
+            why = ", ".join(f"{plain(reason)} ({n})" for reason, n in counted) or "not scored yet"
+            yield f"{plain(arm.label)}, {measure.name}: {lost} of {cell.samples} outputs: {why}"
+
+
+def _print_table_three(runs: Sequence[Path], made: Table) -> None:
+    ranks = [file for run in runs for file in published_files(run) if read_published(file).ranks]
+    if not ranks:
+        print("Table 3: missing: the runs contain no ranks by raters; bench rank --ratings reads them")
+        return
+    samples, models = [s.id for s in made.scores.samples], [arm.label for arm in made.scores.arms]
+    shown = correlations(compare(made, read_ratings(ranks, samples, models)))
+    print(shown.title)
+    shown.title = None
+    print_table(shown)
+
+
+def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> None:
+    rows = grounding_rows(made.scores)
+    if not rows:
+        why = "no outputs of an open editor (diffusers/…)"
+        if any(arm.model.startswith("diffusers/") for arm in made.scores.arms):
+            with JournalReader.open(runs[0]) as reader:
+                settings = settings_typed(reader.meta(COMMANDS), "bench generate", "bench attention")
+            why = f"not measured yet; {command_line('bench', 'attention', runs[0], *settings)}"
+        print(f"Table 4: missing: {why}")
+        return
+    print("Table 4: attention and region")
+    print_table(grounding_table(rows))
+    for arm, reason, count in missing_maps(made.scores):
+        print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
+    for row in failure_rows(made.scores, judge):
+        print(plain(row.split_line))
+
+
+def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
+    """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
+    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("model", overflow="fold")
+    shown.add_column("organ")
+    for heading in ("n", *(short for short, _ in ATTENTION.values())):
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        if not row.task:
+            means = (decimal(row.estimates[name].value, 3) for name in ATTENTION)
+            shown.add_row(plain(row.arm), row.organ, str(row.estimates["iou"].n), *means)
+    return shown
+
+
+def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> None:
+    try:
+        _print_shots("Table 7 (a): training samples of each task", learning_of(made.scores, judge).rows)
+    except InputError:
+        print(
+            "Table 7 (a): missing: no models trained on different numbers of samples; train finetune makes them"
+        )
+    studies = shot_studies(made)
+    for name, rows in studies.items():
+        _print_shots(f"Table 7 (b): demonstrations in the prompt of {plain(name)}", rows)
+    if not studies:
+        print(
+            "Table 7 (b): missing: no arms with different numbers of demonstrations; bench generate --shots adds them"
+        )
+
+
+def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
+    numbers, metrics, cells = shot_grid(rows)
+    print(title)
+    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("task")
+    for number in numbers:
+        shown.add_column(str(number), justify="right")
+    for task, row in cells.items():
+        shown.add_row(plain(task) or "all", *row)
+    print_table(shown)
+    print(f"{' / '.join(metrics)}; *: differs from the fewest after Holm's correction")

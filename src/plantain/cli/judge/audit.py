@@ -19,9 +19,8 @@ from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
-from plantain.cli.terminal.ending import confirm, print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, confirm, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
@@ -30,14 +29,12 @@ from plantain.journal.cards import keep_card, write_card
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import command_line, counted, suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
-from plantain.runs.settings.terms import load_terms
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 LONG = 500
 """Calls above which an audit asks for confirmation; about two minutes of the offline judge."""

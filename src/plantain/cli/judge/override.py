@@ -11,7 +11,7 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.journal.questions.tasks import SET
 from plantain.records import InputError
-from plantain.records.commands import next_line
+from plantain.records.messages import next_line
 
 
 def override(
@@ -32,14 +32,14 @@ def override(
     if set_to not in SET.values():
         raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
     qualified = set_to == SET[True]
-    done = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why, round=round))
-    judged = done.judged
+    row, attempt = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why, round=round))
+    judged = attempt.verdict
     if as_json:
         document = {
-            "task": done.row.id,
-            "state": done.row.state.value,
-            "generation": done.attempt.generation,
-            "round": done.attempt.round,
+            "task": row.id,
+            "state": row.state.value,
+            "generation": attempt.generation,
+            "round": attempt.round,
             "judge": None if judged is None else {"judge": judged.judge, "qualified": judged.qualified},
             "correction": {"by": by, "set": set_to, "why": why.strip()},
         }
@@ -49,5 +49,5 @@ def override(
     judge = (
         "no judge has judged it" if judged is None else f"{judged.judge}: {word[judged.qualified]} (decides)"
     )
-    print(f"{done.row.id} round {done.attempt.round}: {by}: {word[qualified]}; {judge}")
+    print(f"{row.id} round {attempt.round}: {by}: {word[qualified]}; {judge}")
     print(next_line("report", run))

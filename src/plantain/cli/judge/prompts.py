@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from plantain.models.hosted.prompts import write_prompts
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 
 def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the templates.")) -> None:

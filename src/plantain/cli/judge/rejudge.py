@@ -20,17 +20,15 @@ from plantain.audit.rejudge import (
     run_rejudge,
 )
 from plantain.cli.judge.audit import print_bill
-from plantain.cli.terminal.ending import print_end, run_to_end
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
-from plantain.cli.terminal.progress import StageProgress
+from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
-from plantain.records.commands import command_line, next_line
-from plantain.records.counts import counted
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
 from plantain.roles import Judge
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.runs.terms import Terms, load_terms
 
 
 def rejudge(

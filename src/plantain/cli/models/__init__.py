@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from plantain.cli.models.convert import convert_weights
 from plantain.cli.models.listing import models
-from plantain.cli.models.trying import try_model
+from plantain.cli.models.local import convert_weights, try_model
 from plantain.cli.terminal.groups import CommandWithOthers, application
 
 app = application()

@@ -1,10 +1,11 @@
-"""`plantain models`: roles, prices, keys and packages of the known models."""
+"""`plantain models`: roles, prices, keys and packages of the known models, and a call that tries one (`--probe`)."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,32 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
+from plantain.calls import CallSpec
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import TerminalConsole, print_json
-from plantain.files.installing import has_module, install_line
-from plantain.files.toml import read_toml_table
+from plantain.files.installed import has_module, install_line
+from plantain.files.opening import read_toml_table
+from plantain.journal import CallResult
 from plantain.models.diffusers.facts import facts_of
+from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
-from plantain.models.presets import Preset, presets
-from plantain.models.registry import provider, provider_names, settings_class
+from plantain.models.registry import Preset, presets, provider, provider_names, settings_class
 from plantain.pipeline.recipe import load_recipe
-from plantain.records import InputError, Price
-from plantain.records.commands import command_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
-from plantain.runs.probing import probe as probe_model
-from plantain.runs.settings.terms import Terms, load_terms
+from plantain.records import (
+    Direction,
+    EditTask,
+    InputError,
+    Outcome,
+    OutcomeKind,
+    Price,
+    Step,
+    TaskKind,
+    TaskState,
+)
+from plantain.records.messages import command_line, counted, suggest
+from plantain.roles import Reply
+from plantain.runs.setup import NewRun, RunSetup
+from plantain.runs.terms import Terms, load_terms
 
 _PRICES = (
     *("input_per_m", "output_per_m", "cached_per_m", "cache_write_per_m", "image_out_each"),
@@ -238,3 +250,45 @@ def _probe_file(file: Path, run: Path) -> list[dict[str, Any]]:
     if not asked:
         raise InputError(f"{file}: names no hosted model and no server to probe")
     return [_probe_model(terms, name, run) for name in asked]
+
+
+async def probe_model(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
+    """Return whether a model answers, and its answer; never replayed from the journal.
+
+    Raises:
+        InputError: only hosted models can be probed.
+    """
+    ask = getattr(provider(terms.kind(name)), "probe", None)
+    if "/" not in name or ask is None:
+        raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
+    setup = RunSetup(replace(terms, models=() if name.endswith("/") else (name,)))
+    setup.check()
+    answers: list[tuple[bool, str]] = []
+    refused: list[InputError] = []
+
+    async def reply() -> Reply[str]:
+        try:
+            done, answer = await ask(name, setup.options(name))
+        except (InputError, Fault) as error:
+            done, answer = False, str(error)
+            refused.extend([error] if isinstance(error, InputError) else [])
+        answers.append((done, answer))
+        return Reply(answer) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, answer))
+
+    async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
+        return replace(draft, answer=answered.value or "")
+
+    async with setup.open(run, NewRun("probes", 0, {"kind": "probes"})) as opened:
+
+        async def carry(name: str) -> None:
+            task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)
+            await opened.journal.add_tasks([task])
+            spec = CallSpec(Step.WRITE, 1, 0, name, {"probe": task.id}, reply, settle, alone=True)
+            answer = await opened.calls(task.id, 1).answer(spec)
+            state = TaskState.SUCCESS if answer.outcome.ok else TaskState.FAILED
+            await opened.close_task(task.id, state, 1, answer.outcome.reason)
+
+        await opened.walk([name], carry)
+    if refused:
+        raise refused[0]
+    return answers[0] if answers else (False, opened.summary.stopped or "was not asked")

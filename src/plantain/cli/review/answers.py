@@ -11,9 +11,8 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, AsLatex, StudyArgument
 from plantain.cli.terminal.tables import print_json
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.review.importing import import_ratings
+from plantain.records.messages import counted, next_line
+from plantain.review.answers import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,12 +15,12 @@ from plantain.cli.review.materials import register_study
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
-from plantain.records.commands import command_line, next_line
+from plantain.records.messages import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
-from plantain.review.simulated import simulate
-from plantain.review.sources import materials_of_run
-from plantain.review.study import ReaderTask, open_study
+from plantain.review.run_materials import materials_of_run
+from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study, open_study
+from plantain.review.web.desk import reader_order, slot_order
 from plantain.rubrics import MED_BANANA
 
 NOTICE = "plantain: the two readers of this study are simulated: their answers only show the form of results"
@@ -65,3 +67,64 @@ def demo(
     else:
         print(f"study: {study}\nresults: {command_line('review', 'results', study)}")
         print(next_line("review", "invite", study))
+
+
+def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
+    """Let simulated readers answer everything and close their blocks; return the number of answers."""
+    given = 0
+    for number in range(readers):
+        reader, _ = ratings.invite(code=f"simulated-{number + 1}")
+        for block in study.blocks:
+            for position, item in enumerate(reader_order(study, block, reader.number)):
+                slots = slot_order(study, item, reader.number)
+                repeated = item.kind is ItemKind.REPEAT
+                draw = random.Random(f"{study.seed} {number} {item.of or item.id} {repeated}")
+                taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
+                quality = 0.7 * taste + 0.3 * draw.random() - 0.06 * number
+                value = _answer(study, block, item, slots, quality, draw)
+                focus = round(1000 * draw.lognormvariate(2.2, 0.4))
+                key = f"simulated-{item.id}"
+                ratings.save(reader.code, item.id, key, block.id, slots, position, value, focus)
+                given += 1
+            ratings.close_block(reader.code, block.id)
+    return given
+
+
+def _answer(
+    study: Study, block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
+) -> dict[str, Any]:
+    known = item.kind in (ItemKind.TRAINING, ItemKind.ANCHOR)
+    wanted = item.truth if known and draw.random() < 0.9 else ""
+    match block.task:
+        case ReaderTask.ACCEPT:
+            good = wanted == "yes" if wanted else quality > 0.3
+            criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
+            if not good:
+                criteria[block.criteria[0][0]] = False
+            codes = [] if good or not block.codes else [draw.choice(block.codes)]
+            return {"criteria": criteria, "codes": codes}
+        case ReaderTask.RATE:
+            least, most = block.scale
+            return {
+                "scores": {
+                    name: min(most, max(least, round(least + (most - least) * quality + draw.gauss(0, 0.8))))
+                    for name, _ in block.criteria
+                }
+            }
+        case ReaderTask.PAIR:
+            return {"better": draw.choice(["left", "right", "tie"])}
+        case ReaderTask.RANK:
+            return {"ranks": draw.sample(range(1, len(slots) + 1), len(slots))}
+        case ReaderTask.REAL_OR_EDITED:
+            real = slots[0] == ORIGINAL
+            return {"real": real if draw.random() < 0.7 else not real}
+        case ReaderTask.TWO_CHOICES:
+            right = slots.index(ORIGINAL) if draw.random() < 0.7 else 1 - slots.index(ORIGINAL)
+            return {"real": ("left", "right")[right]}
+        case ReaderTask.WHICH_FINDING:
+            finding = study.by_case[item.case].finding
+            return {"finding": finding if quality > 0.25 and finding in block.choices else "none"}
+        case ReaderTask.DESCRIBE_OK:
+            return {"right": quality > 0.3, "correction": ""}
+        case ReaderTask.CHOOSE_ROI:
+            return {"cannot": "a simulated reader draws nothing"}

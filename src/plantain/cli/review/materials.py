@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.bench.benchmark.native_format import OWN
-from plantain.bench.benchmark.regions import proposed_regions
 from plantain.bench.generate.runfile import BenchRun
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
@@ -18,7 +17,8 @@ from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.decode import decode_untrusted
 from plantain.records import InputError
 from plantain.release.register import register
-from plantain.review.sources import Cases, Material, Read, blob_reader, materials_of_run, restricted
+from plantain.review.run_materials import blob_reader, materials_of_run
+from plantain.review.sources import Cases, Material, Read, restricted
 from plantain.review.study import ORIGINAL
 
 

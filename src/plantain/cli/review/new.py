@@ -9,18 +9,21 @@ from pathlib import Path
 
 import typer
 
-from plantain.bench.generate.baselines import BASELINES
+from plantain.bench.generate.editors import BASELINES
 from plantain.cli.review.materials import cases_at, register_study
-from plantain.cli.terminal.ending import damage_named
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
-from plantain.cli.terminal.progress import progress_bar
+from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
-from plantain.records.suggestions import suggest
+from plantain.records.messages import counted, next_line, suggest
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.sources import Material, joined, loaded, outlines, with_arms
+from plantain.review.sources import (
+    Material,
+    joined,
+    loaded,
+    outlines,
+    with_arms,
+)
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
 from plantain.rubrics import rubric_named
 

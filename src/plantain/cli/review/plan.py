@@ -9,9 +9,9 @@ from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.metrics.statistics.readers import Components, stated
+from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
 
 

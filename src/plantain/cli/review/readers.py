@@ -9,8 +9,7 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, Port, StudyArgument
 from plantain.cli.terminal.tables import print_json
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.review.ratings import Ratings
 from plantain.review.study import open_study
 

@@ -18,7 +18,7 @@ app = LazyGroup(
             "List the images sent to each provider, with the agreement",
         ),
         "withdraw": (
-            "plantain.cli.run.withdraw:withdraw",
+            "plantain.cli.run.consent:withdraw",
             "Remove a patient or images with everything derived from them",
         ),
         "quarantine": (

@@ -1,17 +1,43 @@
-"""`plantain run consent`: the images that a run sent, by address and agreement, for the data's owners."""
+"""`plantain run consent` and `withdraw`: the images that a run sent, and the removal of images."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from itertools import filterfalse
+from pathlib import Path
+from typing import Any, Literal
 
 import orjson
+import typer
 
-from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.bench.benchmark.native_format import asked_samples, is_benchmark, withdraw_from_benchmark
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.preview import write_preview
+from plantain.catalogue.quarantine import held
+from plantain.catalogue.store import NAME, Catalogue
+from plantain.catalogue.withdrawal import WithdrawnImages, asked_images, cut_rejected, withdraw_from_catalogue
+from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
+from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
-from plantain.records.counts import counted
+from plantain.journal.withdrawal import Extent
+from plantain.records import InputError, SourceImage, Withdrawal
+from plantain.records.messages import counted, suggest
+from plantain.release.withdraw import (
+    WithdrawnRun,
+    concerned,
+    is_bench_run,
+    is_run,
+    names_of,
+    own_folders,
+    withdraw_from_run,
+)
+from plantain.review.study import open_study
+from plantain.review.withdrawing import cases_with, is_study, withdraw_from_study
 from plantain.runs.engine import stored_state
+from plantain.train.finished import DONE, trainings
 
 
 def consent(run: RunArgument, as_json: AsJson = False) -> None:
@@ -61,3 +87,263 @@ def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster
 
 def _connected(ips: Sequence[str]) -> str:
     return f" (connected to {', '.join(ips)})" if ips else ""
+
+
+_MOST = 20
+"""Names shown on one line."""
+
+
+def withdraw(
+    folders: list[Path] = typer.Argument(
+        ..., metavar="DIR...", help="Runs, catalogues, benchmarks, studies or trainings."
+    ),
+    group: list[str] | None = typer.Option(None, metavar="ID", help="A patient or study; repeatable."),
+    image: list[str] | None = typer.Option(None, metavar="ID", help="An image; repeatable."),
+    images: Path | None = typer.Option(None, metavar="FILE", help="A text file of such images, one a line."),
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> int:
+    """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
+
+    Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
+    in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
+
+    Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
+    """
+    listed = [] if images is None else _listed(images)
+    asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
+    if not asked.names:
+        raise InputError("run withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
+    of: dict[str, list[Path]] = {kind: [] for kind in ("run", "catalogue", "benchmark", "study", "training")}
+    for folder in folders:
+        of[_kind(folder)].append(folder)
+    catalogues = {folder: _in_catalogue(folder, asked) for folder in of["catalogue"]}
+    taken = [image for found in catalogues.values() for image in found.images]
+    builds = {folder: concerned(folder, asked, taken) for folder in of["run"]}
+    tasks = {task for run in builds.values() if run is not None for task in run.tasks}
+    benchmarks = {folder: asked_samples(folder, asked, tasks) for folder in of["benchmark"]}
+    samples = {found.name: found.ids for found in benchmarks.values()}
+    runs = {folder: concerned(folder, asked, taken, samples) for folder in of["run"]}
+    known = frozenset[str]().union(
+        *(found.known for found in (*catalogues.values(), *runs.values(), *benchmarks.values()) if found)
+    )
+    names = set(asked.names).union(*(found.ids for found in benchmarks.values()))
+    names.update(name for found in runs.values() if found for name in found.tasks | found.image_ids)
+    studies = {path: cases_with(path, names) for path in of["study"]}
+    known |= {
+        name for cases in studies.values() for one in cases for name in (one.source, one.image, one.cluster)
+    }
+    if not asked.names <= known:
+        raise _unknown(folders, asked, known)
+    of_runs = {
+        Path(path) for found in runs.values() if found for path in found.releases if is_study(Path(path))
+    }
+    trained = {folder: _learned(folder, runs, samples, tasks) for folder in of["training"]}
+    withdrawn = [
+        _of_study(folder, names, dry_run) for folder in sorted({p.resolve() for p in studies} | of_runs)
+    ]
+    if not dry_run:
+        concerned_runs = {folder: found for folder, found in runs.items() if found is not None}
+        # Folders that depend on another's record go first, so that a repeated command still finds the names.
+        for folder in filter(is_bench_run, concerned_runs):
+            withdraw_from_run(folder, asked, concerned_runs[folder])
+        for sampled in benchmarks.values():
+            withdraw_from_benchmark(sampled)
+        for folder in filterfalse(is_bench_run, concerned_runs):
+            withdraw_from_run(folder, asked, concerned_runs[folder])
+        for folder, gone in catalogues.items():
+            _clear_catalogue(folder, asked, gone.images)
+    rows: list[dict[str, Any]] = [
+        *(
+            {"folder": f, "kind": "catalogue", "images": len(c.images), "before": c.before}
+            for f, c in catalogues.items()
+        ),
+        *({"folder": f, "kind": "run", **_of_run(found)} for f, found in runs.items()),
+        *({"folder": f, "kind": "benchmark", "samples": found.ids} for f, found in benchmarks.items()),
+        *withdrawn,
+        *({"folder": f, "kind": "training", "models": models} for f, models in trained.items()),
+    ]
+    failed = any(row["problem"] for row in withdrawn)
+    if as_json:
+        one_group = next(iter(asked.groups)) if len(asked.names) == len(asked.groups) == 1 else ""
+        named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
+        print_json({**named, "dry_run": dry_run, "folders": [{"before": False, **row} for row in rows]})
+        return int(failed)
+    for row in rows:
+        print(_line(row, dry_run))
+    for folder, gone in catalogues.items():
+        if gone.alike:
+            print(
+                f"{folder}: near duplicates of it stay: {', '.join(gone.alike[:_MOST])}; withdraw them as well?"
+            )
+    for row in rows:
+        _print_elsewhere(row)
+    return int(failed)
+
+
+def _of_study(folder: Path, gone: Collection[str], dry_run: bool) -> dict[str, Any]:
+    """Withdraw from a study; return its row. The problem is named where that fails, and the other folders follow."""
+    row: dict[str, Any] = {"folder": folder, "kind": "study", "cases": [], "problem": ""}
+    try:
+        row["cases"] = [case.id for case in cases_with(folder, gone)]
+        if not dry_run:
+            withdraw_from_study(folder, gone)
+    except InputError as error:
+        row["problem"] = str(error)
+    return row
+
+
+def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
+    found = found or WithdrawnRun(Extent())
+    more = {name: getattr(found, name) for name in ("released_as", "batch_jobs", "before")}
+    releases = [path for path in found.releases if not is_study(Path(path))]
+    return {**asdict(found.extent), **more, "releases": releases}
+
+
+def _listed(path: Path) -> list[str]:
+    """Return the non-empty lines of a file. Raise InputError if it is unreadable or empty."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--images: {path}: cannot be read as text ({error})") from error
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise InputError(f"--images: {path}: names no image")
+    return names
+
+
+def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "study", "training"]:
+    """Return the kind of a folder. Raise InputError if it is none of them."""
+    if is_run(folder):
+        return "run"
+    if (folder / NAME).is_file():
+        return "catalogue"
+    if is_benchmark(folder):
+        return "benchmark"
+    if is_study(folder):
+        return "study"
+    if folder.is_dir() and next(folder.rglob(DONE), None) is not None:
+        return "training"
+    raise InputError(
+        f"{folder}: not a run, a catalogue, a benchmark in plantain's own format, a study or a training"
+    )
+
+
+def _learned(
+    folder: Path,
+    runs: Mapping[Path, WithdrawnRun | None],
+    samples: Mapping[str, Collection[str]],
+    tasks: Collection[str],
+) -> list[Path]:
+    """Return models trained on withdrawn examples, or on an affected release if examples are not recorded."""
+    sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
+    gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
+    return [
+        learned.folder
+        for learned in trainings(folder)
+        if learned.source in sources | samples.keys()
+        and (learned.examples is None or learned.examples & gone or not gone)
+    ]
+
+
+def _in_catalogue(folder: Path, asked: Withdrawal) -> WithdrawnImages:
+    with Catalogue.open(folder) as catalogue:
+        return asked_images(catalogue, asked)
+
+
+def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceImage]) -> None:
+    """Remove the images from a catalogue and from the lists next to it."""
+    withdraw_from_catalogue(folder, asked)
+    with Catalogue.create(folder) as catalogue:
+        write_near_duplicates(folder / NEAR, join_near_duplicates(catalogue))
+        write_preview(catalogue, list(held(catalogue)))
+    cut_rejected(folder, images)
+
+
+def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) -> InputError:
+    """Return an error that names the unknown groups and images, with the nearest known name."""
+    groups, images = _names(folders)
+    lines = []
+    for what, names, there in (("group", asked.groups, groups), ("image", asked.images, images)):
+        missing = sorted(names - known)
+        if missing:
+            rest = f" and {len(missing) - _MOST} more" if len(missing) > _MOST else ""
+            several = "s" if len(missing) > 1 else ""
+            lines.append(
+                f"no {what}{several} {', '.join(map(repr, missing[:_MOST]))}{rest}; {_near(missing[0], there, images)}"
+            )
+    return InputError(f"{', '.join(map(str, folders))}: {'; '.join(lines)}")
+
+
+def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
+    """Return the nearest known name, else some of the known names."""
+    if not images:
+        return "no image is left there"
+    if not there:
+        return "none of its images has a group: withdraw them with --image"
+    known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
+    return suggest(name, there, otherwise=known)
+
+
+def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """Return the groups and images of the folders."""
+    groups, images = set[str](), set[str]()
+    for folder in folders:
+        if is_run(folder):
+            of_run = names_of(folder)
+            groups.update(of_run[0])
+            images.update(of_run[1])
+        elif is_study(folder):
+            for case in open_study(folder).cases:
+                images.add(case.image or case.source)
+                groups.add(case.cluster)
+        elif (folder / NAME).is_file():
+            with Catalogue.open(folder) as catalogue:
+                for image_id, _, group in catalogue.own_groups():
+                    images.add(image_id)
+                    groups.update((group,) if group else ())
+    return sorted(groups), sorted(images)
+
+
+def _line(row: dict[str, Any], dry_run: bool) -> str:
+    """Return one folder's row as a line."""
+    if row.get("before"):
+        return f"{row['folder']}: already withdrawn"
+    if row["kind"] == "training":
+        return f"{row['folder']}: {counted(len(row['models']), 'model')} learned from it"
+    if row.get("problem"):
+        return f"{row['folder']}: this study may contain images of it: {row['problem']}; delete it, or withdraw again"
+    if row["kind"] == "study":
+        taken = counted(len(row["cases"]), "case") + " with the answers about them"
+    elif row["kind"] == "benchmark":
+        taken = counted(len(row["samples"]), "sample")
+    else:
+        taken = counted(row["images"], "image")
+    if row["kind"] == "run":
+        counts = ("tasks", "attempts", "calls", "blobs")
+        names = ("task", "attempt", "call", "file")
+        taken = ", ".join(
+            [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
+        )
+    return f"{row['folder']}: {'would remove' if dry_run else 'removed'} {taken}"
+
+
+def _print_elsewhere(row: dict[str, Any]) -> None:
+    """Print releases, studies, batch jobs and models that also contain withdrawn data."""
+    if row.get("releases"):
+        names = f" as {', '.join(row['released_as'][:_MOST])}" if row["released_as"] else ""
+        print(f"{row['folder']}: these releases contain parts of it{names}:")
+        for path in row["releases"]:
+            print(f"  {path}")
+        print("  export them again, and ask everyone who has a copy to delete it", file=sys.stderr)
+    for own in own_folders(Path(row["folder"])) if row["kind"] == "run" else ():
+        print(
+            f"{row['folder']}: {own.name} in it is a folder of its own and was not changed: name it as well"
+        )
+    if row.get("batch_jobs"):
+        print(
+            f"{row['folder']}: files of batch jobs that contain it could not be deleted at the provider; delete "
+            f"them there, or open the run again with its models: {', '.join(row['batch_jobs'])}"
+        )
+    for path in row.get("models", ()):
+        print(f"  {path}: trained on withdrawn data: delete it and train again")

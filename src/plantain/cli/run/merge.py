@@ -11,8 +11,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, ModelChange
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.merge import Merged, merge
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 from plantain.release.register import copy_register
 
 

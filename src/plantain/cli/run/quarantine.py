@@ -7,16 +7,15 @@ from pathlib import Path
 
 import typer
 
-from plantain.catalogue.groups import NEAR, join_near_duplicates, write_near_duplicates
+from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.preview import PAGE, write_preview
 from plantain.catalogue.quarantine import held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
-from plantain.privacy.text_reader import open_reader, why_no_reader
+from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.commands import next_line
-from plantain.records.counts import counted
+from plantain.records.messages import counted, next_line
 
 ALL = "all"
 SHOWN = 40

@@ -20,7 +20,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.runs.limits import costs_of
 
 OUTCOMES = (

@@ -15,8 +15,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
-from plantain.records.commands import command_line, typed
-from plantain.records.suggestions import suggest
+from plantain.records.commands import typed
+from plantain.records.messages import command_line, suggest
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter

@@ -1,4 +1,8 @@
-"""Progress on stderr: a bar on a terminal, periodic lines elsewhere; and Ctrl-C for work in steps."""
+"""A long command on the terminal: its progress on stderr, Ctrl-C for work in steps, and its end.
+
+Progress is a bar on a terminal, and periodic lines elsewhere. The end of a resumable command: why it stopped, the
+command that resumes it, and the exit code.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,22 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Self
+from typing import Any, Protocol, Self, TypeVar
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from plantain.calls import Budget
+from plantain.cli.terminal.groups import command_again
 from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
-from plantain.records import TaskState
-from plantain.records.counts import counted
+from plantain.offline.workers import close_workers
+from plantain.records import InputError, TaskState
+from plantain.records.messages import counted
 from plantain.runs.engine import state_in_words
 from plantain.runs.progress import ProgressObserver
 from plantain.train.plans import TrainingProgress
@@ -341,3 +348,53 @@ def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(pressed)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+T = TypeVar("T")
+
+
+class Ended(Protocol):
+    """The end of a run: `stopped` is the reason, or None when all tasks are done."""
+
+    stopped: str | None
+    failed: bool
+    left: str
+
+
+def damage_named(places: Sequence[str], what: str) -> int:
+    """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
+    for place in places:
+        say(f"{place} is damaged in the run, and {what}")
+    return 1 if places else 0
+
+
+def print_end(context: typer.Context, summary: Ended) -> int:
+    """Print why a run stopped and how to resume it; return the exit code."""
+    if summary.stopped is None:
+        return 0
+    return print_stop(context, summary.stopped, failed=summary.failed, left=summary.left)
+
+
+def print_stop(context: typer.Context, why: str, *, failed: bool = False, left: str = "") -> int:
+    """Print why a command stopped and how to resume it; return the exit code."""
+    for line in (why if failed else "", left):
+        if line:
+            say(line)
+    say(f"stopped ({'fault' if failed else why}); resume with: {command_again(context, 'limit')}")
+    return 1 if failed else 3
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, then end the processes of the offline models."""
+    try:
+        return asyncio.run(work)
+    finally:
+        close_workers()
+
+
+def confirm(work: str) -> None:
+    """Ask before long work. Raise InputError without a terminal, and Exit(3) if the user declines."""
+    if not sys.stdin.isatty():
+        raise InputError(f"{work}: pass --yes to start, or --dry-run for calls and cost")
+    if not typer.confirm(f"{work}. Start?"):
+        raise typer.Exit(3)

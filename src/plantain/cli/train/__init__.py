@@ -9,10 +9,10 @@ app = LazyGroup(
     "Train open editors on pairs or preferences; measure the value of edits as training data.",
     {
         "finetune": (
-            "plantain.cli.train.finetune:finetune",
+            "plantain.cli.train.editors:finetune",
             "Fine-tune an open editor on n samples per task and measure it on others",
         ),
-        "dpo": ("plantain.cli.train.dpo:dpo", "Train an open editor on a release's preferences"),
+        "dpo": ("plantain.cli.train.editors:dpo", "Train an open editor on a release's preferences"),
         "utility": (
             "plantain.cli.train.utility:utility",
             "Measure if training with edits helps on real held-out images",

@@ -11,9 +11,9 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, Originals
 from plantain.cli.terminal.progress import TrainingBar
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.files.installing import require_extra
-from plantain.metrics.statistics.ranks import PairedArea
-from plantain.train.utility.images import read_sets
+from plantain.files.installed import require_extra
+from plantain.metrics.statistics.areas import PairedArea
+from plantain.train.utility_images import read_sets
 
 
 def utility(
@@ -33,7 +33,7 @@ def utility(
     Example: plantain train utility runs/pilot --real catalogue --finding glioma --finding meningioma --n 200
     """
     require_extra("plantain train utility", "torch", "torch")
-    from plantain.train.utility.compare import compare_arms
+    from plantain.train.utility import compare_arms
 
     names = tuple(dict.fromkeys(finding))
     with TrainingBar(quiet=as_json) as bar:

@@ -13,7 +13,7 @@ from plantain.journal.connect import last_holder
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import clean_text
 from plantain.records import TaskState
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 _REPORTED = "json_extract(usage, '$.reported_usd')"
 

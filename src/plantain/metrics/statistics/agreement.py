@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.metrics.statistics.intervals import Sampling
 from plantain.metrics.statistics.means import FEWEST, numbered, too_few
 from plantain.pixels.arrays import Floats

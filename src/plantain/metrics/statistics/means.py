@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import LEVEL, Sampling
 from plantain.pixels.arrays import Floats
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 
 METHOD = "Student t over sources, within its range, corrected for skewness"
 

@@ -1,36 +1,22 @@
-"""The editor of the provider `diffusers`: an edit request becomes a job for a device, and its result a reply.
-
-With an engine the job runs on a worker, which loads the weights with its first edit and keeps them while it lives.
-"""
+"""The editor of the provider `diffusers`: an edit request becomes a job for a device, and its result a reply."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-import traceback
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 import orjson
 
 from plantain.engines.contract import remote_engine
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
-from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
+from plantain.models.diffusers.remote import Edited, edit_here, job_of
 from plantain.models.frames import FramedRequest, framed_request
-from plantain.models.remote import normal_form, on_worker, wants_normal_form
-from plantain.pixels.arrays import Pixels
+from plantain.models.remote import on_worker, wants_normal_form
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
-
-if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
-    from plantain.models.diffusers.attention.watching import Watching
-    from plantain.models.diffusers.engine import Engine
-    from plantain.models.diffusers.plan import EditorPlan
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 
 class DiffusersEditor:
@@ -122,105 +108,3 @@ class DiffusersEditor:
         image = EditedImage(EncodedImage(edited.result, "image/png"), note=note, normal=edited.normal)
         served = f"{plan.name}@{plan.weights.digest} {precision} {device}"
         return Reply(image, usage=Usage(served_model=served, images=1), raw=raw)
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """An edit at the original's size: PNG bytes or a reason, its record, and its normal form on request."""
-
-    result: bytes | Outcome
-    record: dict[str, object]
-    normal: NormalForm | None = None
-
-
-def job_of(framed: FramedRequest) -> Job:
-    """Return the job of a request. Raise BadImage if its original cannot be decoded."""
-    return Job(
-        framed.canvas(),
-        framed.instruction,
-        framed.seed,
-        framed.concept,
-        framed.removes,
-        framed.side,
-        framed.canvas_region(),
-    )
-
-
-def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
-    """Make one edit from file to file in this process."""
-    try:
-        job = job_of(framed)
-    except BadImage as error:
-        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
-    (done,) = engine.run(Batch(loading, steering, (job,)))
-    return Edited(done.outcome if done.pixels is None else framed.leave(done.pixels), done.record)
-
-
-def edit_here(
-    loading: Loading, steering: Steering, framed: FramedRequest, device: str, normal: bool
-) -> Edited:
-    """Make one edit with the weights that this process keeps. End the process when its device is lost.
-
-    Args:
-        loading, steering, framed: the edit; one alone, so that its bytes depend on nothing else that waits.
-        device: as `providers.diffusers.device`; of several GPUs, those that the worker was given.
-        normal: return the normal form, too.
-    """
-    try:
-        edited = edit_with(_engine(device_here(device)), loading, steering, framed)
-    except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
-        traceback.print_exc()
-        os._exit(1)
-    if normal and isinstance(edited.result, bytes):
-        return Edited(edited.result, edited.record, normal_form(edited.result))
-    return edited
-
-
-def look_here(
-    plan: EditorPlan,
-    watching: Watching,
-    pixels: Pixels,
-    instruction: str,
-    seed: int,
-    concept: str,
-    parameters: dict[str, float],
-) -> AttentionLook:
-    """Record the attention of one edit; see `Attender.look`. End the process when its device is lost."""
-    try:
-        return _attender(plan, watching).look(pixels, instruction, seed, concept, parameters)
-    except RuntimeError:
-        traceback.print_exc()
-        os._exit(1)
-
-
-def device_here(named: str) -> str:
-    """Return the device of this worker: the one named, else its first GPU."""
-    first = device_names(named)[0]
-    return "cuda:0" if first.startswith("cuda") else first
-
-
-_watched: list[tuple[tuple[EditorPlan, Watching], Attender]] = []
-"""The last editor whose attention was recorded in this process."""
-
-
-def _attender(plan: EditorPlan, watching: Watching) -> Attender:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    if _watched and _watched[0][0] == (plan, watching):
-        return _watched[0][1]
-    for _, earlier in _watched:
-        earlier.close()
-    quiet_libraries()
-    _watched[:] = [((plan, watching), Attender(plan, device_here(plan.options.device), watching))]
-    return _watched[0][1]
-
-
-@cache
-def _engine(device: str) -> Engine:
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    quiet_libraries()
-    from plantain.models.diffusers.engine import Engine
-
-    return Engine(device)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from plantain.models.frames import KONTEXT_SIZES, FramePolicy
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 
 GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}

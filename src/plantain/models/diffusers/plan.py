@@ -9,8 +9,8 @@ import shutil
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from plantain.models.diffusers.facts import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.jobs import Loading, Running, Steering
+from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.provider import LoraChoice, Settings
 from plantain.models.diffusers.weights import (
@@ -27,7 +27,7 @@ from plantain.models.diffusers.weights import (
     trained_side,
     variant_of,
 )
-from plantain.models.presets import Preset, known_weights, preset, presets
+from plantain.models.registry import Preset, known_weights, preset, presets
 from plantain.pixels.decode import one_line
 from plantain.records import InputError
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from plantain.files.installing import require_extra
-from plantain.models.presets import presets
+from plantain.files.installed import require_extra
+from plantain.models.registry import presets
 from plantain.records import InputError
 from plantain.roles.options import Free, ProviderSettings, Section
 

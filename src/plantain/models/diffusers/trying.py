@@ -15,18 +15,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.editor import Edited, edit_with
 from plantain.models.diffusers.facts import facts_of
 from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.plan import EditorPlan, plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.quiet import OFFLINE, quiet_libraries
+from plantain.models.diffusers.remote import Edited, edit_with
 from plantain.models.diffusers.weights import NotReady, size_gb
 from plantain.models.frames import FramedRequest
-from plantain.models.presets import Preset, presets
-from plantain.models.registry import provider_names
+from plantain.models.registry import Preset, presets, provider_names
 from plantain.pixels.decode import declared_size
 from plantain.records import InputError, Outcome, OutcomeKind
 from plantain.sources.samples import fundus_file

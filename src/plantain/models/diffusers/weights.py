@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.files.system_files import files_like
+from plantain.files.opening import files_like
 from plantain.records import InputError
 
 INDEX = "model_index.json"

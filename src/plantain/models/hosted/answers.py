@@ -210,20 +210,42 @@ _TAGGED = re.compile(
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
 _TOKEN = re.compile(
     r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)(?:assistant|model)|<\|\w+\|>|\[\|\w+\|\]|</?s>|"
-    r"<end_of_turn>|\ufeff"
+    rf"<end_of_turn>|\[/?INST\]|</(?:{_NAMES})>|\ufeff",
+    re.IGNORECASE,
 )
 """Tokens of chat formats, with the role after the start of a turn."""
 
+_ECHO = re.compile(
+    r"\A.*(?:\[/INST\]|<\|(?:im_start|start_header_id)\|>assistant|<\|assistant\|>|<start_of_turn>model|"
+    r"^#+ Response:|^ASSISTANT:)(?=.*\w)",
+    re.DOTALL | re.MULTILINE,
+)
 _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
+_FENCE_TWICE = re.compile(r"\A```[\w-]*\s*(?=```)|(?<=```)\s*```\s*\Z")
 _PREFACE = re.compile(
     r"\A(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*"
     r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
-    rf"|(?:(?:the|my|your|final|revised|refined|new|edit(?:ing)?) )*(?:{_NAMES}|assistant|edit)(?: is)?[*_ ]*"
-    r"(?::|(?=\n)))[*_]*\s*",
+    rf"|(?:(?:the|my|your|final|revised|refined|new|updated|edit(?:ing|ed)?) )*(?:{_NAMES}|assistant|edit)(?: is)?"
+    r"[*_ ]*(?::|(?=\n)))[*_]*\s*|\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
+    r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image) )*(?:instruction|prompt)[*_]*:[*_]*\s*|"
+    r"\A[^\n:]{0,300}\b(?:instruction|prompt)\b[^\n:]{0,80}:[*_]*\s*\n\s*",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REMARK = re.compile(
+    r"(?:\n|(?<=[.!?\"”*`])[ \t])[ \t]*[(*_]*(?:(?:please )?(?:let me know|feel free)|(?:i )?hope (?:this|that)|"
+    r"(?:would|do) you (?:like|want)|if you(?:['’]d| would)? (?:like|need|want|have|prefer)|"
+    r"(?:explanation|rationale|reason(?:ing)?|justification|word count)[*_]*:)[^\n]*\Z",
     re.IGNORECASE,
 )
-_REMARK = re.compile(r"(?:please )?let me know|(?:i )?hope this|feel free|would you like", re.IGNORECASE)
-"""The start of a last line that is addressed to the user."""
+_TITLED = re.compile(rf"(?ims)^#+ [^\n]*\b(?:{_NAMES})[\W_]*?$(.*?)(?=^#+ |\Z)")
+_NO_INSTRUCTION = re.compile(
+    r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ "
+)
+_OBJECT = re.compile(r"\{\s*(?:[\"']|\w+:)")
+_NEARLY_JSON = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|(?<!\w)'(?P<text>(?:\\.|[^'\\\n])*)'(?=\s*[:,}\]])|,(?=\s*[}\]])|\b(?:True|False|None)\b"
+)
+_AS_JSON = {",": "", "True": "true", "False": "false", "None": "null"}
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**", "*": "*"}
 
@@ -252,7 +274,7 @@ def without_thoughts(text: str) -> str:
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    answer = _HARMONY_WITHOUT_TOKENS.sub("", answer)
+    answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer))
     for _ in range(MOST_NESTED_TAGS):
         if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
             answer = tagged[-1]
@@ -273,16 +295,16 @@ def read_instruction(text: str) -> str:
     Raises:
         Unreadable: the instruction is empty or longer than `LONGEST_INSTRUCTION`.
     """
-    answer, before = without_thoughts(text), ""
-    while answer != before:
-        before = answer
+    answer = without_thoughts(text)
+    for _ in range(10 if len(answer) < 10 * LONGEST_INSTRUCTION else 0):  # layers of wrapping
         if boxed := _BOXED.search(answer):
             answer = boxed[1].strip()
-        if len(fenced := _FENCE.findall(answer)) == 1:
+        if len(fenced := _FENCE.findall(_FENCE_TWICE.sub("", answer))) == 1:
             answer = fenced[0].strip()
-        body, _, last = _PREFACE.sub("", answer).rpartition("\n")
-        answer = body.strip().removesuffix("---") if body and _REMARK.match(last) else f"{body}\n{last}"
-        answer = _only_text(answer.strip()).strip()
+        answer = _REMARK.sub("", _PREFACE.sub("", answer)).strip().removesuffix("\n---")
+        if len(titled := _TITLED.findall(answer)) == 1:
+            answer = titled[0].strip()
+        answer = _only_text(re.sub(r"\A#+ (?:[^\n]*\n\s*(?=\S))?", "", answer)).strip()
         if "\n" not in answer:
             answer = re.sub(r"\A(?:[-•*]|1[.)])\s+", "", answer)
         if all(line.startswith(">") for line in answer.splitlines()):
@@ -293,41 +315,54 @@ def read_instruction(text: str) -> str:
                 answer = inner
     if not answer:
         raise Unreadable("the answer was empty; answer with the instruction alone")
+    if _NO_INSTRUCTION.search(answer):
+        raise Unreadable("the answer was no single instruction; answer with the instruction alone")
     if len(answer) > LONGEST_INSTRUCTION:
         raise Unreadable(
             f"the answer has {len(answer)} characters; answer with an instruction of two to six sentences"
         )
-    return answer
+    return answer.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON may have it
 
 
-def _only_text(answer: str) -> str:
-    """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer."""
-    start = 0 if answer[:1] in ("{", "[", '"') else answer.find('{"')
-    try:
-        value, end = json.JSONDecoder().raw_decode(answer, max(start, 0))
-    except (ValueError, RecursionError):
-        return answer
+def _only_text(written: str) -> str:
+    """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer.
+
+    Raise Unreadable for objects that cannot be read, or without one instruction.
+    """
+    for answer in (written, _NEARLY_JSON.sub(_as_json, written)):
+        found = _OBJECT.search(answer)
+        start = 0 if answer[:1] in ("{", "[", '"') or not found else found.start()
+        try:
+            value, end = _JSON.raw_decode(answer, start)
+            break
+        except (ValueError, RecursionError):
+            continue
+    else:
+        if found:
+            raise Unreadable("the answer was JSON that cannot be read")
+        return written
     while isinstance(value, (list, dict)) and len(value) == 1:
         inner = next(iter(value.values() if isinstance(value, dict) else value))
         if isinstance(value, dict) and isinstance(inner, str):
             break
         value = inner
     alone = start == 0 and not answer[end:].strip()
+    value = None if _OBJECT.search(answer, end) else value  # of several, none is chosen
     if isinstance(value, dict):
         texts = {name.casefold(): inner for name, inner in value.items() if isinstance(inner, str)}
         named = [inner for name, inner in texts.items() if re.fullmatch(_NAMES, name)]
-        value = next(iter(named or (texts.values() if len(texts) == 1 and alone else ())), None)
-    elif not alone:
+        value = next(iter(named or (texts.values() if len(value) == 1 and alone else ())), None)
+    elif not (alone or found):
         return answer
     if isinstance(value, str):
         return value
-    if not alone:
+    if not (alone or found):
         return answer
-    raise Unreadable("the answer was JSON without an instruction; answer with the instruction alone")
+    raise Unreadable("the answer was JSON without one instruction; answer with the instruction alone")
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
-    """Return the one JSON object with one of these keys in a text: bare, fenced or with prose around it.
+    """Return the one JSON object with one of these keys in a text: bare, fenced, in prose, or nearly JSON.
 
     Raises:
         Unreadable: none, several different ones, or one key with two values.
@@ -336,26 +371,36 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     if answer.startswith('"'):
         answer = _only_text(answer)
     reports: list[JsonObject] = []
-    decoder = json.JSONDecoder(object_pairs_hook=_one_value_per_key, parse_constant=_no_constant)
-    at, starts = answer.find("{"), 0
-    while at >= 0 and starts < MOST_STARTS:
-        starts += 1
-        try:
-            value, end = decoder.raw_decode(answer, at)
-        except Unreadable:
-            raise
-        except (ValueError, RecursionError):  # also a number of more digits than Python reads
-            at = answer.find("{", at + 1)
-            continue
-        is_report = isinstance(value, dict) and bool(marks & value.keys())
-        if is_report and value not in reports:
-            reports.append(value)
-        at = answer.find("{", end if is_report else at + 1)
+    whole = text.count("{") == answer.count(
+        "{"
+    )  # else words that a report quotes may have been taken for a mark
+    for written in (answer, _NEARLY_JSON.sub(_as_json, answer) if whole else ""):
+        at, starts = written.find("{"), 0
+        while at >= 0 and starts < MOST_STARTS:
+            starts += 1
+            try:
+                value, end = _JSON.raw_decode(written, at)
+            except Unreadable:
+                raise
+            except (ValueError, RecursionError):  # also a number of more digits than Python reads
+                at = written.find("{", at + 1) if written is answer or reports else -1
+                continue
+            is_report = isinstance(value, dict) and bool(marks & value.keys())
+            if is_report and value not in reports:
+                reports.append(value)
+            at = written.find("{", end if is_report else at + 1)
     if not reports:
         raise Unreadable("there was no complete JSON object with the report in the answer")
     if len(reports) > 1:
         raise Unreadable(f"there were {len(reports)} different reports in the answer; give one")
     return reports[0]
+
+
+def _as_json(found: re.Match[str]) -> str:
+    """Return a string in single quotes, a trailing comma or a constant of Python as JSON has it."""
+    if (inner := found["text"]) is None:
+        return _AS_JSON.get(found[0], found[0])
+    return '"' + inner.replace(r"\'", "'").replace('"', r"\"") + '"'
 
 
 def object_schema(properties: JsonObject) -> JsonObject:
@@ -371,11 +416,11 @@ def object_schema(properties: JsonObject) -> JsonObject:
 def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     found: JsonObject = {}
     for key, value in pairs:
+        value = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         if key in found and found[key] != value:
             raise Unreadable(f"{key!r} was answered twice and differently")
         found[key] = value
     return found
 
 
-def _no_constant(name: str) -> float:
-    raise Unreadable(f"{name} is not JSON")
+_JSON = json.JSONDecoder(object_pairs_hook=_one_value_per_key, strict=False)

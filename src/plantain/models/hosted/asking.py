@@ -15,7 +15,7 @@ from plantain.models.hosted.prompts import Prompt, checked_library
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import resize
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx2
 import orjson
 
-from plantain.files.redaction import hide
+from plantain.files.secrets import hide
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, not_allowed, read_body, refused_request, wire_fault

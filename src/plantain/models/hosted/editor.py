@@ -18,7 +18,7 @@ from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_librar
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_clear, encode_mask, encode_png
 from plantain.pixels.prepare import prepare, resize, restore
-from plantain.privacy.lineage import made_from
+from plantain.privacy.permission import made_from
 from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions

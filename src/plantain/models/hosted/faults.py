@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
-from plantain.files.redaction import redacted, redacted_json
+from plantain.files.secrets import redacted, redacted_json
 from plantain.models.hosted.answers import JsonObject, error_of, kind_of, load_json, objects, scrub, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage

@@ -24,7 +24,7 @@ import pybase64
 
 from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
 from plantain.models.hosted.faults import announced_in_headers
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles.exchange import announce, patience
 from plantain.roles.options import Clearance, ProviderOptions

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from plantain.files.opening import MAX_TEXT_BYTES, read_inside
+from plantain.files.opening import MAX_TEXT_BYTES, open_folder, read_inside, replace_file
 from plantain.files.templates import StrangersTemplates
-from plantain.files.writing import open_folder, replace_file
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
 from plantain.models.hosted.reports import can_answer_in_lines, names_in
 from plantain.records import (
@@ -30,7 +29,7 @@ from plantain.records import (
     RubricCriterion,
     SourceImage,
 )
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles import DescribeRequest, EncodedImage, JudgeRequest, WriteRequest
 from plantain.rubrics import MED_BANANA, MEDEBENCH
 

@@ -11,9 +11,9 @@ import orjson
 from plantain.engines.contract import remote_engine
 from plantain.files.opening import read_inside
 from plantain.models.frames import FramedRequest, FramePolicy, framed_request
-from plantain.models.presets import Preset
 from plantain.models.process.program import Gathering, Program, Settings, command_digest, remark, run_batch
 from plantain.models.process.provider import WorkerCommand
+from plantain.models.registry import Preset
 from plantain.models.remote import normal_form, on_worker, wants_normal_form
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, encode_png

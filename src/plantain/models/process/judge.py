@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from plantain.files.opening import read_inside
-from plantain.files.redaction import redacted
+from plantain.files.secrets import redacted
 from plantain.models.process.program import Gathering, Program, command_digest, remark, run_batch
 from plantain.models.process.provider import WorkerCommand
 from plantain.pixels.decode import one_line

@@ -16,8 +16,7 @@ from typing import Generic, TypeVar
 import orjson
 
 from plantain.files.opening import read_inside
-from plantain.files.redaction import redacted
-from plantain.files.secrets import environment_without_keys
+from plantain.files.secrets import environment_without_keys, redacted
 from plantain.models.diffusers.weights import folder_digest
 from plantain.models.process.provider import WorkerCommand
 from plantain.pixels.decode import BadImage, one_line

@@ -8,9 +8,9 @@ from typing import Self
 
 from pydantic import Field
 
-from plantain.models.presets import Preset, presets
+from plantain.models.registry import Preset, presets
 from plantain.records import InputError
-from plantain.records.suggestions import nearest
+from plantain.records.messages import nearest
 from plantain.roles.options import Free, ProviderSettings, Section
 
 

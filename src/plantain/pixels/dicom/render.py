@@ -23,14 +23,8 @@ from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Field, Floats, Pixels
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
-from plantain.pixels.dicom.files import (
-    DAMAGE,
-    frame_count,
-    header_of_frame,
-    own_header,
-    read_dicom,
-    unreadable,
-)
+from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
+from plantain.pixels.dicom.frames import header_of_frame, own_header
 from plantain.pixels.dicom.window import film_window, linear_window, without_padding
 
 WINDOWS = ("file", "percentile", "film")
@@ -129,10 +123,16 @@ def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.intege
     plugin = "pydicom" if syntax == RLELossless else "pylibjpeg" if syntax in _JPEG_2000 else "pillow"
     if not syntax.is_encapsulated:
         plugin = ""
-    elif syntax != JPEGBaseline8Bit and plugin == "pillow":
-        return decode_apart(dataset, coded)
-    values: npt.NDArray[np.integer] = pixel_array(dataset, index=frame, decoding_plugin=plugin)
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
+    bits, high = int(dataset.BitsStored), int(dataset.get("HighBit") or 0)
+    above = max(
+        0, min(high, int(dataset.BitsAllocated) - 1) + 1 - bits
+    )  # of old files, bits below the image's
+    if plugin == "pillow" and syntax != JPEGBaseline8Bit:
+        values = decode_apart(dataset, coded, bits + above)
+    else:
+        values = pixel_array(dataset, index=frame, decoding_plugin=plugin, bits_stored=bits + above)
+    values = values.astype(values.dtype.newbyteorder("="), copy=False)
+    return values >> above if above and int(values.max()) >> bits else values
 
 
 def _guard(dataset: Dataset, name: str, frame: int) -> bytes:

@@ -20,9 +20,8 @@ from typing import Any
 
 import orjson
 
-from plantain.files.opening import is_inside
+from plantain.files.opening import files_like, is_inside
 from plantain.files.parquet import rows_of_table
-from plantain.files.system_files import files_like
 from plantain.files.tables import read_table
 from plantain.records import InputError
 from plantain.release.importing.pair_rows import (

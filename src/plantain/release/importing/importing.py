@@ -19,14 +19,12 @@ from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.connect import JOURNAL_NAME, check_new_run, new_run
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.pixels.decode import check_header
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import InputError, SourceImage
-from plantain.records.suggestions import like_path
+from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease, ReleaseSource
-from plantain.release.originals import media_type_of
-from plantain.release.plan import IMPORTED, RunFacts
-from plantain.release.proof.inventory import CONTROL
+from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
 

@@ -14,13 +14,12 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from plantain.files.opening import check_inside
+from plantain.files.opening import check_inside, files_like
 from plantain.files.parquet import header_of, rows_of_table
-from plantain.files.system_files import files_like
-from plantain.files.tables import read_table
+from plantain.files.tables import read_table, stated_cell
 from plantain.findings import load_taxonomy
 from plantain.records import InputError
-from plantain.records.suggestions import fold, nearest, suggest
+from plantain.records.messages import fold, nearest, suggest
 from plantain.release.importing.published import PublishedTree
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".xlsx", ".jsonl", ".ndjson", ".parquet")
@@ -267,7 +266,7 @@ def _text(role: str, cell: object) -> str:
     cell = _parsed(role, cell)
     if isinstance(cell, Mapping | list | bytes):
         raise InputError(f"{role}: {_kind(cell)}; expected text")
-    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else str(cell)
+    return "" if cell is None or (isinstance(cell, float) and math.isnan(cell)) else stated_cell(str(cell))
 
 
 def _image(role: str, cell: object) -> RowImage | None:

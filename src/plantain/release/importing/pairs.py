@@ -18,9 +18,9 @@ from typing import TypeVar
 import numpy as np
 import orjson
 
-from plantain.files.csv_form import csv_line
 from plantain.files.opening import read_inside
 from plantain.files.source_type import declared_synthetic
+from plantain.files.tables import csv_line
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BlobRef, Journal, JsonValue, RecordedTask, RunHeader, StoredScore, TaskRow
 from plantain.journal.connect import check_new_run, new_run
@@ -46,7 +46,7 @@ from plantain.records import (
     task_id,
 )
 from plantain.records.commands import COMMANDS, with_typed
-from plantain.records.suggestions import fold, suggest
+from plantain.records.messages import fold, suggest
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,

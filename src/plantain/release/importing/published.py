@@ -19,12 +19,12 @@ from typing import NamedTuple, cast
 
 import orjson
 
-from plantain.files.system_files import files_like, is_system_file
+from plantain.files.opening import files_like, is_system_file
 from plantain.findings import load_taxonomy
 from plantain.journal import BlobRef
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.decode import BadImage, decode_untrusted
-from plantain.privacy.lineage import sha256_of
+from plantain.privacy.permission import sha256_of
 from plantain.records import (
     OK,
     Direction,

@@ -9,12 +9,11 @@ from typing import Protocol
 
 import orjson
 
+from plantain.files.opening import files_like, is_system_file
 from plantain.files.parquet import header_of, rows_of_table
-from plantain.files.system_files import files_like, is_system_file
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
-from plantain.release.originals import FOLDER
-from plantain.release.plan import FACTS, TRAJECTORIES
+from plantain.release.plan import FACTS, ORIGINALS_FOLDER, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
@@ -98,7 +97,7 @@ class OurRelease:
 
 def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield images two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
-    endings = ("jpeg", "jpg", "png") if folder.name == FOLDER else ("jpeg", "jpg")
+    endings = ("jpeg", "jpg", "png") if folder.name == ORIGINALS_FOLDER else ("jpeg", "jpg")
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()

@@ -10,11 +10,10 @@ from pathlib import Path
 import orjson
 
 from plantain.files.installed import entry_named, installed, load_entry
-from plantain.files.writing import create
+from plantain.files.opening import create
 from plantain.journal import BlobRef
 from plantain.records import InputError
-from plantain.release.originals import INDEX
-from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.plan import ORIGINAL, ORIGINALS_INDEX, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
@@ -92,7 +91,7 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
 
     write_batches(staging, ORIGINALS, read)
     if staging.shards(ORIGINALS):
-        staging.write_chunks(INDEX, index)
+        staging.write_chunks(ORIGINALS_INDEX, index)
 
 
 def original_of(staging: Staging, entry: StagedEntry) -> BlobRef:

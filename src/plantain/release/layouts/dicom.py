@@ -20,8 +20,7 @@ from plantain.catalogue.groups import JOINED
 from plantain.pixels.decode import BadImage, one_line
 from plantain.records import Direction, InputError, SourceImage
 from plantain.release.layouts.contract import Layout, original_of, write_batches
-from plantain.release.originals import MEDIA
-from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json

@@ -20,8 +20,7 @@ from plantain.release.layouts.columns import (
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.originals import MEDIA
-from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import (

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from plantain.files.system_files import is_system_file
-from plantain.release.plan import ORIGINAL, STAGING, ReleaseFile
+from plantain.files.opening import is_system_file
+from plantain.release.plan import CONTROL, ORIGINAL, STAGING, ReleaseFile
 
 LONGEST_PATH = 1024
 """Longest path in characters; no release has longer ones."""
-
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)

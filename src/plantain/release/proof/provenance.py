@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError
 from plantain.release.plan import ExportOptions

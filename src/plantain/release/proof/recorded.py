@@ -15,7 +15,7 @@ import orjson
 from plantain.journal import JournalReader
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import closed_count
-from plantain.privacy.licence_parts import PART, PARTS
+from plantain.privacy.licences import PART, PARTS
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.plan import FACTS, TRAJECTORIES

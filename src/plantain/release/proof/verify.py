@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader
 from plantain.records import InputError

@@ -26,14 +26,14 @@ from plantain.metrics.statistics.readers import over_readers
 from plantain.metrics.statistics.regions import FEWEST, dice, majority, staple
 from plantain.pixels.arrays import Floats
 from plantain.review.answers import region_of
-from plantain.review.results.agreeing import (
+from plantain.review.results.rows import (
+    Row,
     between_readers,
     main_items,
     number_of,
     of_ranks,
     with_themselves,
 )
-from plantain.review.results.rows import Row
 from plantain.review.study import ORIGINAL, Block, ItemKind, ReaderTask, Study
 
 Found = dict[str, Any]

@@ -12,13 +12,11 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from plantain.records import InputError
-from plantain.review.orders import reader_items
 from plantain.review.ratings import ADMINISTRATOR, IMPORTED, READER, Ratings, StudyReader
-from plantain.review.results.agreeing import between_readers
-from plantain.review.results.rows import rows_of
+from plantain.review.results.rows import between_readers, rows_of
 from plantain.review.results.writing import export_archive
 from plantain.review.study import ReaderTask, Study
-from plantain.review.web.desk import Desk
+from plantain.review.web.desk import Desk, reader_items
 from plantain.review.web.pages import as_json, image, rendered
 
 COOKIE = "plantain-review"

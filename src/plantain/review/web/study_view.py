@@ -12,7 +12,7 @@ from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import GROUND_TRUTH, Row, rows_of
 from plantain.review.study import IMAGES, ORIGINAL, Block, Case, ItemKind, open_study
-from plantain.review.web.thumbnails import Thumbnails
+from plantain.review.web.run_view import Thumbnails
 
 PAGE = 50
 

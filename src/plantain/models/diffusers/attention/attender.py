@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 from diffusers import DiffusionPipeline
 
-from plantain.models.diffusers.attention.recorders import CrossAttentionRecorder, JointAttentionRecorder
+from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
+from plantain.models.diffusers.attention.joint import JointAttentionRecorder
 from plantain.models.diffusers.attention.watching import BLOCKS, LEVELS, MOST_TOKENS, Watching
 from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for

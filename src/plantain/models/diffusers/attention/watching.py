@@ -1,27 +1,12 @@
-"""Recording the attention of an open editor: the choices that the paper leaves open, and the editor of an arm.
-
-Imports no torch: command lines read it.
-"""
+"""Settings for recording attention. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from plantain.engines.contract import remote_engine
-from plantain.engines.repeating import repeated
-from plantain.files.installing import install_line
 from plantain.journal import JsonValue
-from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
-
-if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
-    from plantain.models.diffusers.plan import EditorPlan
-    from plantain.models.diffusers.provider import Settings
-
 
 LEVELS = ("down", "mid", "up")
 """Parts of a UNet by which layers can be chosen."""
@@ -115,72 +100,3 @@ class Watching:
             if value != getattr(usual, name):
                 settings[name] = list(value) if isinstance(value, tuple) else value
         return settings
-
-
-class WatchedEditor:
-    """Watches an editor's edits: on the workers of the run's engine, else in this process, which then loads the weights
-    with the first one. No call is made.
-    """
-
-    def __init__(self, plan: EditorPlan, watching: Watching) -> None:
-        self._plan, self._watching = plan, watching
-        self._attender: Attender | None = None
-
-    @property
-    def names_sides(self) -> bool:
-        """Return True if the prompt states the patient's left and right."""
-        return self._plan.names_sides
-
-    async def look(
-        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> AttentionLook:
-        """See `plantain.models.diffusers.attention.attender.Attender.look`.
-
-        Raises:
-            InputError: the engine has no worker for it.
-        """
-        asked = pixels, instruction, seed, concept, parameters
-        engine = remote_engine()
-        if engine is not None:
-            from plantain.models.diffusers.editor import look_here
-
-            return await repeated(engine, "editor", look_here, self._plan, self._watching, *asked)
-        return await asyncio.to_thread(lambda: self._here().look(*asked))
-
-    def close(self) -> None:
-        """Release the weights that this process loaded."""
-        if self._attender is not None:
-            self._attender.close()
-
-    def _here(self) -> Attender:
-        from plantain.models.diffusers.attention.attender import Attender
-        from plantain.models.diffusers.devices import device_names
-
-        if self._attender is None:
-            device = device_names(self._plan.options.device)[0]
-            self._attender = Attender(self._plan, device, self._watching)
-        return self._attender
-
-
-def watched_editor(settings: Settings, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
-    """Return the editor of that name with recorded attention; the caller closes it.
-
-    Raises:
-        InputError: torch is missing, the method's attention cannot be recorded, or weights or settings are not those
-            of `fingerprint`.
-    """
-    if importlib.util.find_spec("torch") is None:
-        raise InputError(f"bench attention needs torch: {install_line('torch')}")
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    quiet_libraries()
-    from plantain.models.diffusers.attention.attender import check_fits
-    from plantain.models.diffusers.plan import plan_editor
-
-    plan = plan_editor(model, settings)
-    if plan.fingerprint != fingerprint:
-        raise InputError(
-            f"{model}: was generated with other weights or settings than these; give the same --settings"
-        )
-    check_fits(plan, watching)
-    return WatchedEditor(plan, watching)

@@ -25,7 +25,7 @@ from diffusers import (
 from PIL import Image
 from torch import nn
 
-from plantain.files.installing import install_line
+from plantain.files.installed import install_line
 from plantain.models.diffusers.jobs import Job, Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.pixels.arrays import Pixels

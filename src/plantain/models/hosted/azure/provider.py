@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.files.secrets import Secret
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.hosted.openai import provider as openai
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles.options import Free
 
 if TYPE_CHECKING:

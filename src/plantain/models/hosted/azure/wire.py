@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
-from plantain.files.installing import require_extra
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
+from plantain.files.installed import require_extra
+from plantain.files.secrets import Secret, redacted
 from plantain.models.hosted.azure.provider import Settings
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault

@@ -14,7 +14,7 @@ from plantain.models.hosted.batch.files import JobFiles
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.records import InputError, Outcome, OutcomeKind
-from plantain.records.counts import counted
+from plantain.records.messages import counted
 from plantain.roles.options import BatchRules
 
 TIDY_S = 10.0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from plantain.files.redaction import redacted_line
-from plantain.files.writing import create
+from plantain.files.opening import create
+from plantain.files.secrets import redacted_line
 from plantain.journal.blobs import raise_if_full, sync_folder
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.faults import Fault, read_body

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
+from plantain.files.secrets import Secret, redacted
 from plantain.models.hosted.answers import (
     JsonObject,
     add_counts,
@@ -193,7 +192,7 @@ def _images(body: JsonObject) -> list[str]:
                 continue
             parts = [part for part in _parts(candidate) if (part.get("thought") is True) is thoughts]
             inline = [child(part, "inlineData") or child(part, "inline_data") for part in parts]
-            if images := [text(data, "data") for data in inline if data]:
+            if images := [encoded for data in inline if (encoded := text(data, "data"))]:
                 return images[-1:] if thoughts else images
     for candidate in objects(body.get("candidates")):  # gateways put data URLs into the text
         if images := _IN_WORDS.findall(_words(candidate)):

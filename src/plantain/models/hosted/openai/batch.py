@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import orjson
 
-from plantain.files.redaction import redacted
+from plantain.files.secrets import redacted
 from plantain.models.hosted.answers import JsonObject, child, objects, text
 from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each

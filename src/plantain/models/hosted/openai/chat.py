@@ -79,15 +79,17 @@ def read_text(body: JsonObject) -> str:
     """Return the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
-    refusal, reason = text(message, "refusal"), text(choice, "finish_reason")
+    refusal, reason = text(message, "refusal"), text(choice, "finish_reason").casefold()
     if refusal:
         raise answer_fault(OutcomeKind.REFUSED, f"the model declined: {one_line(refusal)}")
     if reason == "content_filter":
         raise answer_fault(OutcomeKind.REFUSED, "stopped by the provider's content filter")
-    if reason == "length":
+    if reason in ("length", "max_tokens"):
         raise cut_short()
-    content = message.get("content")
-    answer = "".join(text(part, "text") for part in objects(content)) or text(message, "content")
+    if reason in ("abort", "error"):
+        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason}")
+    parts = [part for part in objects(message.get("content")) if part.get("type", "text") == "text"]
+    answer = "".join(text(part, "text") for part in parts) or text(message, "content")
     if not answer.strip():
         raise answer_fault(OutcomeKind.MALFORMED, "the answer was empty")
     return answer

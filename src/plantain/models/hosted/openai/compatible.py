@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.files.secrets import Secret
 from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.openai.provider import EXTRA, OpenAIFormat
 from plantain.records import InputError
-from plantain.records.suggestions import suggest
+from plantain.records.messages import suggest
 from plantain.roles.options import ForEditors, ForWords
 
 if TYPE_CHECKING:

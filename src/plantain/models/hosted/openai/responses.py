@@ -113,6 +113,7 @@ def read_usage(body: JsonObject) -> Usage:
 def _contents(body: JsonObject) -> list[JsonObject]:
     """Return the parts of all messages of an answer."""
     messages = [item for item in objects(body.get("output")) if item.get("type") == "message"]
+    messages = [item for item in messages if item.get("phase") != "commentary"]
     return [part for item in messages for part in objects(item.get("content"))]
 
 

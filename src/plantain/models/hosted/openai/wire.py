@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import httpx2
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import Secret
+from plantain.files.secrets import Secret, redacted
 from plantain.models.hosted.answers import JsonObject, objects, text, to_base64
 from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.faults import MAY_BE_BILLED, Fault, read_body

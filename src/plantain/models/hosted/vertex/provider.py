@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationInfo, field_validator
 
-from plantain.files.installing import require_extra
+from plantain.files.installed import require_extra
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.known import roles_at
 from plantain.records import InputError

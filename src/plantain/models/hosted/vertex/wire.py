@@ -12,8 +12,7 @@ import requests
 from google.auth import exceptions
 from google.auth.transport.requests import Request
 
-from plantain.files.redaction import redacted
-from plantain.files.secrets import MissingKey, Secret
+from plantain.files.secrets import MissingKey, Secret, redacted
 from plantain.models.hosted.connection import Tokens
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.gemini.models import GeminiWire

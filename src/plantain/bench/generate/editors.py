@@ -1,0 +1,322 @@
+"""Editors that are no model of a provider: baselines of every run, planted editors of known quality, Python functions.
+
+The truth of a benchmark is seldom aligned to the pixel, so that copying the input scores well on many metrics; a model
+that does not beat `copy-input` has edited nothing. Planted editors know the truth and spoil it in one stated way: more
+of the change is more accurate, and changes of the rest of the image cost preservation. A good benchmark recovers this
+order. Neither reads its instruction. A caller's function, plain or async, edits arrays or PIL images.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib.util
+import inspect
+import io
+import re
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
+from plantain.bench.benchmark.native_format import encode_png
+from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.decode import decode, one_line
+from plantain.pixels.encode import compressed
+from plantain.records import InputError, Outcome, OutcomeKind, Usage, derive_seed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+
+VERSION = "1"
+
+COPY_INPUT, RESIZE_ONLY, JPEG_75, GROUND_TRUTH = "copy-input", "resize-only", "jpeg-75", "ground-truth"
+BASELINES = (COPY_INPUT, RESIZE_ONLY, JPEG_75, GROUND_TRUTH)
+"""Labels of the arms, in the order in which tables show them."""
+
+PROVIDER = "baseline"
+
+WORKING_SIDE = 512
+"""Longest side at which the paper's open models work, in pixels."""
+
+STEP = 8
+"""Latent models work on sides that are multiples of this."""
+
+NO_TRUTH = "the benchmark has no image after the procedure"
+
+
+def _copied(pixels: Pixels) -> tuple[Pixels, str]:
+    return pixels, "the input, unchanged"
+
+
+def _resized(pixels: Pixels) -> tuple[Pixels, str]:
+    """Resize to a model's working size and back, bicubic both ways: the cost of a model that edits nothing.
+
+    The working size has a longest side of 512, or of half the image's if the image is not larger (else
+    nothing would happen), both sides floored to multiples of 8.
+    """
+    height, width = pixels.shape[:2]
+    longest = max(width, height)
+    side = WORKING_SIDE if longest > WORKING_SIDE else longest // 2
+    small = tuple(max(STEP, round(n * side / longest) // STEP * STEP) for n in (width, height))
+    through = resized_bicubic(pixels, (small[0], small[1]))
+    return resized_bicubic(through, (width, height)), f"through {small[0]}x{small[1]} and back, bicubic"
+
+
+def _compressed(pixels: Pixels) -> tuple[Pixels, str]:
+    """Encode as a JPEG of quality 75 with halved colour, the usual default of tools."""
+    return decode(compressed(".jpg", pixels, cv2.IMWRITE_JPEG_QUALITY, 75)), "JPEG of quality 75, 4:2:0"
+
+
+TRICKS: dict[str, Callable[[Pixels], tuple[Pixels, str]]] = {
+    COPY_INPUT: _copied,
+    RESIZE_ONLY: _resized,
+    JPEG_75: _compressed,
+}
+
+
+class Trick:
+    """One of the cheap baselines as an editor; it ignores its instruction."""
+
+    def __init__(self, label: str) -> None:
+        self.name = f"{PROVIDER}/{label}"
+        self.fingerprint = f"{label}@{VERSION}"
+        self._trick = TRICKS[label]
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        return Reply(await asyncio.to_thread(self._edited, request.original), usage=Usage(images=1))
+
+    def _edited(self, original: EncodedImage) -> EditedImage:
+        pixels, note = self._trick(decode(original.data))
+        return EditedImage(EncodedImage(encode_png(pixels), "image/png"), note=note)
+
+
+class Truth:
+    """The real image after the procedure as an editor: the metrics of a perfect edit.
+
+    Args:
+        read: the sample's truth by its id, uint8 (H, W, 3) of the previous image's size; None without one.
+    """
+
+    name = f"{PROVIDER}/{GROUND_TRUTH}"
+    fingerprint = f"{GROUND_TRUTH}@{VERSION}"
+
+    def __init__(self, read: Callable[[str], Pixels | None]) -> None:
+        self._read = read
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """Return the truth; `not_applicable` without one."""
+        pixels = await asyncio.to_thread(self._read, request.image.id)
+        if pixels is None:
+            return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
+        image = EncodedImage(await asyncio.to_thread(encode_png, pixels), "image/png")
+        return Reply(EditedImage(image, note="the real image after"), usage=Usage(images=1))
+
+
+Spoil = Callable[[Pixels, Pixels, Mask, np.random.Generator], Pixels]
+"""(before, truth, region, generator) -> output; images are uint8 (H, W, 3)."""
+
+NOISE = 2.0
+"""Standard deviation of `noisy`, in grey levels."""
+
+COARSE = 8
+"""Factor by which `repainted` shrinks an image before it enlarges it again."""
+
+
+def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply the true change and nothing else."""
+    return _moved(before, truth, 1.0)
+
+
+def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply half the change."""
+    return _moved(before, truth, 0.5)
+
+
+def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply a fifth of the change."""
+    return _moved(before, truth, 0.2)
+
+
+def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply the true change and noise over the whole image."""
+    grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
+    return _bytes(truth + grain)
+
+
+def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply the true change to a redrawn image: coarser and slightly displaced everywhere."""
+    height, width = truth.shape[:2]
+    small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
+    coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)
+    shift = np.array([[1.0, 0.0, 0.006 * width], [0.0, 1.0, -0.004 * height]])
+    return np.asarray(
+        cv2.warpAffine(coarse, shift, (width, height), borderMode=cv2.BORDER_REPLICATE), np.uint8
+    )
+
+
+def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+    """Apply the change on the other side of the image, or elsewhere if it is on both sides."""
+    change = truth.astype(np.float64) - before
+    there, elsewhere = change[:, ::-1], region[:, ::-1]
+    if (elsewhere & region).any():
+        away = region.shape[0] // 3
+        there, elsewhere = np.roll(change, away, axis=0), np.roll(region, away, axis=0)
+    return _bytes(before + np.where((elsewhere & ~region)[..., None], there, 0.0))
+
+
+def _moved(before: Pixels, truth: Pixels, share: float) -> Pixels:
+    return _bytes(before + share * (truth.astype(np.float64) - before))
+
+
+def _bytes(values: np.ndarray) -> Pixels:
+    return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
+
+
+PLANTED: dict[str, Spoil] = {
+    f"planted/{spoil.__name__}": spoil for spoil in (exact, half, faint, noisy, repainted, misplaced)
+}
+
+_NOTES: dict[Spoil, str] = {
+    exact: "the true change, and nothing else",
+    half: "half of the change",
+    faint: "a fifth of the change",
+    noisy: "the true change, with noise over the whole image",
+    repainted: "the true change in a redrawn image: coarser, and a little displaced everywhere",
+    misplaced: "the whole change on the other side of the image, or elsewhere if the change is on both sides",
+}
+
+ACCURACY = ("planted/exact", "planted/half", "planted/faint", "copy-input")
+"""Planted order in editing accuracy: more of the change first."""
+
+PRESERVATION = ("planted/exact", "planted/noisy", "planted/repainted")
+"""Planted order in context preservation: smaller changes of the rest first."""
+
+
+class KnownEditor:
+    """One planted way as an editor over one benchmark, whose truths it looks up."""
+
+    def __init__(self, label: str, benchmark: Benchmark) -> None:
+        self.name = label
+        self.fingerprint = f"{label.partition('/')[2]}@{VERSION}"
+        self._spoil, self._benchmark = PLANTED[label], benchmark
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        """Return the spoilt truth; `not_applicable` for a sample without truth or region."""
+        sample = self._benchmark.sample(request.image.id)
+        if sample.changed is None or sample.roi is None:
+            return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
+        data = await asyncio.to_thread(self._edited, request.image.id)
+        note = f"planted: {_NOTES[self._spoil]}"
+        return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
+
+    def _edited(self, sample_id: str) -> bytes:
+        sample = self._benchmark.sample(sample_id)
+        rng = np.random.default_rng(derive_seed(0, self.name, sample_id))
+        before, truth = self._benchmark.previous(sample), self._benchmark.changed(sample)
+        return encode_png(self._spoil(before, truth, self._benchmark.roi(sample), rng))
+
+
+AnyImage: TypeAlias = Pixels | Image.Image
+EditFunction: TypeAlias = Callable[[Any, str], AnyImage | Awaitable[AnyImage]]
+"""(image, instruction) -> edited image of the same size, plain or async.
+
+Images are uint8 arrays of shape (H, W, 3), RGB, or PIL images where the first parameter is annotated as one.
+"""
+Images = Literal["array", "pil"]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionEditor:
+    """A Python function as an editor; a plain one is called in threads, for several samples at once."""
+
+    function: EditFunction
+    name: str
+    fingerprint: str
+    images: Images = "array"
+
+    @classmethod
+    def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
+        """Return editor "python/FUNCTION"; its fingerprint depends on the source, or byte code without it.
+
+        Args:
+            function: the function.
+            images: the type of its argument; None for that of the annotation of its first parameter.
+        """
+        called = re.sub(r"[^\w.-]", "", getattr(function, "__name__", type(function).__name__)) or "function"
+        try:
+            text = inspect.getsource(function)
+        except (OSError, TypeError):
+            text = repr(getattr(getattr(function, "__code__", None), "co_code", b""))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return cls(function, f"python/{called}", f"python {digest}", images or _annotated(function))
+
+    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
+        before = decode(request.original.data)
+        given = Image.fromarray(before) if self.images == "pil" else before
+        try:
+            made: object = await asyncio.to_thread(self.function, given, request.instruction)
+            if inspect.isawaitable(made):
+                made = await made
+        except Exception as error:  # noqa: BLE001  (whatever the caller's function raises)
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            problem = one_line(
+                f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
+            )
+            given_as = f"; it was given a {'PIL image' if self.images == 'pil' else 'uint8 array'}"
+            return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} raised {problem}{given_as}"))
+        after = np.asarray(made.convert("RGB")) if isinstance(made, Image.Image) else made
+        if not isinstance(after, np.ndarray) or after.dtype != np.uint8 or after.shape != before.shape:
+            shape = getattr(after, "shape", None)
+            got = f"{type(after).__name__} {getattr(after, 'dtype', '')} {'' if shape is None else shape}".split()
+            wanted = f"a uint8 array of shape {before.shape}, or a PIL image of that size"
+            return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} gave {' '.join(got)}, not {wanted}"))
+        buffer = io.BytesIO()
+        Image.fromarray(after).save(buffer, "PNG", compress_level=1)
+        return Reply(EditedImage(EncodedImage(buffer.getvalue(), "image/png"), pixels=after))
+
+
+def _annotated(function: EditFunction) -> Images:
+    """Return the type in the annotation of the first parameter, or else of the result; "array" without one."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "array"
+    first = [one.annotation for one in signature.parameters.values()][:1]
+    kinds = [*first, signature.return_annotation]
+    for kind in kinds:
+        if kind is not inspect.Parameter.empty:
+            pil = kind if isinstance(kind, str) else f"{getattr(kind, '__module__', '')}.{kind}"
+            return "pil" if re.search(r"\bImage\b", pil) else "array"
+    return "array"
+
+
+def function_in_file(given: str) -> FunctionEditor:
+    """Load the function of "FILE.py:NAME" as an editor.
+
+    Raises:
+        InputError: no such file or function, or the file cannot be run; one line with its reason.
+    """
+    text, _, name = given.rpartition(":") if not given.endswith(".py") else (given, "", "")
+    path = Path(text)
+    if not path.is_file():
+        raise InputError(f"--editor {given}: no file {path}")
+    spec = importlib.util.spec_from_file_location(f"plantain_editor_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"--editor {path}: {one_line(f'{type(error).__name__}: {error}')}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        own = [
+            word for word, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+        ]
+        names = ", ".join(f"{path}:{word}" for word in own) or "none is defined there"
+        raise InputError(f"--editor {given}: name a function as FILE.py:NAME: {names}")
+    return FunctionEditor.of(cast(EditFunction, function))

@@ -1,0 +1,130 @@
+"""Read the scores of one or several runs of a benchmark, in one pass over each journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import orjson
+
+from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.editors import BASELINES
+from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.leaderboard.scores import Key, Scores, is_baseline
+from plantain.bench.score.judging import JUDGES
+from plantain.bench.score.set_distances import stored_distances
+from plantain.journal.cards import Standing, cards_of, standing_of
+from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
+from plantain.pixels.arrays import Floats
+from plantain.records import InputError
+from plantain.rubrics import MEDEBENCH
+
+
+def read_scores(*runs: BenchRun) -> Scores:
+    """Read all scores of the current generations of runs, in one pass over each journal.
+
+    Baselines come from the first run. A label that occurs in several runs gets its run's folder as a suffix.
+
+    Raises:
+        InputError: runs of different benchmarks, or scores of one judge by different prompts or versions.
+    """
+    first = runs[0]
+    for run in runs[1:]:
+        if run.header.digest != first.header.digest:
+            raise InputError(
+                f"{run.run}: is of benchmark {run.header.name} ({run.header.digest[:12]}), {first.run} of "
+                f"{first.header.name} ({first.header.digest[:12]}): one table needs runs of the same benchmark"
+            )
+    labels = _unique_labels(runs)
+    arms = [
+        replace(run.arms[old], label=new)
+        for run, own in zip(runs, labels, strict=True)
+        for old, new in own.items()
+    ]
+    scores = Scores(
+        runs=tuple(run.reader.header.name for run in runs),
+        benchmark=first.header.name,
+        seed=first.reader.header.seed,
+        samples=tuple(first.samples.values()),
+        arms=in_table_order(arms),
+        standings=_standings(runs),
+    )
+    for number, (run, own) in enumerate(zip(runs, labels, strict=True)):
+        scores.origins |= {new: (number, old) for old, new in own.items()}
+        _add_scores(scores, run, own)
+    return scores
+
+
+def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """Return models as recorded, then the baselines."""
+    rank = {label: i for i, label in enumerate(BASELINES)}
+    return tuple(sorted(arms, key=lambda arm: rank.get(arm.label, len(rank)) if is_baseline(arm) else -1))
+
+
+def _unique_labels(runs: Sequence[BenchRun]) -> list[dict[str, str]]:
+    """Return for each run the labels of its arms in the table, by those in the run."""
+    taken: set[str] = set()
+    folders = [run.run.name for run in runs]
+    labels: list[dict[str, str]] = []
+    for run in runs:
+        folder = run.run.name if folders.count(run.run.name) == 1 else str(run.run)
+        own = {
+            label: f"{label} ({folder})" if label in taken else label
+            for label, arm in run.arms.items()
+            if not (is_baseline(arm) and label in taken)
+        }
+        taken |= set(own.values())
+        labels.append(own)
+    return labels
+
+
+def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> None:
+    """Add a run's scores of the arms in `labels`."""
+    place = {sample.id: i for i, sample in enumerate(scores.samples)}
+    arms = {old: scores.arm(new) for old, new in labels.items()}
+
+    def array_of(arrays: dict[Key, Floats], arm: Arm, metric: str) -> Floats:
+        return arrays.setdefault((arm.label, metric), np.full((len(place), len(arm.grid)), np.nan))
+
+    for label, sample, k in outputs_made(run.reader):
+        if label in arms and k == 0:
+            scores.made[arms[label].label] += sample in place
+    for one in output_scores(run.reader):
+        arm = arms.get(one.arm)
+        if arm is None or one.sample not in place:
+            continue
+        key = arm.label, one.metric
+        scores.scored_counts[key] += one.output == 0
+        if one.value is not None:
+            array_of(scores.outputs, arm, one.metric)[place[one.sample], one.output] = one.value
+        elif one.output == 0:
+            scores.missing.setdefault(key, Counter())[one.reason] += 1
+    for label, sample, k, metric, draws in draw_scores(run.reader):
+        if label in arms and sample in place and len(draws) > 1:
+            variance = float(np.var(draws, ddof=1))
+            array_of(scores.draw_variances, arms[label], metric)[place[sample], k] = variance
+    for row in stored_distances(run.reader):
+        if row.arm in labels:
+            scores.distances.append(replace(row, arm=labels[row.arm]))
+
+
+def _standings(runs: Sequence[BenchRun]) -> dict[str, Standing]:
+    """Return the cards of the judges that scored the runs. Raises InputError if a judge differs between runs."""
+    found: dict[str, Standing] = {}
+    asked: dict[str, tuple[str, BenchRun]] = {}
+    for run in runs:
+        cards = cards_of(run.reader.run)
+        stored: list[dict[str, str]] = orjson.loads(run.reader.meta(JUDGES) or "[]")
+        for label, fingerprint in {row["label"]: row["fingerprint"] for row in stored}.items():
+            before, other = asked.setdefault(label, (fingerprint, run))
+            if before != fingerprint:
+                raise InputError(
+                    f"{run.run}: judge {label} scored it with other prompts or another version than {other.run}: "
+                    "their scores cannot be compared; score one of them again"
+                )
+            one = standing_of(cards, label.rpartition("/")[0], MEDEBENCH.name, fingerprint)
+            if label not in found or one.card is not None:
+                found[label] = one
+    return found

@@ -1,0 +1,71 @@
+"""Decode, prepare and check one file of a source, in a thread or on a worker of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
+from plantain.pixels.decode import colour_note
+from plantain.pixels.likeness import likeness
+from plantain.privacy.text import Text, reader_named
+from plantain.records import SourceImage
+from plantain.sources.registry import Refused, SourceEntry, finish
+
+MIN_SIDE = 32
+"""Smallest side in pixels of an image that is taken."""
+
+ROLE = "ingest"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """A file's prepared image; without bytes if the catalogue has it already.
+
+    `seen` are faces, and letters too small for the prepared image.
+    """
+
+    entry: SourceEntry
+    image: SourceImage
+    data: bytes | None
+    code: bytes = b""
+    texts: tuple[Text, ...] | None = None
+    seen: tuple[Suspicion, ...] = ()
+
+    @property
+    def found(self) -> tuple[Suspicion, ...]:
+        """Return all marks that may identify a patient."""
+        return (*self.seen, *suspicious(self.texts or ()))
+
+
+def prepare_file(
+    entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
+) -> PreparedFile | Refused:
+    """Prepare a file in this thread. Raise InputError if it cannot be read.
+
+    Args:
+        entry, image, data: of the file.
+        gate: looks for text and faces; None looks for neither.
+    """
+    pixels = entry.decode(data)
+    height, width = pixels.shape[:2]
+    if min(width, height) < MIN_SIDE:
+        return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
+    image = entry.describe(image, pixels)
+    image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
+    image, prepared = finish(image, pixels, aspect=entry.aspect)
+    done = PreparedFile(entry, image, prepared, likeness(pixels))
+    if gate is None:
+        return done
+    texts = gate.texts(prepared, image)
+    seen = (*gate.faces(entry, image, pixels), *gate.small(image, pixels, texts))
+    return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
+
+
+def prepared_there(
+    entry: SourceEntry, image: SourceImage, data: bytes, gated: bool, reads: str
+) -> PreparedFile | Refused | None:
+    """Prepare a file on a worker; return None if it has no reader of text of that name."""
+    reader = reader_named(reads) if reads else None
+    if reads and reader is None:
+        return None
+    return prepare_file(entry, image, data, PrivacyGate(None, reader) if gated else None)

@@ -1,0 +1,142 @@
+"""Power of the test in `readers.py` for given numbers of readers and cases.
+
+A difference between two models varies by reader, by case, and by reading. With normal effects the mean squares of the
+test are independent and chi-squared (Hillis 2007), so the power is an integral over three of them, taken over fixed
+draws: reproducible, exact to about half a point, and of the test with its truncation and conservative rules.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from plantain.metrics.statistics.intervals import LEVEL
+from plantain.metrics.statistics.readers import FEW, careful, pair_sums
+from plantain.pixels.arrays import Floats
+
+DRAWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Variance components of the difference between two models, as one reader sees it in one case.
+
+    Attributes:
+        reader: between readers; case: between cases; rest: of one reading, beyond both.
+    """
+
+    reader: float
+    case: float
+    rest: float
+
+    def __post_init__(self) -> None:
+        if min(self.reader, self.case, self.rest) < 0 or not math.isfinite(self.total) or not self.total > 0:
+            raise ValueError(f"variance components are at least 0 and not all 0, not {self}")
+
+    @property
+    def total(self) -> float:
+        """Variance of a single difference."""
+        return self.reader + self.case + self.rest
+
+
+SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
+"""Usual shares of twice the variance of one answer; the rest cancels: a reader sees both models on a case."""
+
+
+def stated(variance: float) -> Components:
+    """Return components for answers of that variance: of a rate p (1 - p), of a score its squared deviation."""
+    double = 2.0 * variance
+    return Components(double * SHARES.reader, double * SHARES.case, double * SHARES.rest)
+
+
+def piloted(differences: npt.ArrayLike) -> Components:
+    """Return components estimated from a pilot by the moments of the U-statistic; a negative one counts as 0.
+
+    Args:
+        differences: (readers, cases), first model less second; NaN where either was not read.
+
+    Raises:
+        ValueError: too few readers or cases, or no variation.
+    """
+    table = np.asarray(differences, np.float64)
+    given = np.isfinite(table)
+    pairs = pair_sums(given.astype(np.float64))
+    if not all(pairs):
+        raise ValueError("a pilot needs two readers who share two cases")
+    sums = pair_sums(np.where(given, table, 0.0))
+    neither, reader, case, both = (total / n for total, n in zip(sums, pairs, strict=True))
+    rest = both - reader - case + neither
+    return Components(max(0.0, reader - neither), max(0.0, case - neither), max(0.0, rest))
+
+
+def power(
+    effect: float, readers: int, cases: int, parts: Components, *, groups: int = 1, level: float = LEVEL
+) -> float:
+    """Return the probability of finding a difference of `effect` at a two-sided level; with 0, the type-1 error.
+
+    Args:
+        effect: true mean difference, in the unit of the answers.
+        readers, cases: in all.
+        parts: variance components of a difference.
+        groups: 1: every reader reads every case; more: a split-plot, each group of readers has its own cases.
+
+    Raises:
+        ValueError: groups that do not divide into two readers and two cases each.
+    """
+    if groups < 1 or readers // groups < 2 or cases // groups < 2 or readers % groups:
+        raise ValueError(
+            f"{readers} readers and {cases} cases in {groups} groups: each group needs the same number of readers, "
+            "at least 2, and at least 2 cases"
+        )
+    from scipy.special import ndtr
+
+    reach, error = _reach(readers, cases, parts, groups, level)
+    return float(np.mean(ndtr((effect - reach) / error) + ndtr((-effect - reach) / error)))
+
+
+@lru_cache(maxsize=4)
+def _reach(readers: int, cases: int, parts: Components, groups: int, level: float) -> tuple[Floats, float]:
+    """Return the critical mean difference for each draw, and the standard error of that mean."""
+    from scipy.special import stdtrit
+
+    in_group, own_cases = readers // groups, cases / groups
+    total = in_group * own_cases * groups
+    free = (readers - groups, groups * (own_cases - 1), groups * (in_group - 1) * (own_cases - 1))
+    size = (
+        parts.rest + own_cases * parts.reader,
+        parts.rest + in_group * parts.case,
+        parts.rest,
+    )
+    by_reader, by_case, left = (
+        mean * _chi_squared(axis, df) / df / total
+        for axis, (mean, df) in enumerate(zip(size, free, strict=True))
+    )
+    unbiased = by_reader + by_case - left
+    variance = np.maximum(unbiased, by_reader)
+    no_smaller = unbiased <= 0 if readers >= FEW else np.ones(unbiased.size, bool)
+    variance = np.where(no_smaller, np.maximum(variance, by_case), variance)
+    wider, most = careful(readers)
+    freedom = free[0] * np.minimum((variance / by_reader) ** 2, most)
+    reach = stdtrit(freedom, 1 - level / 2) * np.sqrt(wider * variance)
+    return reach, math.sqrt(parts.reader / readers + parts.case / cases + parts.rest / total)
+
+
+@lru_cache(maxsize=256)
+def _chi_squared(axis: int, df: float) -> Floats:
+    """Return the draws along an axis of the cube as values of chi-squared."""
+    from scipy.special import gammaincinv
+
+    return np.asarray(2.0 * gammaincinv(df / 2.0, _draws()[axis]), np.float64)
+
+
+@cache
+def _draws() -> tuple[Floats, Floats, Floats]:
+    """Return a fixed low-discrepancy sequence in the cube: Kronecker's lattice by the root of x^4 = x + 1."""
+    root = 1.2207440846057596
+    number = np.arange(1, DRAWS + 1, dtype=np.float64)
+    first, second, third = (np.asarray((0.5 + number * root**-k) % 1.0, np.float64) for k in (1, 2, 3))
+    return first, second, third

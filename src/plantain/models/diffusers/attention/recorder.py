@@ -1,0 +1,113 @@
+"""The base of attention recorders: removable hooks, a count of steps, a running sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from plantain.models.diffusers.attention.watching import Choice
+from plantain.records import InputError
+
+
+class AttentionRecorder:
+    """Sum attention while a pipeline runs inside its `with` block; the edit is unchanged.
+
+    Args:
+        network: the pipeline's UNet or transformer; LoRA layers must be on it already.
+        heads: which count, all alike.
+        steps: which count. A step is a new timestep: where a pipeline calls its network twice for one (with the words,
+            then without), the first call is recorded.
+
+    Attributes:
+        layers: names of the layers that are recorded.
+        recorded: maps that went into the sum, one for each layer and step.
+        step: number of the step that runs, from 0.
+    """
+
+    def __init__(self, network: nn.Module, *, heads: Choice = "all", steps: Choice = "all") -> None:
+        self._network, self._heads, self._steps = network, heads, steps
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+        self._timestep: float | None = None
+        self._repeated = False
+        self._total: Tensor | None = None
+        self.layers: tuple[str, ...] = ()
+        self.recorded = 0
+        self.step = -1
+
+    def hang(self) -> None:
+        """Register the hooks; defined by subclasses."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._handles.append(self._network.register_forward_pre_hook(self._count, with_kwargs=True))
+        try:
+            self.hang()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
+
+    def _remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
+        """Register a hook for removal with the others."""
+        self._handles.append(handle)
+
+    @property
+    def wanted(self) -> bool:
+        """Return True if the current call of the network is recorded."""
+        return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
+
+    def add(self, seen: Tensor) -> None:
+        """Add one layer's map of one step, float32."""
+        self._total = seen if self._total is None else self._total.add_(seen)
+        self.recorded += 1
+
+    def _count(self, _network: nn.Module, args: tuple[Any, ...], arguments: dict[str, Any]) -> None:
+        timestep = arguments["timestep"] if "timestep" in arguments else args[1]
+        now = float(timestep.flatten()[0]) if isinstance(timestep, Tensor) else float(timestep)
+        self._repeated = now == self._timestep
+        if not self._repeated:
+            self.step += 1
+            self._timestep = now
+
+    def heads_of(self, states: Tensor) -> Tensor:
+        """Return the chosen heads of (n, heads, length, dim). Raise InputError for a missing head."""
+        if not isinstance(self._heads, tuple):
+            return states
+        if max(self._heads) >= states.shape[1]:
+            raise InputError(f"--set heads: a layer has {states.shape[1]}, counted from 0")
+        return states[:, list(self._heads)]
+
+    def maps(self) -> Tensor:
+        """Average layers and steps; see the subclass for the shape.
+
+        Raises:
+            ValueError: nothing was recorded.
+        """
+        if self._total is None:
+            raise ValueError("no attention was recorded: no layer or step was chosen, or nothing ran")
+        return self._total / self.recorded
+
+
+def last_output(
+    waiting: dict[str, Tensor], name: str
+) -> Callable[[nn.Module, tuple[Any, ...], Tensor], None]:
+    """Return a hook that keeps a module's last output."""
+
+    def hook(_module: nn.Module, _inputs: tuple[Any, ...], states: Tensor) -> None:
+        waiting[name] = states.detach()
+
+    return hook

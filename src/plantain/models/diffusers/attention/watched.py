@@ -1,0 +1,87 @@
+"""An open editor whose attention is recorded, opened for a benchmark's arm."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from typing import TYPE_CHECKING
+
+from plantain.engines.contract import remote_engine, repeated
+from plantain.files.installed import install_line
+from plantain.pixels.arrays import Pixels
+from plantain.records import InputError
+
+if TYPE_CHECKING:
+    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
+    from plantain.models.diffusers.attention.watching import Watching
+    from plantain.models.diffusers.plan import EditorPlan
+    from plantain.models.diffusers.provider import Settings
+
+
+class WatchedEditor:
+    """Watches an editor's edits: on the workers of the run's engine, else in this process, which then loads the weights
+    with the first one. No call is made.
+    """
+
+    def __init__(self, plan: EditorPlan, watching: Watching) -> None:
+        self._plan, self._watching = plan, watching
+        self._attender: Attender | None = None
+
+    @property
+    def names_sides(self) -> bool:
+        """Return True if the prompt states the patient's left and right."""
+        return self._plan.names_sides
+
+    async def look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> AttentionLook:
+        """See `plantain.models.diffusers.attention.attender.Attender.look`.
+
+        Raises:
+            InputError: the engine has no worker for it.
+        """
+        asked = pixels, instruction, seed, concept, parameters
+        engine = remote_engine()
+        if engine is not None:
+            from plantain.models.diffusers.remote import look_here
+
+            return await repeated(engine, "editor", look_here, self._plan, self._watching, *asked)
+        return await asyncio.to_thread(lambda: self._here().look(*asked))
+
+    def close(self) -> None:
+        """Release the weights that this process loaded."""
+        if self._attender is not None:
+            self._attender.close()
+
+    def _here(self) -> Attender:
+        from plantain.models.diffusers.attention.attender import Attender
+        from plantain.models.diffusers.devices import device_names
+
+        if self._attender is None:
+            device = device_names(self._plan.options.device)[0]
+            self._attender = Attender(self._plan, device, self._watching)
+        return self._attender
+
+
+def watched_editor(settings: Settings, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
+    """Return the editor of that name with recorded attention; the caller closes it.
+
+    Raises:
+        InputError: torch is missing, the method's attention cannot be recorded, or weights or settings are not those
+            of `fingerprint`.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(f"bench attention needs torch: {install_line('torch')}")
+    from plantain.models.diffusers.quiet import quiet_libraries
+
+    quiet_libraries()
+    from plantain.models.diffusers.attention.attender import check_fits
+    from plantain.models.diffusers.plan import plan_editor
+
+    plan = plan_editor(model, settings)
+    if plan.fingerprint != fingerprint:
+        raise InputError(
+            f"{model}: was generated with other weights or settings than these; give the same --settings"
+        )
+    check_fits(plan, watching)
+    return WatchedEditor(plan, watching)

@@ -1,0 +1,397 @@
+"""Licences by name, with summaries in our own words, and the licence and the credit of each part of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+import orjson
+from pydantic import Field, TypeAdapter
+
+from plantain.privacy.permission import FREE_TO_LEAVE
+from plantain.records import Licence
+
+FOLDER = "LICENSES"
+
+TEXTS_NOTE = (
+    "This file names the licence and summarises it in our own words. Only the legal text, at the address above, is "
+    "binding."
+)
+
+STRICTEST_LAST = (Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED)
+
+
+def strictest(images: Iterable[tuple[str, Licence]]) -> dict[str, Licence]:
+    """Return the licence class of each dataset: the strictest of its images, given as (dataset, licence class)."""
+    classes: dict[str, Licence] = {}
+    for dataset, found in images:
+        classes[dataset] = max(classes.get(dataset, found), found, key=STRICTEST_LAST.index)
+    return classes
+
+
+@dataclass(frozen=True, slots=True)
+class LicenceText:
+    """A licence by its SPDX id, the address of its legal text, and a summary in our own words."""
+
+    spdx: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]{1,80}$")]
+    name: str
+    url: str
+    meaning: str
+
+    @property
+    def file(self) -> str:
+        return f"{FOLDER}/{self.spdx}.txt"
+
+    @property
+    def text(self) -> str:
+        where = f"Legal text: {self.url}\n" if self.url else ""
+        note = f"\n{TEXTS_NOTE}\n" if self.url else ""
+        return f"{self.name}\nSPDX-License-Identifier: {self.spdx}\n{where}\n{self.meaning}\n{note}"
+
+
+CC0 = LicenceText(
+    "CC0-1.0",
+    "Creative Commons Zero 1.0 Universal",
+    "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
+    "The authors have waived their rights in it to the extent that the law allows: use it as you like.\n"
+    "It comes without any warranty.",
+)
+
+CC_BY = LicenceText(
+    "CC-BY-4.0",
+    "Creative Commons Attribution 4.0 International",
+    "https://creativecommons.org/licenses/by/4.0/legalcode",
+    "You may copy, change and pass on the covered material, also commercially, as long as you give credit, link to\n"
+    "the licence and state whether you made changes. You may add no terms that take these freedoms away again.\n"
+    "It comes without any warranty.",
+)
+ODC_BY = LicenceText(
+    "ODC-By-1.0",
+    "Open Data Commons Attribution License v1.0",
+    "https://opendatacommons.org/licenses/by/1-0/",
+    "You may copy, use, change and pass on the database, and make works from it, as long as you say where it comes\n"
+    "from. It covers the collection as such: the selection, tables, splits and verdicts, not each image in it.\n"
+    "It comes without any warranty.",
+)
+_CREDIT = (
+    "You may copy, change and pass on the covered material, as long as you give credit and state your changes"
+)
+_KNOWN = (
+    CC0,
+    CC_BY,
+    ODC_BY,
+    LicenceText(
+        "CC-BY-SA-4.0",
+        "Creative Commons Attribution-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-sa/4.0/legalcode",
+        f"{_CREDIT}. What you make from it\nhas to come under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-4.0",
+        "Creative Commons Attribution-NonCommercial 4.0 International",
+        "https://creativecommons.org/licenses/by-nc/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. It comes without any warranty.",
+    ),
+    LicenceText(
+        "CC-BY-NC-SA-4.0",
+        "Creative Commons Attribution-NonCommercial-ShareAlike 4.0 International",
+        "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
+        f"{_CREDIT}, and not for\ncommercial purposes. What you make from it has to come under the same licence. "
+        "No warranty.",
+    ),
+    LicenceText(
+        "PDDL-1.0",
+        "Open Data Commons Public Domain Dedication and License v1.0",
+        "https://opendatacommons.org/licenses/pddl/1-0/",
+        "The authors have waived their rights in it to the extent that the law allows: use it as you like.",
+    ),
+    LicenceText(
+        "ODbL-1.0",
+        "Open Data Commons Open Database License v1.0",
+        "https://opendatacommons.org/licenses/odbl/1-0/",
+        "You may use, change and pass on the database as long as you say where it comes from, and pass on what you\n"
+        "make from it under the same licence. It comes without any warranty.",
+    ),
+    LicenceText(
+        "MIT",
+        "MIT License",
+        "https://opensource.org/license/mit",
+        "You may use, change and pass on the covered material as long as the notice of its owner stays with it.\n"
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "Apache-2.0",
+        "Apache License 2.0",
+        "https://www.apache.org/licenses/LICENSE-2.0",
+        "You may use, change and pass on the covered material as long as its notices stay with it and changes are\n"
+        "marked. "
+        "It comes without any warranty.",
+    ),
+    LicenceText(
+        "BSD-3-Clause",
+        "BSD 3-Clause License",
+        "https://opensource.org/license/bsd-3-clause",
+        "You may use, change and pass on the covered material as long as its notice stays with it; its owner's name\n"
+        "may not be used to advertise what you make. It comes without any warranty.",
+    ),
+)
+KNOWN = {licence.spdx: licence for licence in _KNOWN}
+"""Licences that can be named by their SPDX id."""
+
+AGREEMENT = LicenceText(
+    "LicenseRef-Source-Agreement",
+    "Under the agreement with the owner of the source images",
+    "",
+    "These images derive from images that their owner gives to credentialed users only. The publisher of this release\n"
+    "named the agreement below as the one that allows passing them on. Its terms apply, as do the owner's own terms\n"
+    "of use. No public licence is granted. Do not pass them on unless that agreement covers you.",
+)
+UNKNOWN = LicenceText(
+    "LicenseRef-Source-Unknown",
+    "Licence of the source images not known",
+    "",
+    "The terms of the source images of these edits were not recorded. No licence is granted for them: find out what\n"
+    "their owner allows before you use or pass them on.",
+)
+OPEN = LicenceText(
+    "LicenseRef-Source-Open",
+    "Open, according to the owner of the source images",
+    "",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on. The owner's own licence is binding: look it up where the\n"
+    "dataset is published. No further rights and no warranty are given here.",
+)
+CREDIT = LicenceText(
+    "LicenseRef-Source-Attribution",
+    "With credit, as the owner of the source images asks",
+    "",
+    "These are source images, prepared and otherwise untouched. The publisher of this release recorded that\n"
+    "their owner lets everyone use them and pass them on as long as the owner is credited. The owner's own licence is\n"
+    "binding: look it up where the dataset is published. Keep LICENSES/ATTRIBUTION.md with the images.\n"
+    "No further rights and no warranty are given here.",
+)
+MNI = LicenceText(
+    "LicenseRef-MNI",
+    "Licence of the McConnell Brain Imaging Centre for its atlases",
+    "https://nist.mni.mcgill.ca/icbm-152-nonlinear-atlases-2009/",
+    "You may use, copy, change and pass on the atlas without fee as long as its copyright notice goes along.\n"
+    "It comes without any warranty.",
+)
+
+_TERMS = TypeAdapter(dict[str, LicenceText])
+
+
+def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
+    """Return the licences of datasets as run.json contains them."""
+    return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
+
+
+def from_json(recorded: object) -> dict[str, LicenceText]:
+    """Return the inverse of `as_json`. Raises pydantic's ValidationError for anything else."""
+    return _TERMS.validate_python(recorded)
+
+
+PARTS = f"{FOLDER}/parts.json"
+ATTRIBUTION = f"{FOLDER}/ATTRIBUTION.md"
+
+PART = "originals of "
+"""Prefix of the name of a part with originals; the dataset's name follows."""
+
+_OPEN_SOURCES = {"scikit-image": CC0}
+"""Datasets of class open whose own licence we know."""
+
+_IMAGES = {
+    Licence.OPEN: CC_BY,
+    Licence.ATTRIBUTION: CC_BY,
+    Licence.CREDENTIALED: AGREEMENT,
+    Licence.UNKNOWN: UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    licence: LicenceText
+    credit: str
+
+
+_KNOWN_SOURCES = {
+    "scikit-image": _Published(
+        KNOWN["CC0-1.0"],
+        "H\u00e4ggstr\u00f6m M. Medical gallery of Mikael H\u00e4ggstr\u00f6m 2014. WikiJournal of Medicine 1 (2). "
+        "doi:10.15347/wjm/2014.008. Distributed with scikit-image.",
+    ),
+    "pydicom-data": _Published(
+        KNOWN["MIT"],
+        "A DICOM compression sample of the NEMA WG4 set, distributed with pydicom-data.",
+    ),
+    "dipy": _Published(KNOWN["BSD-3-Clause"], "Test data distributed with DIPY."),
+    "MNI ICBM152": _Published(
+        MNI,
+        "Fonov V, et al. Unbiased average age-appropriate atlases for pediatric studies. NeuroImage 54 (1), 2011. "
+        "doi:10.1016/j.neuroimage.2010.07.033.",
+    ),
+}
+"""The datasets of `sources/samples.py`, as their packages publish them."""
+
+_CLASSES = {Licence.OPEN: OPEN, Licence.ATTRIBUTION: CREDIT}
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """One part of a release and its licence.
+
+    Attributes:
+        part: "images of DATASET", or "records".
+        dataset: the source; "" for the records.
+        images: source images that were used.
+        source_licence: licence class of the source, as recorded at ingest.
+        agreement: the reference that allows redistribution, for credentialed sources.
+        credit: the authors to name, if known.
+        decided: "owner": named by the owner of the images; "source": their own, or they leave no choice; "default":
+            ours: of the records, and of releases that were made before a licence had to be named.
+    """
+
+    part: str
+    dataset: str
+    version: str
+    images: int
+    source_licence: str
+    licence: LicenceText
+    agreement: str = ""
+    decided: str = "source"
+    credit: str = ""
+
+    @property
+    def duty(self) -> str:
+        """Return the duties of users beyond the licence itself."""
+        if self.source_licence == Licence.ATTRIBUTION:
+            return "credit the source as its owner asks"
+        if self.source_licence == Licence.CREDENTIALED:
+            return f"only under: {self.agreement}"
+        return "find out the source's terms first" if self.source_licence == Licence.UNKNOWN else ""
+
+
+def decide_parts(
+    sources: Mapping[str, Mapping[str, str | int]],
+    agreement: str,
+    terms: Mapping[str, LicenceText] = MappingProxyType({}),
+) -> tuple[SourcePart, ...]:
+    """Return the licence of every part: the images by source, sorted, then the records.
+
+    Args:
+        sources: per dataset: its licence class, its version, and the number of images used.
+        agreement: the reference that allows redistribution, for credentialed sources.
+        terms: licences that the owner of a dataset's images named.
+    """
+    parts = []
+    for dataset, source in sorted(sources.items()):
+        allowed = Licence(str(source["licence"]))
+        licence, decided = _images_licence(dataset, allowed, terms)
+        parts.append(
+            SourcePart(
+                f"images of {dataset}",
+                dataset,
+                str(source.get("version", "")),
+                int(source.get("images", 0)),
+                allowed.value,
+                licence,
+                agreement.strip() if allowed is Licence.CREDENTIALED else "",
+                decided,
+            )
+        )
+    return (*parts, SourcePart("records", "", "", 0, "", ODC_BY, decided="default"))
+
+
+def _images_licence(
+    dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]
+) -> tuple[LicenceText, str]:
+    """Return the licence of a dataset's images, and the basis of the decision."""
+    if allowed in (Licence.CREDENTIALED, Licence.UNKNOWN):
+        return _IMAGES[allowed], "source"
+    if dataset in terms:
+        return terms[dataset], "source" if terms[dataset] == UNKNOWN else "owner"
+    if allowed is Licence.OPEN and dataset in _OPEN_SOURCES:
+        return _OPEN_SOURCES[dataset], "source"
+    return _IMAGES[allowed], "default"
+
+
+def is_ours_to_choose(dataset: str, allowed: Licence, terms: Mapping[str, LicenceText]) -> bool:
+    """Return True if the licence of a dataset's edits must still be chosen."""
+    return _images_licence(dataset, allowed, terms)[1] == "default"
+
+
+def original_parts(
+    sources: Mapping[str, Mapping[str, str | int]],
+    counts: Mapping[str, Mapping[str, int]],
+    terms: Mapping[str, LicenceText],
+) -> tuple[SourcePart, ...]:
+    """Return the parts of a release that contain originals, by dataset.
+
+    Args:
+        sources: per dataset: its licence class and version.
+        counts: per dataset: the number of originals in the release, under "carried".
+        terms: licences of the owners that were named.
+    """
+    parts = []
+    for dataset, source in sorted(sources.items()):
+        allowed, held = Licence(str(source["licence"])), counts.get(dataset, {}).get("carried", 0)
+        if not held or allowed not in FREE_TO_LEAVE:
+            continue
+        known = _KNOWN_SOURCES.get(dataset)
+        licence = terms.get(dataset) or (known.licence if known else _CLASSES[allowed])
+        version = str(source.get("version", ""))
+        credit = known.credit if known else f"The owners of {dataset}{f', {version}' if version else ''}."
+        decided = "owner" if dataset in terms else "source"
+        part = SourcePart(
+            PART + dataset, dataset, version, held, allowed.value, licence, decided=decided, credit=credit
+        )
+        parts.append(part)
+    return tuple(parts)
+
+
+def attribution(parts: Sequence[SourcePart]) -> str:
+    """Return the text of ATTRIBUTION.md: credit and terms of every source whose originals are in the release."""
+    sections = [
+        f"## {part.dataset}\n\n{part.images} prepared source images. {part.credit}\n\n"
+        f"Terms: {part.licence.name} ({part.licence.spdx}){f', {part.licence.url}' if part.licence.url else ''}; see "
+        f"`{part.licence.file}`.\n"
+        for part in parts
+    ]
+    head = (
+        "# Source images in this release\n\nEach was prepared (resized to 1024 x 1024, metadata removed) and is "
+        "otherwise as its owner published it. Pass this page on with them.\n"
+    )
+    return "\n".join([head, *sections])
+
+
+def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
+    """Return the files of LICENSES: every licence, and the licence of each part."""
+    files = {}
+    for part in parts:
+        text = part.licence.text
+        agreements = sorted(
+            {other.agreement for other in parts if other.licence == part.licence and other.agreement}
+        )
+        if agreements:
+            text += "\nAgreement: " + "; ".join(agreements) + "\n"
+        files[part.licence.file] = text.encode()
+    entries = [
+        {
+            "part": part.part,
+            "dataset": part.dataset,
+            "version": part.version,
+            "images": part.images,
+            "source_licence": part.source_licence,
+            "licence": part.licence.spdx,
+            "file": part.licence.file,
+            "agreement": part.agreement,
+            "duty": part.duty,
+            "decided": part.decided,
+            "credit": part.credit,
+        }
+        for part in parts
+    ]
+    files[PARTS] = orjson.dumps(entries, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return files

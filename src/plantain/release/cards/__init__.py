@@ -1,1 +1,0 @@
-"""Documents of a release: dataset card, datasheet, Croissant, citation."""

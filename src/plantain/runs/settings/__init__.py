@@ -1,1 +1,0 @@
-"""The sections about models of recipes and settings files: limits, providers, roles, consent."""

@@ -1,0 +1,222 @@
+"""Reading a recipe or a settings file (TOML) into a validated model, with errors that name the file and the field."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, PlainValidator, SerializeAsAny, ValidationError, ValidationInfo
+
+from plantain.files.opening import read_toml_table
+from plantain.models.registry import provider_names, settings_class
+from plantain.records import InputError
+from plantain.records.messages import like_path, suggest
+from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings
+
+M = TypeVar("M", bound=BaseModel)
+Role = Literal["writer", "editor", "judge", "describer"]
+"""The sections `[settings.ROLE]` that there can be."""
+
+RESERVED = frozenset({"baseline", "outputs", "python"})
+"""Names before a slash that are not providers."""
+
+MOST = 5
+"""Problems named in one message."""
+
+OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
+"""Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
+
+FOLLOWED_BY = {FREE: (), EDITS: ("editor",), JUDGES: ("judge",), WORDS: ("writer", "judge", "describer")}
+"""Markers of fields -> the roles that follow them."""
+
+
+class SectionError(ValueError):
+    """A section that its class rejects: field -> problem; "" for the section as a whole."""
+
+    def __init__(self, name: str, problems: Mapping[str, str]) -> None:
+        self.problems = {
+            ".".join(filter(None, (name, field))): message for field, message in problems.items()
+        }
+        super().__init__("; ".join(_line(field, message) for field, message in self.problems.items()))
+
+
+def _read_providers(tables: Any, info: ValidationInfo) -> dict[str, ProviderSettings]:
+    """Read each section into the class of its provider."""
+    if not isinstance(tables, Mapping):
+        raise ValueError("input should be a table of sections, one for each provider")
+    return {
+        name: table if isinstance(table, ProviderSettings) else _section(name, table, info.mode == "json")
+        for name, table in tables.items()
+    }
+
+
+def _section(name: str, table: Any, strictly: bool) -> ProviderSettings:
+    kind = table.get("kind") if isinstance(table, Mapping) else None
+    if kind and kind not in provider_names():
+        raise SectionError(name, {"kind": f"{kind!r}; {suggest(str(kind), provider_names())}"})
+    return validated(settings_class(kind or name), name, table, strictly)
+
+
+Providers = Annotated[Mapping[str, SerializeAsAny[ProviderSettings]], PlainValidator(_read_providers)]
+"""The sections `[providers.NAME]`."""
+
+RoleTables = Mapping[Role, Mapping[str, object]]
+"""The sections `[settings.ROLE]`, as they are written: the provider of the role's model reads them."""
+
+
+def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
+    """Return a section as its class. Raise SectionError, which names its fields.
+
+    Args:
+        own: the class.
+        name: of the section, "" where the caller adds it.
+        table: as it was read.
+        strictly: as from TOML, where "3" is not a number.
+    """
+    try:
+        # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
+        return (
+            own.model_validate_json(json.dumps(table, default=str), strict=True)
+            if strictly
+            else own.model_validate(table)
+        )
+    except ValidationError as error:
+        raise SectionError(name, problems_of(error, own)) from error
+
+
+def in_role(
+    settings: ProviderSettings, provider: str, role: str, table: Mapping[str, object]
+) -> ProviderSettings:
+    """Return a provider's settings with those of a role over them.
+
+    Args:
+        settings: of the provider's section.
+        provider: its name.
+        role: of whose section the table is.
+        table: as it was read.
+
+    Raises:
+        InputError: a setting that the provider does not have, that is of another role, or that is free.
+    """
+    known = type(settings).model_fields
+    origin: dict[str, str] = {}
+    values: dict[str, object] = {}
+    for name, value in table.items():
+        option = (
+            ("image_size" if role == "editor" else "shown_side")
+            if name == "size"
+            else OPTION_OF.get(name, name)
+        )
+        if option not in known:
+            names = [field for field, info in known.items() if FREE not in info.metadata]
+            names += [message for message, field in OPTION_OF.items() if field in known]
+            hint = suggest(name, names, otherwise=f"{provider} takes {', '.join(sorted(names)) or 'none'}")
+            raise InputError(f"unknown key 'settings.{role}.{name}'; {hint}")
+        for marker, roles in FOLLOWED_BY.items():
+            if marker in known[option].metadata and role not in roles:
+                whose = (
+                    f"the provider: [providers.{provider}]"
+                    if marker is FREE
+                    else f"{marker}, and of no {role}"
+                )
+                raise InputError(f"settings.{role}.{name}: is a setting of {whose}")
+        values[option] = str(value) if option == "image_size" else value
+        origin[option] = f"settings.{role}.{name}"
+    try:
+        read = validated(type(settings), "", values, strictly=True)
+    except SectionError as error:
+        raise InputError(
+            "; ".join(f"{origin.get(at, at)}: {message}" for at, message in error.problems.items())
+        ) from error
+    stated = {option: getattr(read, option) for option in values}
+    return settings.but(**stated).within(origin=origin)
+
+
+def read_toml(path: Path, model: type[M], what: str) -> M:
+    """Read and validate a file.
+
+    Args:
+        path: the file.
+        model: its shape.
+        what: kind of file, e.g. "recipe", for messages.
+
+    Raises:
+        InputError: names the file and the fields, and for an unknown key the nearest known one.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: no such {what}{like_path(path)}")
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, not a {what}")
+    try:
+        return validated(model, "", read_toml_table(path), strictly=True)
+    except SectionError as error:
+        lines = [_line(field, message) for field, message in error.problems.items()]
+        rest = f" (and {len(lines) - MOST} more)" if len(lines) > MOST else ""
+        raise InputError(f"{path}: {'; '.join(lines[:MOST])}{rest}") from error
+
+
+def check_provider_names(
+    providers: Mapping[str, ProviderSettings], models: Iterable[str], path: Path
+) -> None:
+    """Raise InputError for a section of an unknown provider: limits under a misspelt name would be ignored."""
+    ours = provider_names()
+    known = {*ours, *(name.partition("/")[0] for name in models)}
+    for name, section in providers.items():
+        if section.kind and name in ours and name != section.kind:
+            raise InputError(
+                f"{path}: providers.{name}.kind: {name} is a provider of its own; give the endpoint another name"
+            )
+        if section.kind and ("/" in name or name in RESERVED):
+            raise InputError(f"{path}: providers.{name}: give the endpoint another name, without a slash")
+        if not section.kind and name not in known:
+            raise InputError(f"{path}: providers.{name}: no such provider; {suggest(name, sorted(known))}")
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
+    """Return the problems by field, each field once."""
+    problems: dict[str, str] = {}
+    for problem in error.errors():
+        where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]
+        cause = problem.get("ctx", {}).get("error")
+        if isinstance(cause, SectionError):
+            for field, message in cause.problems.items():
+                problems.setdefault(".".join((*where, field)), message)
+        else:
+            problems.setdefault(".".join(where), _message(problem, where, model))
+    return problems
+
+
+def _message(problem: Any, where: list[str], model: type[BaseModel]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key; {suggest(where[-1], _section_at(where[:-1], model).model_fields)}"
+    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
+        choices = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        return f"{problem['input']!r}; {suggest(problem['input'], filter(None, choices))}"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}"
+
+
+def _line(field: str, message: str) -> str:
+    """Return a problem as one line: an unknown key comes first, as in "unknown key 'limits.budget'; did you mean"."""
+    if message.startswith("unknown key;"):
+        return message.replace("unknown key;", f"unknown key {field!r};", 1)
+    return f"{field}: {message}" if field else message
+
+
+def _section_at(where: list[str], model: type[BaseModel]) -> type[BaseModel]:
+    """Return the section at a path of keys; names of tables in it are free."""
+    section = model
+    for part in where:
+        if part in section.model_fields:
+            for annotation in _classes(section.model_fields[part].annotation):
+                section = annotation
+    return section
+
+
+def _classes(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _classes(argument)]

@@ -1,0 +1,27 @@
+"""Leaderboards without figures, whose drawing takes seconds: `leaderboard/test_leaderboard.py` looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plantain.bench.leaderboard import page
+from plantain.bench.leaderboard.tables import Table
+
+
+def empty(table: Table, shots: list[str]) -> dict[str, str]:
+    """In place of `all_figures`: a figure for each study, of nothing."""
+    return {f"shots-{number}": "" for number in shots}
+
+
+@pytest.fixture(scope="module")
+def no_figures_in_this_file() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "all_figures", empty)
+        yield
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "all_figures", empty)

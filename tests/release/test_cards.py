@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plantain.journal import JournalReader
+from plantain.journal.questions.tables import table1, table2
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_source
+from plantain.privacy.licences import decide_parts
+from plantain.release.cards import ImageCounts, card, cell, datasheet, gather
+from plantain.release.export import export_run
+from plantain.release.importing.importing import import_release
+from plantain.release.plan import ExportOptions
+from plantain.release.proof.verify import verify_release
+from plantain.rubrics import MED_BANANA
+from release.facts import facts
+from release.runs import picture
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_network")
+def test_loading_snippet_of_the_card_runs_offline(
+    release: Path,
+    small_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
+
+    def run_snippet(out: Path, text: str) -> list[str]:
+        """What the Python of a card prints in the release's folder."""
+        code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+        assert code is not None
+        monkeypatch.chdir(out)
+        capsys.readouterr()
+        exec(code[1], {})
+        return capsys.readouterr().out.splitlines()
+
+    text = (release / "README.md").read_text(encoding="utf-8")
+    # The default table, and by the lines that comments give the one to train on, and the failures.
+    told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
+    assert list(told) == ["success", "train", "failed"]
+    rows = {
+        name: re.search(rf"\| `{name}`(?: \(default\))? \| {split} \| (\d+) \|", text)
+        for name, split in told.items()
+    }
+    assert rows["success"] is not None and "(default)" in rows["success"][0] and rows["failed"] is not None
+    with_failures = text.replace("# edits that the judge rejected:", "failures =").replace(
+        "```\n\nRun it", "\nprint(len(failures), set(failures['qualified']))\n```\n\nRun it"
+    )
+    printed = run_snippet(release, with_failures)
+    assert printed[0].split()[0] == rows["success"][1]
+    assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
+    for layout in ("webdataset", "med-banana"):
+        out = tmp_path / layout
+        export_run(small_run, out, ExportOptions((layout,), licences=("CC-BY-4.0",)))
+        assert int(run_snippet(out, (out / "README.md").read_text(encoding="utf-8"))[0].split()[0]) > 0
+
+
+def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
+    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+    numbers = table1(reader)
+    for row in numbers.rows:
+        counts = f"| {row.success} | {row.failed} | {row.undecided} | {row.not_applicable} | {row.stopped} |"
+        assert f"| {cell(row.modality)} | {row.direction} |" in text and counts in text
+    judged = table2(reader, {c.name: c.weight for c in MED_BANANA.criteria})
+    for criterion in judged.criteria:
+        assert criterion.overall.value is not None
+        assert f"{100 * criterion.overall.value:.1f} %" in text
+
+
+def test_names_from_data_cannot_become_markup(little_run: Path) -> None:
+    evil = "x | y\n# [click](javascript:alert) <script>"
+    assert cell(evil) == r"x \| y \# \[click\](javascript:alert) \<script\>"
+    sources = {evil: {"licence": "open", "images": 1, "version": "<b>"}}
+    with JournalReader.open(little_run) as reader:
+        numbers = gather(reader)
+    parts = decide_parts(sources, "")
+    told = replace(facts(), name=evil, method={evil: evil})
+    for text in (
+        card(
+            told, (), numbers, parts, ImageCounts({"success": 1}), ExportOptions(("med-banana",)), ()
+        ).partition("---\n\n")[2],
+        datasheet(told, numbers, parts, ImageCounts({"success": 1}), 0),
+    ):
+        assert r"\[click\]" in text
+        assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None
+
+
+def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
+    """A tree as Med-Banana publishes it: no mark in the images, no rounds, no verdicts, no models."""
+    folder = tmp_path / "tree" / "Fundus-edit" / "AMD"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
+    import_release(tmp_path / "tree", tmp_path / "run")
+    export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
+    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "3 of them do not say so in their own metadata" in sheet
+    assert "| 100.0 % | 43.9 to 100.0 | not defined |" in sheet  # Wilson of 3 in 3: 3 / (3 + 1.96^2) = 0.4385
+    assert "verdict not published (3)" in sheet and "The rubric was not recorded" in sheet
+    assert "cannot be excluded" in sheet and "LicenseRef-Source-Unknown" in sheet
+    assert "3 images do not carry the XMP mark" in (tmp_path / "out" / "README.md").read_text(
+        encoding="utf-8"
+    )
+    assert verify_release(tmp_path / "out", pixels=True).problems == ()
