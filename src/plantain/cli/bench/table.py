@@ -105,6 +105,14 @@ def table(
         _print(published, make_table(published_scores(*published)))
 
 
+def _commands(run: Path) -> str | None:
+    """Return the commands recorded in a run; None for published scores."""
+    if published_files(run):
+        return None
+    with JournalReader.open(run) as reader:
+        return reader.meta(COMMANDS)
+
+
 def _print(runs: list[Path], made: Table) -> None:
     if made.unfinished:
         again = " && ".join(_scored_by(run, made) for run in runs)
@@ -115,8 +123,7 @@ def _print(runs: list[Path], made: Table) -> None:
     if made.against:
         print_table(differences(made))
     for line in made.card_lines:
-        with JournalReader.open(runs[0]) as reader:
-            print(f"judge's card: {with_settings(line, reader.meta(COMMANDS), 'bench score')}")
+        print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
     if published_files(runs[0]):
@@ -274,8 +281,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
     if not rows:
         why = "no outputs of an open editor (diffusers/…)"
         if any(arm.model.startswith("diffusers/") for arm in made.scores.arms):
-            with JournalReader.open(runs[0]) as reader:
-                settings = settings_typed(reader.meta(COMMANDS), "bench generate", "bench attention")
+            settings = settings_typed(_commands(runs[0]), "bench generate", "bench attention")
             why = f"not measured yet; {command_line('bench', 'attention', runs[0], *settings)}"
         print(f"Table 4: missing: {why}")
         return
