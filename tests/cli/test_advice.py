@@ -76,6 +76,7 @@ def test_each_advised_command_runs_until_the_view(walked: tuple[list[str], list[
         ("status 'my run'", ["status", "report"]),
         ("show 'my run'", ["show", "show"]),
         ("export 'my run' --to 'my release' --licence CC-BY-4.0", ["export", "verify"]),
+        ("judge audit 'my run' --judge offline/instruments --pairs 1 --kinds identical", ["judge", "report"]),
     ],
 )
 def test_each_command_advised_about_a_run_runs(line: str, follow: list[str], run: str) -> None:

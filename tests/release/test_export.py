@@ -52,7 +52,7 @@ def test_release_is_of_the_moment_it_began(tmp_path: Path) -> None:
     export_run(run, tmp_path / "before", ALL)
     out = tmp_path / "out"
     with pytest.raises(RuntimeError, match="stop here"):
-        export_run(run, out, ALL, _stop_at("parquet"))
+        export_run(run, out, ALL, _stop_at("writing parquet"))
 
     async def close_one() -> None:
         journal = await asyncio.to_thread(Journal.open, run)
@@ -71,7 +71,7 @@ def test_release_is_of_the_moment_it_began(tmp_path: Path) -> None:
 def test_other_options_do_not_continue(small_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError):
-        export_run(small_run, out, ALL, _stop_at("webdataset"))
+        export_run(small_run, out, ALL, _stop_at("writing webdataset"))
     before = tree(out)
     with pytest.raises(InputError, match="other options"):
         export_run(small_run, out, replace(ALL, layouts=("parquet",)))
@@ -130,7 +130,7 @@ def test_full_disk_is_one_line_and_can_be_continued(small_run: Path, release: Pa
     with ExitStack() as limited:
 
         def fill(stage: str) -> None:
-            if stage == "webdataset":
+            if stage == "writing webdataset":
                 limited.enter_context(full_disk(30_000))
 
         with pytest.raises(InputError, match="the disk is full"):

@@ -34,7 +34,7 @@ from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.messages import suggest
+from plantain.records.messages import next_line, suggest
 from plantain.runs.terms import load_terms
 from plantain.sources.registry import parse_settings
 
@@ -99,6 +99,7 @@ def attention(
         for row in failure_rows(scores, judge):
             typer.echo(row.split_line)
     typer.echo(f"attention: {page}")
+    print(next_line("bench", "table", run))
     return 0
 
 

@@ -27,7 +27,7 @@ from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_table
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
-from plantain.records.messages import counted
+from plantain.records.messages import counted, next_line
 
 
 def describe(
@@ -62,6 +62,7 @@ def describe(
         _print(description)
     if to is not None:
         typer.echo(f"written: {to}/{', '.join(names)}, tasks.csv, samples.csv, description.json")
+    print(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}"))
     return 0
 
 

@@ -22,7 +22,7 @@ from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.messages import command_line, counted
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.results.rows import Row, main_rows
 from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MEDEBENCH
@@ -89,6 +89,8 @@ def rank(
         print_table(_agreements(found))
     else:
         print("one rater: no agreement between raters")
+    if not published_files(run):
+        print(next_line("bench", "table", run))
 
 
 def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:

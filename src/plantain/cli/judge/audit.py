@@ -29,7 +29,7 @@ from plantain.journal.cards import keep_card, write_card
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
-from plantain.records.messages import command_line, counted, suggest
+from plantain.records.messages import command_line, counted, next_line, suggest
 from plantain.review.people import agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
@@ -120,6 +120,9 @@ def audit(
         print_json(card_json(card))
     else:
         _print_card(card)
+        if folder is not None and audited.summary.stopped is None:
+            printed_by = ("bench", "table") if judged_by is MEDEBENCH else ("report",)
+            print(next_line(*(printed_by if (folder / JOURNAL_NAME).is_file() else ("init",)), folder))
     return print_end(context, audited.summary)
 
 
