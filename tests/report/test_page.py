@@ -141,8 +141,11 @@ def test_synthetic_source_is_named(paper_run: Path) -> None:
     assert remarks["Pneumothorax", "add"] == "" and remarks["Glaucoma", "add"].startswith("Control")
 
 
-def test_a_large_report_has_a_sample_and_leads_to_the_viewer(paper_run: Path, tmp_path: Path) -> None:
-    text = write_report(paper_run, tmp_path / "few.html", gallery=3).read_text(encoding="utf-8")
+def test_a_large_report_has_a_sample_and_leads_to_the_viewer(
+    paper_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plantain.report.page.GALLERY", 3)
+    text = write_report(paper_run, tmp_path / "few.html").read_text(encoding="utf-8")
     assert text.count('id="t-') == 3 and "See all in the viewer" in text
     assert "for all 10 tasks" in text
 

@@ -95,10 +95,12 @@ def test_a_placeholder_for_a_patient_is_none_and_is_said(tmp_path: Path) -> None
             "SOPInstanceUID": f"1.2.{number}",
         }
         copy("MR_small.dcm", tmp_path / f"in/{number}.dcm", **changes)
+    named = {"SpecificCharacterSet": "ISO_IR 192", "PatientID": "Пациент", "SOPInstanceUID": "1.2.99"}
+    copy("MR_small.dcm", tmp_path / "in/named.dcm", **named)
     with Catalogue.create(tmp_path / "c") as catalogue:
         done = ingest(read(tmp_path / "in", "brain_mri"), catalogue)
         groups = {catalogue.own_group(image) for image in catalogue.images()}
-        assert len(groups) == 14
+        assert len(groups) == 15
         (remark,) = group_remarks(done, catalogue.crossed_splits(), takes_table=True)
     assert remark.startswith("14 images without a known patient (PatientID is missing or a placeholder)")
 

@@ -91,19 +91,18 @@ class WrittenReport:
     damaged: tuple[str, ...] = ()
 
 
-def write_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> Path:
+def write_report(run: Path, to: Path | None = None) -> Path:
     """Write the report of a run as `make_report` does; return the path of the HTML file."""
-    return make_report(run, to, gallery=gallery).path
+    return make_report(run, to).path
 
 
-def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) -> WrittenReport:
+def make_report(run: Path, to: Path | None = None) -> WrittenReport:
     """Write the report of a run; works while a build is writing.
 
     Args:
         run: folder of the run.
         to: the HTML file; default `report.html` in the run. Its numbers get its name with `.json`, values that differ
             between equal runs (cost, latency, tries, sessions) `.telemetry.json` and `.telemetry.html`.
-        gallery: tasks to show at most, a seeded sample spread over the outcomes when there are more.
 
     Returns:
         The HTML file and the numbers in it.
@@ -116,8 +115,8 @@ def make_report(run: Path, to: Path | None = None, *, gallery: int = GALLERY) ->
     with snapshot(reader):
         numbers = gather(reader)
         judges = standings_of(reader)
-        selection = select(reader, gallery, reader.header.seed)
-        first = leading(reader, selection.ids, min(PAIRS, gallery))
+        selection = select(reader, GALLERY, reader.header.seed)
+        first = leading(reader, selection.ids, min(PAIRS, GALLERY))
         pairs = [story_of(reader, reader.task(task), PAIR) for task in first]
         stories = [story_of(reader, reader.task(task), THUMBNAIL) for task in selection.ids]
         damaged = tuple(places_of(reader, reader.blobs.damaged))

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fakes.content import CRITERIA, report
 from plantain.models.hosted.answers import Unreadable, read_instruction
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.openai import chat, responses
 from plantain.models.hosted.reports import read_report
 from plantain.records import Criterion, FailureCode
 from plantain.rubrics import MED_BANANA
@@ -158,6 +160,7 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
         ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
         ("Sure! Add air. Let me know if you want more.", "Add air."),
+        ("Add air. If you have to, darken it.", "Add air. If you have to, darken it."),  # to the editor
     ],
 )
 def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
@@ -182,3 +185,22 @@ def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
 def test_no_instruction_is_unreadable(text: str) -> None:
     with pytest.raises(Unreadable):
         read_instruction(text)
+
+
+@pytest.mark.parametrize(
+    "reason", ["abort", "error", "MAX_TOKENS"]
+)  # of SGLang, OpenRouter, a gateway to Gemini
+def test_half_an_answer_is_none(reason: str) -> None:
+    with pytest.raises(Fault):
+        chat.read_text({"choices": [{"finish_reason": reason, "message": {"content": "Add"}}]})
+
+
+def test_commentary_and_reasoning_are_no_text() -> None:
+    parts = [{"type": "reasoning", "text": "Air?"}, {"type": "text", "text": "Add air."}]
+    assert chat.read_text({"choices": [{"message": {"content": parts}}]}) == "Add air."
+    said = [("commentary", "I look."), ("final_answer", "Add air.")]
+    messages = [
+        {"type": "message", "phase": phase, "content": [{"type": "output_text", "text": text}]}
+        for phase, text in said
+    ]
+    assert responses.read_text({"status": "completed", "output": messages}) == "Add air."

@@ -232,8 +232,10 @@ _PREFACE = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _REMARK = re.compile(
-    r"(?:\n|(?<=[.!?\"”*`])[ \t])[ \t]*[(*_]*(?:(?:please )?(?:let me know|feel free)|(?:i )?hope (?:this|that)|"
-    r"(?:would|do) you (?:like|want)|if you(?:['’]d| would)? (?:like|need|want|have|prefer)|"
+    r"(?:\n|(?<=[.!?\"”*`])[ \t])[ \t]*[(*_]*(?:(?:please )?let me know|(?:i )?hope (?:this|that)|"
+    r"(?:please )?feel free to (?:ask|reach|request|tell)|(?:would|do) you (?:like|want)|"
+    r"if you(?:['’]d| would) like|if you (?:want|need|have|prefer) (?:a |an |any |me |some )?"
+    r"(?:another|changes|different|me to|more (?:options|versions)|questions)\b|"
     r"(?:explanation|rationale|reason(?:ing)?|justification|word count)[*_]*:)[^\n]*\Z",
     re.IGNORECASE,
 )
@@ -371,9 +373,8 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     if answer.startswith('"'):
         answer = _only_text(answer)
     reports: list[JsonObject] = []
-    whole = text.count("{") == answer.count(
-        "{"
-    )  # else words that a report quotes may have been taken for a mark
+    # Fewer braces: words that a report quotes may have been taken for a mark.
+    whole = text.count("{") == answer.count("{")
     for written in (answer, _NEARLY_JSON.sub(_as_json, answer) if whole else ""):
         at, starts = written.find("{"), 0
         while at >= 0 and starts < MOST_STARTS:
@@ -423,4 +424,8 @@ def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     return found
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_one_value_per_key, strict=False)
+def _no_constant(name: str) -> float:
+    raise Unreadable(f"{name} is not JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_one_value_per_key, parse_constant=_no_constant, strict=False)
