@@ -91,7 +91,7 @@ def _covers(case: Case, change: Change, stroke: Stroke, towards: tuple[float, fl
 
 
 def _mass(case: Case, change: Change, stroke: Stroke) -> list[Check]:
-    text = f"its area is that of {change.long:.1f} of the largest disc in it"
+    text = f"its area is {change.long:.1f} times that of the largest disc in it"
     checks = [
         *_sized(change.radius, stroke, "radius"),
         _no_hill(change),
@@ -114,7 +114,11 @@ def _opacity(case: Case, change: Change, stroke: Stroke) -> list[Check]:
         *_sized(change.radius, stroke, "radius"),
         _no_hill(change),
         at_most(
-            change.long, 2.3, 3.0, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+            change.long,
+            2.3,
+            3.0,
+            f"its area is {change.long:.1f} times that of the largest disc in it",
+            OTHER,
         ),
     ]
 
@@ -124,7 +128,11 @@ def _band(case: Case, change: Change, stroke: Stroke) -> list[Check]:
         *_sized(change.reach, stroke, "length"),
         at_most(change.radius, 0.028, 0.04, f"half as thick as {change.radius:.3f}", OTHER),
         at_least(
-            change.long, 3.0, 2.2, f"its area is that of {change.long:.1f} of the largest disc in it", OTHER
+            change.long,
+            3.0,
+            2.2,
+            f"its area is {change.long:.1f} times that of the largest disc in it",
+            OTHER,
         ),
         at_most(change.parts, 2, 4, f"{change.parts} parts", OTHER),
     ]
@@ -153,7 +161,7 @@ def _spots(case: Case, change: Change, stroke: Stroke) -> list[Check]:
 def _crescent(case: Case, change: Change, stroke: Stroke) -> list[Check]:
     covers = _covers(case, change, stroke, stroke.towards)
     passes, fails = (1.5, 1.25) if stroke.meniscus else (2.0, 1.6)  # fluid is less slender than air or a scar
-    text = f"its area is that of {change.long:.1f} of the largest disc in it"
+    text = f"its area is {change.long:.1f} times that of the largest disc in it"
     return [
         _no_hill(change),
         at_least(covers, 0.6, 0.4, f"{covers:.0%} of it reaches the border", OTHER),
