@@ -49,7 +49,7 @@ BYTE_ORDER_MARKS = {
 """Encodings that a table's first bytes name; any other table is UTF-8, or `_WINDOWS`."""
 
 _WINDOWS = "cp1252"
-"""Encoding of what is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
+"""Encoding of text that is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
 
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""

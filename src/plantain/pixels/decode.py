@@ -365,7 +365,7 @@ def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]
     return levels, _bits_in_use(levels)
 
 
-def _bits_in_use(levels: npt.NDArray[np.uint16]) -> int:
+def _bits_in_use(levels: npt.NDArray[np.unsignedinteger]) -> int:
     """Return how many bits the largest level takes, at least 8; 0 for 8 bits that a program has widened to 16.
 
     Programs multiply by 256 or, within the rounding of floating point, by 257.

@@ -53,6 +53,8 @@ MAX_VOXELS = 256 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 """Most that one volume may unpack to: a head at 0.5 mm in 16 bits takes 270 MB."""
 
+Voxels = npt.NDArray[np.integer] | npt.NDArray[np.floating]
+
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
     *(
@@ -79,7 +81,7 @@ class Volume:
         oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
     """
 
-    values: npt.NDArray[np.integer] | npt.NDArray[np.floating]
+    values: Voxels
     spacing_mm: tuple[float, float, float]
     low: float
     high: float
@@ -243,7 +245,7 @@ def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
     return one.min() != one.max() and float((one == other).mean()) > _UNIFORM
 
 
-def _unpadded(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def _unpadded(values: Voxels) -> Voxels:
     """Return the volume with its least value, or 0, where a program filled its corners with a large one."""
     sample = _sample(values)
     finite = sample[np.isfinite(sample)]
