@@ -10,8 +10,7 @@ from plantain.pixels.decode import BadImage
 from plantain.pixels.encode import normalise
 from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Outcome
-from plantain.roles import EditRequest, NormalForm
-from plantain.roles.exchange import answered_by
+from plantain.roles import EditRequest, NormalForm, answered_by
 
 P = ParamSpec("P")
 T = TypeVar("T")

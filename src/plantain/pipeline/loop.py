@@ -14,6 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
+from plantain.calls.client import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
@@ -57,7 +58,6 @@ from plantain.roles import (
     fingerprint_of,
 )
 from plantain.rubrics import decide, identity_of, majority
-from plantain.runs.looking import look_first, seen_in
 from plantain.runs.open_run import ImageCache
 
 NO_CHANGE = "Keep this image exactly as it is."

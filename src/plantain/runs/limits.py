@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from plantain.calls import Budget, ModelLimits
-from plantain.calls.budget import StepCosts
+from plantain.calls.limits import StepCosts
 from plantain.journal import JournalReader
 from plantain.journal.account import money_by_step, seconds_worked
 from plantain.models.diffusers.devices import calls_in_flight, device_names

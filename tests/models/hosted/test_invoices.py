@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fakes import bodies
 from fakes.caller import options_of
-from plantain.calls.budget import demand
+from plantain.calls.limits import demand
 from plantain.files.secrets import Secret
 from plantain.journal.rows import from_json, to_json
 from plantain.models.hosted.gemini.batch import GeminiJobs

@@ -20,7 +20,7 @@ from plantain.models.hosted.faults import Fault, not_allowed, read_body, refused
 from plantain.models.hosted.guarded import GuardedTransport
 from plantain.models.hosted.known import known_model
 from plantain.records import NotAllowed
-from plantain.roles.exchange import patience
+from plantain.roles import patience
 from plantain.roles.options import ProviderOptions
 
 T = TypeVar("T")

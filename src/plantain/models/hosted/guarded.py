@@ -26,7 +26,7 @@ from plantain.models.hosted.addresses import destination, loopback_addresses, or
 from plantain.models.hosted.faults import announced_in_headers
 from plantain.privacy.permission import sha256_of
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
-from plantain.roles.exchange import announce, patience
+from plantain.roles import announce, patience
 from plantain.roles.options import Clearance, ProviderOptions
 
 UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
