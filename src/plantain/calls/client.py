@@ -27,6 +27,9 @@ T = TypeVar("T")
 SERVED, CHANGES = "served_models", "model_changes"
 """Keys of the run's meta: served models by requested name, and accepted changes, as JSON."""
 
+KINDS = "engine.kinds"
+"""Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
+
 PROBES = 24
 """Failures during outages that do not count against a call; one whose own image is at fault would wait for ever."""
 
@@ -111,26 +114,47 @@ class ModelDrift:
             await self._journal.set_meta(CHANGES, orjson.dumps(changes).decode())
 
 
+class WorkerKinds:
+    """The kinds of workers that have answered for each model of a run; `note` receives a line about a second one."""
+
+    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
+        self._journal = journal
+        self._note = note
+        self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
+
+    async def check(self, model: str, kind: str) -> None:
+        """Record the kind of the worker that answered."""
+        known = self._known.setdefault(model, [])
+        if kind in known:
+            return
+        known.append(kind)
+        if len(known) > 1:
+            self._note(
+                f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
+                f"{' | '.join(known)}; each call records its kind"
+            )
+        await self._journal.set_meta(KINDS, orjson.dumps(self._known).decode())
+
+
 @dataclass(slots=True)
 class ModelClient:
     """State shared by all tasks of a run: the journal, admission, and the stop request.
 
     Attributes:
-        served: the served models so far; None where they are not checked.
+        served, kinds: the served models and kinds of workers so far; None where they are not checked.
         unhurried: models whose answers come from batch jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         leave_jobs: called when the run stops without waiting for jobs.
-        on_worker: receives a model and the kind of worker that answered for it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
     journal: Journal
     admission: AdmissionController
     served: ModelDrift | None = None
+    kinds: WorkerKinds | None = None
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
-    on_worker: Callable[[str, str], Awaitable[None]] | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -294,8 +318,8 @@ class TaskCalls:
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - started
-            if heard.ran_on and client.on_worker is not None:
-                await client.on_worker(spec.model, heard.ran_on)
+            if heard.ran_on and client.kinds is not None:
+                await client.kinds.check(spec.model, heard.ran_on)
             ticket.announced(heard.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(

@@ -185,6 +185,11 @@ class JournalReader:
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE state = 'started' ORDER BY id")
         return [_call_row(row) for row in rows]
 
+    def has_jobs(self) -> bool:
+        """Return True if requests were ever sent in batch jobs, or wait for one."""
+        asked = "SELECT EXISTS (SELECT 1 FROM batch_request) OR EXISTS (SELECT 1 FROM batch_job)"
+        return bool(self.connection.execute(asked).fetchone()[0])
+
     def attempts(self, task_id: str, generation: int | None = None) -> list[Attempt]:
         """Return a task's attempts by generation and round, each with its decisive verdict."""
         where, values = _of_task(task_id, generation)

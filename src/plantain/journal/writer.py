@@ -81,7 +81,6 @@ class Journal:
         self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
         self._started = time.monotonic()
         self._committer = Committer(connection, self._count, self._keep_time)
-        self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
@@ -124,6 +123,10 @@ class Journal:
             journal = cls(run, lock, connection)
             undo.pop_all()
             return journal
+
+    @property
+    def batches(self) -> BatchLedger:
+        return BatchLedger(self._submit, self.reader)
 
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
         """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.

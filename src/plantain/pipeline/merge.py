@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls.client import CHANGES, SERVED
+from plantain.calls.client import CHANGES, KINDS, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.blobs import BlobStore
@@ -60,7 +60,7 @@ _OWN = frozenset(
         "audit.juries",
         COMMANDS,
         engine.STATE,
-        engine.KINDS,
+        KINDS,
     }
 )
 """Meta entries that may differ between shards."""
