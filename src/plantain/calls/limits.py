@@ -1,7 +1,7 @@
 """The limits of calls: the budget of a run, and the pace, concurrency and deadline of one model.
 
-The most that a call can cost is reserved while it is in flight, and settled by its outcome. Time is an argument, but for
-`Deadline.guard`: simulations and tests run hours in a second.
+The most that a call can cost is reserved while it is in flight, and settled by its outcome. Time is an argument
+everywhere but in `Deadline.guard`: simulations and tests run hours in a second.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from plantain.journal.account import REMEMBERED, assumed_usd
+from plantain.journal.reader import REMEMBERED, assumed_usd
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9

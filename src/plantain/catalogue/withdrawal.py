@@ -13,7 +13,7 @@ from plantain.catalogue.groups import JOINED
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import Catalogue, finish_discards, note_discard
 from plantain.files.opening import replace_file
-from plantain.journal.account import keyed_mark
+from plantain.journal.reader import keyed_mark
 from plantain.records import SourceImage, Withdrawal
 
 _SALT = "withdrawal_salt"

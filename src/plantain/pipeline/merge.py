@@ -20,7 +20,6 @@ import orjson
 
 from plantain.calls.client import CHANGES, KINDS, SERVED
 from plantain.journal import JournalReader
-from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
@@ -37,6 +36,7 @@ from plantain.journal.merging import (
 )
 from plantain.journal.questions.accepted import META as ACCEPTED
 from plantain.journal.questions.accepted import joined as joined_decisions
+from plantain.journal.reader import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify

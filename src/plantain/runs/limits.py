@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from plantain.calls import Budget, ModelLimits
 from plantain.calls.limits import StepCosts
 from plantain.journal import JournalReader
-from plantain.journal.account import money_by_step, seconds_worked
+from plantain.journal.reader import money_by_step
 from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
@@ -243,4 +243,4 @@ def seconds_left(limits: Limits, reader: JournalReader) -> float | None:
 
     A killed process counts up to a second before its end.
     """
-    return None if limits.max_hours is None else limits.max_hours * 3600.0 - seconds_worked(reader)
+    return None if limits.max_hours is None else limits.max_hours * 3600.0 - reader.seconds_worked()
