@@ -43,8 +43,7 @@ from plantain.journal.verify import verify
 from plantain.journal.withdrawal import NOTE
 from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import COMMANDS
-from plantain.records.messages import command_line
+from plantain.records.messages import COMMANDS, command_line
 from plantain.runs import engine
 
 _OWN = frozenset(

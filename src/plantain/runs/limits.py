@@ -14,7 +14,7 @@ from plantain.journal.reader import money_by_step
 from plantain.models.diffusers.devices import calls_in_flight, device_names
 from plantain.models.hosted.known import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
-from plantain.records.prices import USUAL_TIERS
+from plantain.records.tasks import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings
 from plantain.runs.terms import ON_THIS_MACHINE, Limits, Terms
 

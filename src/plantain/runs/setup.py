@@ -32,7 +32,7 @@ from plantain.models.registry import (
     settings_class,
 )
 from plantain.records import InputError, SourceImage
-from plantain.records.commands import COMMANDS, with_typed
+from plantain.records.messages import COMMANDS, with_typed
 from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where

@@ -45,8 +45,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.commands import COMMANDS, with_typed
-from plantain.records.messages import fold, suggest
+from plantain.records.messages import COMMANDS, fold, suggest, with_typed
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,
