@@ -10,7 +10,6 @@ import orjson
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
 from plantain.journal.sending import CONNECTIONS, SentImage, connections, sources_of_image
-from plantain.models.hosted.addresses import destination, tenant_of
 from plantain.models.hosted.known import ALSO_SERVED
 from plantain.models.registry import is_local
 from plantain.privacy import permission
@@ -26,7 +25,7 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, failed
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderOptions, destination, tenant_of
 from plantain.runs.terms import ON_THIS_MACHINE, Terms, permission_for
 
 T = TypeVar("T")

@@ -14,10 +14,9 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from plantain.engines.contract import HERE, EngineSection, engine_named
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.models.hosted.addresses import destination
 from plantain.models.registry import settings_class
 from plantain.records import Consent, Destination, InputError, Reach
-from plantain.roles.options import ProviderOptions, ProviderSettings, Section
+from plantain.roles.options import ProviderOptions, ProviderSettings, Section, destination
 from plantain.runs.settings_file import Providers, RoleTables, check_provider_names, in_role, read_toml
 
 S = TypeVar("S", bound=ProviderSettings)

@@ -20,7 +20,6 @@ import httpx2
 import orjson
 
 from plantain.files.secrets import hide
-from plantain.models.hosted.addresses import destination, loopback_addresses, origin_of
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import (
@@ -35,7 +34,7 @@ from plantain.models.hosted.images_sent import cleared_file, images_in, images_i
 from plantain.models.hosted.known import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles import announce, patience
-from plantain.roles.options import Clearance, ProviderOptions
+from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of
 
 T = TypeVar("T")
 
