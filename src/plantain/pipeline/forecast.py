@@ -14,7 +14,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
-from plantain.models.hosted.known import image_token_range
+from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage

@@ -14,8 +14,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import Journal, JournalReader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import pending_images
-from plantain.models.hosted.known import endings, known_model, roles_at
-from plantain.models.registry import check_name, presets
+from plantain.models.registry import check_name, endings, known_model, presets, roles_at
 from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,

@@ -10,8 +10,7 @@ import orjson
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
 from plantain.journal.sending import CONNECTIONS, SentImage, connections, sources_of_image
-from plantain.models.hosted.known import ALSO_SERVED
-from plantain.models.registry import is_local
+from plantain.models.registry import ALSO_SERVED, is_local
 from plantain.privacy import permission
 from plantain.privacy.permission import agreement, agreements, named, sha256_of, why_not
 from plantain.records import (

@@ -12,7 +12,7 @@ from plantain.calls.limits import StepCosts
 from plantain.journal import JournalReader
 from plantain.journal.reader import money_by_step
 from plantain.models.diffusers.devices import calls_in_flight, device_names
-from plantain.models.hosted.known import image_token_range, price_of
+from plantain.models.registry import image_token_range, price_of
 from plantain.records import FREE, InputError, Price, Step, Usage
 from plantain.records.tasks import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings

@@ -31,7 +31,7 @@ from plantain.models.hosted.faults import (
     wire_fault,
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
-from plantain.models.hosted.known import known_model
+from plantain.models.registry import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles import announce, patience
 from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of

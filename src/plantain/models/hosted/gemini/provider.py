@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from plantain.files.installed import require_extra
-from plantain.models.hosted.known import roles_at
+from plantain.models.registry import roles_at
 from plantain.roles.options import BatchSettings, ForWords, ProviderOptions, key_of
 
 if TYPE_CHECKING:
