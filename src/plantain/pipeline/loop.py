@@ -28,9 +28,8 @@ from plantain.pipeline.post_edit import (
     restored,
     veto,
 )
-from plantain.pixels.decode import BadImage
+from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
