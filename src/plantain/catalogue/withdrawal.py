@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 
 from plantain.catalogue.groups import JOINED
-from plantain.catalogue.quarantine import held
-from plantain.catalogue.store import Catalogue, finish_discards, note_discard
+from plantain.catalogue.quarantine import finish_discards, held, note_discard
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import replace_file
 from plantain.journal.reader import keyed_mark
 from plantain.records import SourceImage, Withdrawal
