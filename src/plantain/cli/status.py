@@ -23,7 +23,7 @@ from plantain.records import TaskState
 from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
-from plantain.runs.limits import costs_of
+from plantain.runs.terms import costs_of
 
 NAMED = 5
 """Failed and stopped tasks that are listed by id."""

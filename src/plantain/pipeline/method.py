@@ -35,9 +35,9 @@ from plantain.records.messages import suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.consent import check_consent, hosted_models, kinship
-from plantain.runs.limits import check_prices
+from plantain.runs.settings_file import ConsentGiven
 from plantain.runs.setup import RunSetup
-from plantain.runs.terms import ConsentGiven
+from plantain.runs.terms import check_prices
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""

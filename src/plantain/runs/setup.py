@@ -37,10 +37,9 @@ from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where
 from plantain.runs.engine import engine_open
-from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.terms import PROVIDERS, Terms, recorded_part
+from plantain.runs.terms import PROVIDERS, Terms, budget_of, check_prices, model_limits, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")

@@ -30,8 +30,8 @@ from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.models.registry import price_of
 from plantain.records import Price, Step, Usage
-from plantain.runs.limits import model_limits, price_under
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import Terms, model_limits, price_under
 
 DAY = date(2026, 11, 22)
 NO_KEY = Secret("no key")
