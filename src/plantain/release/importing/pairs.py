@@ -37,8 +37,7 @@ from plantain.pixels.decode import (
     one_line,
     pixel_sha256,
 )
-from plantain.pixels.encode import encode_prepared
-from plantain.pixels.prepare import prepare, resize, settle_grey
+from plantain.pixels.encode import encode_prepared, prepare, resize, settle_grey
 from plantain.records import (
     OK,
     Attempt,
