@@ -14,6 +14,7 @@ from plantain.bench.benchmark.benchmark import read_mask
 DISC = np.zeros((60, 80), np.uint8)
 cv2.circle(DISC, (40, 30), 18, 255, -1)
 INSIDE = DISC > 0
+RINGS = DISC // 255 + cv2.erode(DISC, None, iterations=6) // 255 + cv2.erode(DISC, None, iterations=9) // 255
 
 
 def png(array: np.ndarray, mode: str | None = None, orientation: int = 1) -> bytes:
@@ -37,6 +38,7 @@ FULL, NONE = np.full_like(DISC, 255), np.zeros_like(DISC)
     [
         (png(DISC), "binary", DISC),
         (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(RINGS), "labels", RINGS),
         (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
         (rgba((DISC, FULL)), "binary", DISC),
         (rgba((FULL, DISC)), "transparency", FULL),
