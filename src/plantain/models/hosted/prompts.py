@@ -38,7 +38,7 @@ BUILT_IN = Path(__file__).with_name("templates")
 TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
     **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
-    **dict.fromkeys(("describe", "procedures"), "describe_system"),
+    "describe": "describe_system",
 }
 """Prompt -> template of its system message, where that is not `system`."""
 
@@ -266,11 +266,6 @@ def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     return library.render("describe", values)
 
 
-def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
-    """Return the prompt that asks for procedures on an organ that change how it looks."""
-    return library.render("procedures", {"organ": organ, "known": list(known), "most": most})
-
-
 def checked_library(folder: Path | None) -> PromptLibrary:
     """Return the prompts of a run; all templates of a user are rendered once, so that errors appear before any call.
 
@@ -304,7 +299,6 @@ def _render_all(library: PromptLibrary) -> None:
     for prompt in ("", "example"):
         facts = [{"what": "modality", "value": "example"}]
         library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
-    procedures_prompt(library, "example", ["example"], 1)
     library.render("edit", {"instruction": "example", "shown": "example"})
     library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
     library.render("again", {"problem": "example", "answer": "example"})
