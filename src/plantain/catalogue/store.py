@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 
 from plantain.catalogue.groups import JOINED
 from plantain.catalogue.rows import (
@@ -338,9 +337,7 @@ class Catalogue:
     def __enter__(self) -> Catalogue:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def _meta(self, key: str) -> str:
