@@ -6,12 +6,11 @@ import asyncio
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from bench.small_bench import Brightener, small_bench
+from bench.small_bench import small_bench
 from fakes.batch_jobs import FakeJobs
 from fakes.gemini_format import blocked_before, gemini_route, pictures_sent
 from fakes.server import KEY, Answer, FakeProvider, Request
@@ -20,7 +19,6 @@ from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.pixels.decode import decode
-from plantain.roles import EditedImage, EditRequest, Reply
 from plantain.runs.progress import RunSummary
 from plantain.runs.terms import load_terms
 
@@ -118,6 +116,3 @@ def test_outputs_of_one_sample_share_a_batch_job(tmp_path: Path) -> None:
         assert made(benchmark, run, wanted, file).made == 0
     with BenchRun.open(run) as bench:
         assert sum(one.edited is not None for one in bench.outputs(EDITOR)) == 6
-
-
-@dataclass(eq=False)
