@@ -28,10 +28,16 @@ from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
-from plantain.pixels.encode import encode_prepared
-from plantain.pixels.likeness import pixel_sha256
-from plantain.pixels.prepare import prepare, resize, settle_grey
+from plantain.pixels.decode import (
+    BadImage,
+    decode,
+    decode_output,
+    decode_untrusted,
+    grey_bits,
+    one_line,
+    pixel_sha256,
+)
+from plantain.pixels.encode import encode_prepared, prepare, resize, settle_grey
 from plantain.records import (
     OK,
     Attempt,
@@ -45,8 +51,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.commands import COMMANDS, with_typed
-from plantain.records.messages import fold, suggest
+from plantain.records.messages import COMMANDS, fold, suggest, with_typed
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,
@@ -350,8 +355,9 @@ def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal
 
 
 def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
-    """Return the published bytes if they are a JPEG of our size already, else the prepared image."""
-    if pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8":
+    """Return the published bytes if they are a JPEG of our size that needs no turn or profile, else as prepared."""
+    ours = pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8"
+    if ours and np.array_equal(decode(data), pixels):
         return data
     prepared = prepare(pixels, SIDE)[0]
     prepared = settle_grey(prepared) if grey else prepared
