@@ -90,6 +90,8 @@ def test_a_function_that_changed_is_another_editor() -> None:
     assert first.fingerprint != second.fingerprint
     assert FunctionEditor.of(untouched) == first
     assert FunctionEditor.of(lambda image, text: image).name == "python/lambda"
+    with pytest.raises(InputError, match="Path is a class; give an object of it"):
+        FunctionEditor.of(Path)
     weak, strong = (FunctionEditor.of(functools.partial(grey, strength=n)) for n in (1, 2))
     assert weak.name == strong.name == "python/grey" and weak.fingerprint != strong.fingerprint
 

@@ -250,6 +250,10 @@ class FunctionEditor:
             function: the function.
             images: the type of its argument; None for that of the annotation of its first parameter.
         """
+        if inspect.isclass(function):
+            raise InputError(
+                f"{function.__name__} is a class; give an object of it, such as edit = {function.__name__}()"
+            )
         inner, set_to = function, [getattr(function, "__dict__", {})]
         while isinstance(inner, functools.partial):
             set_to += [dict(enumerate(inner.args)), inner.keywords]
@@ -279,7 +283,11 @@ class FunctionEditor:
             problem = one_line(
                 f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
             )
-            given_as = f"; it was given a {'PIL image' if self.images == 'pil' else 'uint8 array'}"
+            given_as = "; it was given a PIL image"
+            if self.images == "array":
+                given_as = (
+                    "; it was given a uint8 array; for PIL images annotate its parameter: PIL.Image.Image"
+                )
             return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} raised {problem}{given_as}"))
         after = np.asarray(made.convert("RGB")) if isinstance(made, Image.Image) else made
         if not isinstance(after, np.ndarray) or after.dtype != np.uint8 or after.shape != before.shape:
