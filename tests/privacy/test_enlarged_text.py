@@ -10,7 +10,7 @@ import pytest
 
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import prepare
 from plantain.privacy.small_text import read_prepared
 from plantain.privacy.text import Text, TextKind, open_reader
 

@@ -13,7 +13,6 @@ from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
-from plantain.engines.contract import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.method import forecast, warnings
@@ -37,6 +36,7 @@ from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.progress import RunSummary
+from plantain.runs.settings_file import engine_named
 
 
 def build(

@@ -16,10 +16,11 @@ cv2.circle(DISC, (40, 30), 18, 255, -1)
 INSIDE = DISC > 0
 
 
-def png(array: np.ndarray, mode: str | None = None) -> bytes:
-    buffer = io.BytesIO()
+def png(array: np.ndarray, mode: str | None = None, orientation: int = 1) -> bytes:
+    buffer, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = orientation
     image = Image.fromarray(array)
-    (image.convert(mode) if mode else image).save(buffer, "PNG")
+    (image.convert(mode) if mode else image).save(buffer, "PNG", exif=exif)
     return buffer.getvalue()
 
 
@@ -36,6 +37,7 @@ FULL, NONE = np.full_like(DISC, 255), np.zeros_like(DISC)
     [
         (png(DISC), "binary", DISC),
         (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
         (rgba((DISC, FULL)), "binary", DISC),
         (rgba((FULL, DISC)), "transparency", FULL),
     ],
