@@ -29,7 +29,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plantain.models.hosted.known.today", lambda: date(2026, 11, 22))
+    monkeypatch.setattr("plantain.models.registry.today", lambda: date(2026, 11, 22))
 
 
 def test_list_tells_roles_price_date_key_and_package() -> None:

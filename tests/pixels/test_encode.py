@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pixels.pictures import colour, save
-from plantain.pixels.decode import BadImage, decode
+from plantain.pixels.decode import BadImage, decode, pixel_sha256
 from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source, is_normal_form, normalise
-from plantain.pixels.likeness import pixel_sha256
 
 SQUARE = colour(64, 64)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on short tags

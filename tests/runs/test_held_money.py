@@ -13,10 +13,9 @@ import pytest
 
 from plantain.cli import main
 from plantain.journal import CallResult, Journal, JournalReader, RunHeader, StartedCall
-from plantain.journal.account import seconds_worked
 from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
-from plantain.runs.limits import budget_of
-from plantain.runs.terms import Limits
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import budget_of
 
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 
@@ -92,5 +91,5 @@ def test_process_that_is_killed_while_nothing_happens_counts(tmp_path: Path) -> 
         worked = time.monotonic() - begun
     journal = Journal.open(tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
-        assert worked - 1.5 <= seconds_worked(reader) <= worked + 1.5
+        assert worked - 1.5 <= reader.seconds_worked() <= worked + 1.5
     asyncio.run(journal.close())

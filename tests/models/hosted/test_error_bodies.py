@@ -27,7 +27,7 @@ from plantain.models.hosted.faults import (
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.wire import OpenAIWire
 from plantain.records import OutcomeKind
-from plantain.roles.exchange import AnnouncedLimit
+from plantain.roles import AnnouncedLimit
 from plantain.roles.options import ProviderOptions
 
 NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from fakes.commands import json_of, printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.pixels.likeness import pixel_sha256
+from plantain.pixels.decode import pixel_sha256
 from plantain.release.proof.manifest import MANIFEST, SUMS, read_sums
 from plantain.release.proof.verify import verify_release
 from release.proofs import kinds
