@@ -19,8 +19,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source, prepare
 from plantain.records import (
     Criterion,
     CriterionResult,

@@ -11,7 +11,7 @@ import pytest
 from fakes.samples import sample_of
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import prepare
 from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader
 

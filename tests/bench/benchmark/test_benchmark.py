@@ -242,10 +242,10 @@ cv2.circle(DISC, (40, 30), 18, 255, -1)
 INSIDE = DISC > 0
 
 
-def png(array: np.ndarray, mode: str | None = None) -> bytes:
-    buffer = io.BytesIO()
-    image = Image.fromarray(array)
-    (image.convert(mode) if mode else image).save(buffer, "PNG")
+def png(array: np.ndarray, orientation: int = 1) -> bytes:
+    buffer, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(array).save(buffer, "PNG", exif=exif)
     return buffer.getvalue()
 
 
@@ -254,7 +254,7 @@ def rgba(colour: tuple[np.ndarray, np.ndarray]) -> bytes:
     return png(np.dstack([shade, shade, shade, alpha]))
 
 
-FULL, NONE = np.full_like(DISC, 255), np.zeros_like(DISC)
+FULL = np.full_like(DISC, 255)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +262,7 @@ FULL, NONE = np.full_like(DISC, 255), np.zeros_like(DISC)
     [
         (png(DISC), "binary", DISC),
         (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
         (rgba((DISC, FULL)), "binary", DISC),
         (rgba((FULL, DISC)), "transparency", FULL),
     ],

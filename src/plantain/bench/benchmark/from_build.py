@@ -27,7 +27,7 @@ from plantain.offline.language import Intent, compose, read_instruction
 from plantain.offline.writer import signs_of
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode, decode_mask
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import resize
 from plantain.records import (
     Attempt,
     Direction,

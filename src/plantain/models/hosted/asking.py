@@ -13,8 +13,7 @@ from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, checked_library
 from plantain.pixels.decode import declared_size, decode_untrusted
-from plantain.pixels.encode import encode_png
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import encode_png, resize
 from plantain.privacy.permission import made_from
 from plantain.records import OK, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed

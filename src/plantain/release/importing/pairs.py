@@ -30,14 +30,14 @@ from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import (
     BadImage,
+    decode,
     decode_output,
     decode_untrusted,
     grey_bits,
     one_line,
     pixel_sha256,
 )
-from plantain.pixels.encode import encode_prepared
-from plantain.pixels.prepare import prepare, resize, settle_grey
+from plantain.pixels.encode import encode_prepared, prepare, resize, settle_grey
 from plantain.records import (
     OK,
     Attempt,
@@ -349,8 +349,9 @@ def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal
 
 
 def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
-    """Return the published bytes if they are a JPEG of our size already, else the prepared image."""
-    if pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8":
+    """Return the published bytes if they are a JPEG of our size that needs no turn or profile, else as prepared."""
+    ours = pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8"
+    if ours and np.array_equal(decode(data), pixels):
         return data
     prepared = prepare(pixels, SIDE)[0]
     prepared = settle_grey(prepared) if grey else prepared
