@@ -103,7 +103,10 @@ def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
         gate = gate_of(gaps, {**held, name: spoilt}, yes, 1.0)
         assert gate.standing == "may rank" and name.split(" ")[0] in " ".join(gate.why)
     without = {name: figure for name, figure in held.items() if name != "blob"}
-    assert "blob: accepted never measured" in gate_of(gaps, without, yes, 1.0).why[0]
+    assert (
+        "blob: no such edit was judged; of the share accepted, the upper"
+        in gate_of(gaps, without, yes, 1.0).why[0]
+    )
     assert gate_of(gaps, held, None, 1.0).standing == "may rank"
     assert gate_of(gaps, held, yes, 0.5).standing == "neither"
 

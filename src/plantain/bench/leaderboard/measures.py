@@ -93,6 +93,8 @@ _JUDGED = {
 }
 _PUBLISHED = {"ea": "Accuracy", "cp": "Context", "vq": "Quality"}
 """MedEBench's names of its judge's scores, before the variant: Accuracy_P, Accuracy_D."""
+_TABLE_3 = {"CP": "Masked SSIM", "psnr": "PSNR", "ssim": "SSIM", "lpips": "LPIPS"}
+_TABLE_3 |= {"image_reward": "ImageReward_P", "image_reward_d": "ImageReward_D"}
 
 
 @cache
@@ -137,8 +139,8 @@ def measure(stored: str, judge: str | None = None) -> Measure:
 def paper_name(one: Measure) -> str:
     """Return what Table 3 of the paper calls a measure, e.g. "Masked SSIM" and "Accuracy_D"; else its own name."""
     metric, _, who = one.stored.partition("@")
-    if one.name == "CP":
-        return "Masked SSIM"
+    if one.name in _TABLE_3:
+        return _TABLE_3[one.name]
     if one.name == one.stored or metric not in _PUBLISHED:
         return one.name
     return f"{_PUBLISHED[metric]}_{who.rpartition('/')[2]}"

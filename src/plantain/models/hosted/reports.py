@@ -148,16 +148,23 @@ LABELS = {
 
 _NAMES = "|".join(f"(?P<{name}>{label})" for name, label in LABELS.items())
 _LINE = re.compile(
-    rf"(?im)^[ \t>•·*+–—-]*(?:\(?(?:\d+|[a-z])[.)][ \t]*)?(?:{_NAMES})[ \t]*(?:\(0[ \t]*[-–][ \t]*10\))?[ \t]*"
-    r"(?:[:：=]|[-–—](?=[ \t]))?[ \t]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
+    rf"(?im)^[^\w\n(]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})"
+    r"(?:[^\S\n]*\((?:EA|CP|VQ|0[ \t]*[-–][ \t]*10)\))*[^\S\n]*"
+    r"(?:[:：﹕∶=]|[-–—](?=\s))?[^\S\n]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
 )
-"""A line that states a score, markup removed: list mark, name, optional scale and separator, number."""
+"""A line that states a score, markup removed: list mark, name, optional short name, scale and separator, number."""
 
-_SCALE = re.compile(r"[\])]?\s*(?:/|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE)
-_NOT_ALONE = re.compile(r"[^\W_]|½|\.\d|[\])]?\s*(?:%|/|,\d|(?:[-–~]|to\b)\s*\d)", re.IGNORECASE)
-"""A continuation that makes the number part of a longer number, a range, a percentage or a fraction."""
+_SCALE = re.compile(
+    r"[\])]?\s*(?:[/／∕⁄]|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE
+)
+_NOT_ALONE = re.compile(r"[^\W_]|[½+]|\.\d|[\])]?\s*(?:%|[/／∕⁄]|,\d)")
+"""A continuation that makes the number part of a longer number, a percentage or a fraction."""
 
-_MARKUP = re.compile(r"[*_`#|\\]+")
+_RANGE = re.compile(r"[\])]?\s*(?:[-–~]|(?:to|or)\b)\s*\d", re.IGNORECASE)
+_RANGE_AFTER_SCALE = re.compile(r"\s*(?:[-–~]\d|(?:[-–~]|(?:to|or)\b)\s*[\d.]+\s*(?:/|$))", re.IGNORECASE)
+"""A second number; after `8/10` a reason may begin with one: `8/10 - 2 of 3 teeth are gone`."""
+
+_MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -195,7 +202,8 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         scale = _SCALE.match(line["rest"])
         rest = line["rest"][scale.end() :] if scale else line["rest"]
         value = float(line["value"].replace("−", "-"))
-        if (scale and float(scale["most"]) != SCALE[1]) or _NOT_ALONE.match(rest) or not 0 <= value <= 10:
+        other = (_RANGE_AFTER_SCALE if scale else _RANGE).match(rest) or _NOT_ALONE.match(rest)
+        if other or (scale and float(scale["most"]) != SCALE[1]) or not 0 <= value <= 10:
             problems.append(f"{name} must be a number from 0 to 10, not {line['value']}{line['rest'][:20]}")
         values[name].add(value)
         reasons[name] = reasons[name] or (rest.lstrip(" ])\t,.;:-–—") + plain[line.end() : end]).strip()
