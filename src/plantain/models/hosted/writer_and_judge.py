@@ -24,16 +24,20 @@ from plantain.models.hosted.answers import (
 from plantain.models.hosted.asking import LanguageModel, LanguageRole
 from plantain.models.hosted.editor import HostedEditor, ImageModel
 from plantain.models.hosted.prompts import (
-    blind_prompt,
     describe_prompt,
-    judge_prompt,
-    lines_asked,
     procedures_prompt,
-    system_of,
     with_images,
     write_prompt,
 )
-from plantain.models.hosted.reports import read_lines, read_report, report_schema
+from plantain.models.hosted.reports import (
+    blind_prompt,
+    judge_prompt,
+    lines_asked,
+    read_lines,
+    read_report,
+    report_schema,
+    system_of,
+)
 from plantain.records import InputError, Observations, Rubric
 from plantain.roles import (
     ChangeDescription,
