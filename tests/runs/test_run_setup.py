@@ -98,18 +98,8 @@ def bench(place: Place) -> Path:
 def generate(*more: str) -> Callable[[Place, str], Made]:
     def make(place: Place, limits: str) -> Made:
         run = place.folder / "run"
-        arguments = [
-            "bench",
-            "generate",
-            str(bench(place)),
-            "--run",
-            str(run),
-            "--editor",
-            EDITOR,
-            *more,
-            "--json",
-        ]
-        return Made([*arguments, "--settings", place.settings(limits)], run)
+        arguments = ["bench", "generate", str(bench(place)), "--run", str(run), "--editor", EDITOR, *more]
+        return Made([*arguments, "--json", "--settings", place.settings(limits)], run)
 
     return make
 
@@ -153,15 +143,13 @@ def audit(place: Place, limits: str) -> Made:
         str(seen),
         "--judge",
         MODEL,
-        "--pairs",
-        "1",
-        "--finding",
-        "AMD",
         "--run",
         str(run),
+        "--settings",
+        own,
+        "--json",
     ]
-    few = ["--kinds", "blob"]
-    return Made([*arguments, *few, "--settings", own, "--json"], run)
+    return Made([*arguments, "--pairs", "1", "--finding", "AMD", "--kinds", "blob"], run)
 
 
 CASES: dict[str, Callable[[Place, str], Made]] = {
@@ -243,10 +231,7 @@ def test_nothing_credentialed_leaves(
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_goes_is_journalled_asked_once_and_within_the_budget(
-    name: str,
-    servers: tuple[FakeProvider, FakeProvider],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
     away = servers[0]
