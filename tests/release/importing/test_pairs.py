@@ -198,7 +198,7 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         "the same original, edit and finding as row 1",
         "leads out",
         "no such file",
-        "add or remove",
+        "add, remove or change",
         "verdict: 'perhaps'",
         "did you mean 'fundus'",
     ):
@@ -229,7 +229,7 @@ def test_a_refused_licence_advises_the_import_that_allows_it(pictures, tmp_path,
         (
             {"direction": "up"},
             {},
-            "no row could be imported; row 2, id a1: direction: 'up': add or remove; all 3",
+            "no row could be imported; row 2, id a1: direction: 'up': add, remove or change; all 3",
         ),
     ],
 )
@@ -296,8 +296,8 @@ def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_ar
     pictures, tmp_path
 ):
     (pictures / "bare.csv").write_text(
-        'before;after;prompt\no/1.png;e/1.png;"Add drusen; then stop."\n'
-        "o/1.png;e/2.png;Please remove the haze.\no/2.png;e/3.png;Brighten it.\n"
+        'before;after;prompt;license\no/1.png;e/1.png;"Add drusen; then stop.";CC-BY-4.0\n'
+        "o/1.png;e/2.png;Please remove the haze.;cc0-1.0\no/2.png;e/3.png;Brighten it.;\n"
     )
     command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
     asked = plantain(*command)
