@@ -27,9 +27,7 @@ editor = "gemini/gemini-3.1-flash-lite-image"
     "command", [["models", "--all"], ["findings"], ["ingest", "--list"], ["plan", "r.toml"]]
 )
 def test_a_table_fits_eighty_columns(
-    command: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)

@@ -31,15 +31,7 @@ from plantain.records import (
     SourceImage,
     Usage,
 )
-from plantain.roles import (
-    EditedImage,
-    EditRequest,
-    EncodedImage,
-    JudgeRequest,
-    Reply,
-    WriteRequest,
-    failed,
-)
+from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest, failed
 from plantain.rubrics import MED_BANANA
 
 
@@ -183,11 +175,7 @@ def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: in
 
 
 def quick_catalogue(
-    path: Path,
-    images: int = 3,
-    *,
-    code: bytes | None = None,
-    changes: Mapping[str, Any] | None = None,
+    path: Path, images: int = 3, *, code: bytes | None = None, changes: Mapping[str, Any] | None = None
 ) -> Path:
     """A catalogue of differently cropped, real fundus photographs, with other records where changes are given."""
     with Catalogue.create(path) as catalogue:

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
 
 from pixels.pictures import colour, every_format, grey, png_bomb, save
-from plantain.pixels.decode import (
-    BadImage,
-    colour_note,
-    decode_mask,
-    decode_output,
-    decode_untrusted,
-)
+from plantain.pixels.decode import BadImage, colour_note, decode_mask, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_mask
 
 FILES = every_format()
