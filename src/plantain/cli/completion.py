@@ -18,7 +18,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Shell = typer.Argument(..., metavar="SHELL", help="bash, zsh or fish")) -> None:
+def completion(shell: Shell = typer.Argument(..., metavar="SHELL", help="Shell: bash, zsh or fish.")) -> None:
     """Print a script that completes commands and options; nothing is installed.
 
     Example: plantain completion bash > ~/.local/share/bash-completion/completions/plantain
