@@ -128,6 +128,7 @@ def test_models_lists_what_can_be_used_here(monkeypatch: pytest.MonkeyPatch) -> 
     shown = printed("models")
     assert "offline/procedural" in shown and "gemini/gemini-3.8-flash" in shown
     assert "openai/gpt-5-mini" not in shown and "plantain models --all" in shown
+    assert "medebench-seed-x" not in shown  # its program is not configured
 
 
 def test_models_of_a_provider_are_listed_also_without_its_key() -> None:

@@ -124,7 +124,8 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     """Return a fault of the command line in one line, with the line to type if a part of it is missing."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path.split()[1:] if context else [name]
-    line = ": ".join(filter(None, (" ".join(path), " ".join(error.format_message().split()))))
+    fault = " ".join(error.format_message().replace("Value error, ", "").split())
+    line = ": ".join(filter(None, (" ".join(path), fault)))
     if type(error).__name__ == "NoSuchOption" and context:
         typed = str(getattr(error, "option_name", ""))
         near = next((o for p in context.command.params for o in p.opts if typed.startswith(f"{o}-")), "")
