@@ -87,7 +87,7 @@ shapes: $(VENV)/.dev debian
 gallery: docs $(VENV)/.dev debian
 	$(BIN)/python docs/gallery_images.py
 
-# Writes models/hosted/prices.csv from genai-prices and prints what changed.
+# Writes models/prices.csv from genai-prices and prints what changed.
 prices: $(VENV)/.dev
 	@$(BIN)/python checks/prices.py
 

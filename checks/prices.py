@@ -1,4 +1,4 @@
-"""Write `models/hosted/prices.csv` from the package genai-prices, and print what changed.
+"""Write `models/prices.csv` from the package genai-prices, and print what changed.
 
 Rows with a source of their own are kept while genai-prices does not list their model. The package plantain reads the
 table alone: a run freezes its prices, and never needs genai-prices.
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from genai_prices.data import providers
 from genai_prices.types import ModelInfo, ModelPrice, StartDateConstraint, TieredPrices
 
-from plantain.models.hosted.known import PRICES, known_models
+from plantain.models.registry import PRICES, known_models
 
 PROVIDERS = {"gemini": "google", "openai": "openai"}
 """Provider here -> its id in genai-prices."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from plantain.records import OK, Outcome, OutcomeKind
-from plantain.roles.exchange import AnnouncedLimit
+from plantain.roles import AnnouncedLimit
 
 
 class LimitedProvider:

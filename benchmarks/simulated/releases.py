@@ -17,8 +17,8 @@ import numpy as np
 import skimage.data
 
 from plantain.journal import BlobRef, BlobStore, Journal, RecordedTask, RunHeader, StoredVerdict, TaskRow
+from plantain.pixels.decode import pixel_sha256
 from plantain.pixels.encode import encode_jpeg
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,

@@ -18,7 +18,7 @@ from plantain.models.registry import provider_names, settings_class
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Price
 from plantain.roles.options import PriceSection, ProviderOptions, ProviderSettings
-from plantain.runs.terms import Settings
+from plantain.runs.settings_file import Settings
 from reference_from_code.markdown import cell, code, table
 from reference_from_code.meanings import meanings
 

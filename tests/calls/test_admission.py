@@ -12,7 +12,7 @@ import pytest
 
 from plantain.calls import AdmissionController, Budget, Interrupted, LimitReached, ModelLimits
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
-from plantain.roles.exchange import AnnouncedLimit
+from plantain.roles import AnnouncedLimit
 from simulated.clock import run_simulated
 from simulated.limits import LimitedProvider
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from plantain.calls import AdmissionController, Budget, LimitReached, ModelLimits
-from plantain.calls.budget import TOLERANCE_USD, StepCosts, cost_of, demand
+from plantain.calls.limits import TOLERANCE_USD, StepCosts, cost_of, demand
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
 from simulated.clock import run_simulated
 

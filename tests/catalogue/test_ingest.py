@@ -11,8 +11,7 @@ from PIL import Image
 
 from fakes.commands import printed
 from plantain.catalogue.ingest import Ingested, ingest, write_rejected
-from plantain.catalogue.rows import COLUMNS
-from plantain.catalogue.store import Catalogue
+from plantain.catalogue.store import COLUMNS, Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form

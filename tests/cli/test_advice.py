@@ -128,7 +128,6 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
     ("typed", "line"),
     [
         ("plan 'my pilots.toml'", "did you mean 'my pilot.toml'?"),
-        ("build 'my pilots.toml'", "my pilots.toml: no such recipe; did you mean 'my pilot.toml'?"),
         ("build 'my pilot.toml'", "e.g. plantain build 'my pilot.toml' --run DIR"),
         (
             "bench generate b",

@@ -13,7 +13,7 @@ from pipeline.quick import quick_catalogue
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.findings import load_taxonomy
-from plantain.models.hosted.known import known_models
+from plantain.models.registry import known_models
 from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import Licence

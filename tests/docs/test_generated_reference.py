@@ -15,7 +15,7 @@ from plantain.cli import COMMANDS, main
 from plantain.findings import load_taxonomy
 from plantain.models.registry import provider_names, settings_class
 from plantain.pipeline.recipe import Recipe
-from plantain.runs.terms import Settings
+from plantain.runs.settings_file import Settings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

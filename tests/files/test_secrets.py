@@ -30,10 +30,10 @@ from plantain.files.secrets import (
     redacted_json,
     redacted_line,
 )
-from plantain.models.hosted.addresses import stays_on_premises
 from plantain.models.process.program import Program
 from plantain.models.process.provider import WorkerCommand
 from plantain.records import InputError
+from plantain.roles.options import stays_on_premises
 
 KEY = "sk-live-4f9a8b7c6d5e-plantain"
 

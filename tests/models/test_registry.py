@@ -13,8 +13,17 @@ import pytest
 
 from fakes.caller import resolve_judge, resolve_writer
 from plantain.files.secrets import Secret
-from plantain.models.hosted.known import PRICES, endings, known_models, price_of
-from plantain.models.registry import GROUP, has_own_connection, presets, provider, provider_names
+from plantain.models.registry import (
+    GROUP,
+    PRICES,
+    endings,
+    has_own_connection,
+    known_models,
+    presets,
+    price_of,
+    provider,
+    provider_names,
+)
 from plantain.records import InputError
 from plantain.roles.options import ProviderOptions
 

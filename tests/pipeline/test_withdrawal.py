@@ -25,7 +25,7 @@ from plantain.release.plan import ExportOptions
 from plantain.release.register import REGISTER
 from plantain.release.withdraw import concerned
 from plantain.report.page import write_report
-from plantain.runs.limits import costs_of
+from plantain.runs.terms import costs_of
 
 GONE, STAYS = "patient:10000032", "patient:10000048"
 OPTIONS = ExportOptions(("trajectory", "parquet"), redistribution_approved="DUA 1")

@@ -11,8 +11,8 @@ import PIL.Image
 import pytest
 import skimage.data
 
+from plantain.pixels.decode import pixel_sha256
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.likeness import pixel_sha256
 
 
 @pytest.mark.parametrize("encode", [encode_jpeg, encode_source])

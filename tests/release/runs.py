@@ -28,8 +28,8 @@ from plantain.journal import (
     TaskRow,
 )
 from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import pixel_sha256
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,

@@ -30,7 +30,7 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
 from plantain.report.page import write_report, write_story
-from plantain.runs.terms import ConsentGiven
+from plantain.runs.settings_file import ConsentGiven
 from release.runs import every_byte
 from sources.published import jpeg
 from sources.test_mimic_cxr import Tree

@@ -11,9 +11,8 @@ from plantain.calls.policy import LOST, POLICY, CircuitBreaker, next_step
 from plantain.engines.contract import EngineSection, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles.exchange import Exchange, answered_by, exchange
-from plantain.runs.settings_file import read_toml
-from plantain.runs.terms import Settings
+from plantain.roles import Exchange, answered_by, exchange
+from plantain.runs.settings_file import Settings, read_toml
 
 
 def recipe(**engine: object) -> Recipe:

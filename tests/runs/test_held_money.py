@@ -11,8 +11,8 @@ import pytest
 from plantain.cli import main
 from plantain.journal import CallResult, Journal, JournalReader, RunHeader, StartedCall
 from plantain.records import OK, CallKey, Direction, EditTask, Outcome, OutcomeKind, Step, Usage
-from plantain.runs.limits import budget_of
-from plantain.runs.terms import Limits
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import budget_of
 
 LOST = Outcome(OutcomeKind.TRANSPORT, "the connection failed (ReadError)")
 

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 from plantain.journal import Journal, JournalReader
-from plantain.journal.account import seconds_worked
 
 
 def test_process_that_is_killed_while_nothing_happens_counts(tmp_path: Path) -> None:
@@ -29,5 +28,5 @@ def test_process_that_is_killed_while_nothing_happens_counts(tmp_path: Path) -> 
         worked = time.monotonic() - begun
     journal = Journal.open(tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
-        assert worked - 1.5 <= seconds_worked(reader) <= worked + 1.5
+        assert worked - 1.5 <= reader.seconds_worked() <= worked + 1.5
     asyncio.run(journal.close())

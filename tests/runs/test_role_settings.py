@@ -33,8 +33,8 @@ from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.roles import EncodedImage, Reply
 from plantain.roles.options import FREE
-from plantain.runs.limits import check_prices, model_limits
 from plantain.runs.setup import RunSetup
+from plantain.runs.terms import check_prices, model_limits
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from plantain.records import InputError
-from plantain.runs.terms import Limits, load_terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import load_terms
 
 
 def settings(folder: Path, text: str) -> Path:

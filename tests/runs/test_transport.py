@@ -10,8 +10,8 @@ from plantain.calls import Budget
 from plantain.calls.admission import ModelGate
 from plantain.calls.limits import FIRST
 from plantain.models.diffusers.provider import Settings
-from plantain.runs.limits import calls_at_once, model_limits, tasks_at_once
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import Terms, calls_at_once, model_limits, tasks_at_once
 
 
 @pytest.mark.parametrize(

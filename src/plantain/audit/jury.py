@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
+from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.rows import from_json, to_json
 from plantain.privacy.permission import sha256_of
 from plantain.records import OK, Direction, InputError, Observations, Outcome, OutcomeKind, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
-from plantain.runs.looking import look_first, seen_in
 from plantain.runs.setup import RunSetup
 
 MOST_MEMBERS = 100

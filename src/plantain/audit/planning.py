@@ -24,8 +24,7 @@ from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
-from plantain.runs.limits import SPREAD, TYPICAL_USAGE, usual_cost
-from plantain.runs.terms import Terms
+from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, usual_cost
 
 
 def forecast(

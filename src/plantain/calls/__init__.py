@@ -1,8 +1,8 @@
 """Every model call passes here: memo, admission, retry by outcome, budget, deadline."""
 
 from plantain.calls.admission import AdmissionController, ModelLimits, Ticket
-from plantain.calls.budget import Budget
 from plantain.calls.client import Answer, CallSpec, ModelClient, ModelDrift, TaskCalls
+from plantain.calls.limits import Budget
 from plantain.calls.policy import Interrupted, LimitReached, RequestChanged, RunHalted
 
 __all__ = [

@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from plantain.calls.budget import Budget, StepCosts, cost_of, demand
-from plantain.calls.limits import Concurrency, Deadline, Pace
+from plantain.calls.limits import Budget, Concurrency, Deadline, Pace, StepCosts, cost_of, demand
 from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
-from plantain.roles.exchange import AnnouncedLimit
+from plantain.roles import AnnouncedLimit
 
 TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.LOOK: 5_000, Step.JUDGE: 5_000}
 """Tokens that a call is assumed to take of a token limit before one was seen."""

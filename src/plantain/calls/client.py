@@ -7,7 +7,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -19,14 +19,16 @@ from plantain.calls.limits import Deadline
 from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
-from plantain.records import CallKey, Outcome, OutcomeKind, Step
-from plantain.roles import Reply, failed
-from plantain.roles.exchange import Exchange, exchange
+from plantain.records import OK, CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Exchange, Judge, JudgeRequest, LooksFirst, Reply, exchange, failed, fingerprint_of
 
 T = TypeVar("T")
 
 SERVED, CHANGES = "served_models", "model_changes"
 """Keys of the run's meta: served models by requested name, and accepted changes, as JSON."""
+
+KINDS = "engine.kinds"
+"""Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
 
 PROBES = 24
 """Failures during outages that do not count against a call; one whose own image is at fault would wait for ever."""
@@ -112,26 +114,47 @@ class ModelDrift:
             await self._journal.set_meta(CHANGES, orjson.dumps(changes).decode())
 
 
+class WorkerKinds:
+    """The kinds of workers that have answered for each model of a run; `note` receives a line about a second one."""
+
+    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
+        self._journal = journal
+        self._note = note
+        self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
+
+    async def check(self, model: str, kind: str) -> None:
+        """Record the kind of the worker that answered."""
+        known = self._known.setdefault(model, [])
+        if kind in known:
+            return
+        known.append(kind)
+        if len(known) > 1:
+            self._note(
+                f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
+                f"{' | '.join(known)}; each call records its kind"
+            )
+        await self._journal.set_meta(KINDS, orjson.dumps(self._known).decode())
+
+
 @dataclass(slots=True)
 class ModelClient:
     """State shared by all tasks of a run: the journal, admission, and the stop request.
 
     Attributes:
-        served: the served models so far; None where they are not checked.
+        served, kinds: the served models and kinds of workers so far; None where they are not checked.
         unhurried: models whose answers come from batch jobs.
         in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
         leave_jobs: called when the run stops without waiting for jobs.
-        on_worker: receives a model and the kind of worker that answered for it.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 
     journal: Journal
     admission: AdmissionController
     served: ModelDrift | None = None
+    kinds: WorkerKinds | None = None
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
-    on_worker: Callable[[str, str], Awaitable[None]] | None = None
     made: int = 0
     replayed: int = 0
     stop_requested: bool = False
@@ -295,8 +318,8 @@ class TaskCalls:
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - started
-            if heard.ran_on and client.on_worker is not None:
-                await client.on_worker(spec.model, heard.ran_on)
+            if heard.ran_on and client.kinds is not None:
+                await client.kinds.check(spec.model, heard.ran_on)
             ticket.announced(heard.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(
@@ -335,6 +358,47 @@ class TaskCalls:
         if outcome is draft.outcome:
             return draft
         return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())
+
+
+async def look_first(
+    calls: TaskCalls,
+    judge: Judge,
+    request: JudgeRequest,
+    *,
+    round: int,
+    draw: int,
+    identity: Mapping[str, object],
+    unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
+) -> tuple[JudgeRequest, Outcome]:
+    """Return the request with the judge's description of the two images; unchanged for a judge without a first turn.
+
+    The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
+    """
+    if not isinstance(judge, LooksFirst) or not judge.looks_first:
+        return request, OK
+    looking = request.images_alone
+    asked = {
+        **identity,
+        "fingerprint": fingerprint_of(judge, request.rubric),
+        "seed": looking.seed,
+        "edited_first": looking.edited_first,
+    }
+
+    async def send() -> Reply[str]:
+        return await judge.look(looking)
+
+    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
+        if reply.value is None:
+            return unanswered(reply.outcome, draft)
+        return replace(draft, answer=reply.value)
+
+    answer = await calls.answer(CallSpec(Step.LOOK, round, draw, judge.name, asked, send, settle))
+    return (replace(request, seen=answer.text) if answer.outcome.ok else request), answer.outcome
+
+
+def seen_in(request: JudgeRequest) -> dict[str, object]:
+    """Return the part of the second turn's identity that depends on the first; empty without one."""
+    return {"seen": hashlib.sha256(request.seen.encode()).hexdigest()} if request.seen else {}
 
 
 def _too_long(model: str, outcome: Outcome) -> Outcome:

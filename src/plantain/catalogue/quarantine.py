@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import orjson
 
 from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
-from plantain.catalogue.store import Catalogue, finish_discards, note_discard
+from plantain.catalogue.store import Catalogue
+from plantain.journal.blobs import sync_folder
 from plantain.journal.rows import from_json, to_json
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
@@ -185,3 +186,36 @@ def _held(row: tuple[str, str, bytes | None, str]) -> Held:
         for kind, text, left, top, width, height in orjson.loads(row[3])
     )
     return Held(from_json(SourceImage, row[1]), row[2], found)
+
+
+_NOTE = "discard "
+
+_REFERENCES = (
+    "SELECT 1 FROM image WHERE prepared_sha256 = ? UNION ALL "
+    "SELECT 1 FROM quarantine WHERE json_extract(record, '$.prepared_sha256') = ?"
+)
+
+
+def note_discard(catalogue: Catalogue, sha256: str) -> None:
+    """Note, inside a transaction, that an image is deleted unless something still refers to it."""
+    catalogue.connection.execute("INSERT OR IGNORE INTO meta VALUES (?, '')", (_NOTE + sha256,))
+
+
+def finish_discards(catalogue: Catalogue) -> int:
+    """Delete the noted images, rewrite the database without deleted rows, and return their number."""
+    database = catalogue.connection
+    query = "SELECT key FROM meta WHERE key >= ? AND key < ?"
+    noted = [key for (key,) in database.execute(query, (_NOTE, "discard!")).fetchall()]
+    for key in noted:
+        sha256 = key.removeprefix(_NOTE)
+        if database.execute(_REFERENCES, (sha256, sha256)).fetchone() is None:
+            path = catalogue.blobs.path(sha256)
+            path.unlink(missing_ok=True)
+            if path.parent.is_dir():
+                sync_folder(path.parent)
+    if noted:
+        database.execute("VACUUM")
+        with catalogue.transaction():
+            database.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in noted])
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return len(noted)

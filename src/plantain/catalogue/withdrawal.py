@@ -10,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 
 from plantain.catalogue.groups import JOINED
-from plantain.catalogue.quarantine import held
-from plantain.catalogue.store import Catalogue, finish_discards, note_discard
+from plantain.catalogue.quarantine import finish_discards, held, note_discard
+from plantain.catalogue.store import Catalogue
 from plantain.files.opening import replace_file
-from plantain.journal.account import keyed_mark
+from plantain.journal.reader import keyed_mark
 from plantain.records import SourceImage, Withdrawal
 
 _SALT = "withdrawal_salt"

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.commands import working_directory
-from plantain.records.messages import command_line, like_path
+from plantain.records.messages import command_line, like_path, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:

@@ -59,7 +59,8 @@ def build(
     if pilot is not None and (limit is not None or shard):
         raise InputError("--pilot: draws its own tasks; leave out --limit and --shard")
     recipe = load_recipe(recipe_file)
-    recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
+    if engine:
+        recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
     part = Shard.parse(shard) if shard else None
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)

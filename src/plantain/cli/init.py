@@ -10,7 +10,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.models.hosted.known import today
+from plantain.models.registry import today
 from plantain.pipeline.first_recipe import first_recipe
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError

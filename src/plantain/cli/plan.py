@@ -19,7 +19,7 @@ from plantain.pipeline.pilot import three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.messages import counted, next_line
-from plantain.runs.limits import calls_at_once, devices_of
+from plantain.runs.terms import calls_at_once, devices_of
 
 
 def plan(

@@ -14,8 +14,7 @@ from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.records.commands import COMMANDS, with_settings
-from plantain.records.messages import next_line
+from plantain.records.messages import COMMANDS, next_line, with_settings
 from plantain.report.task_list import unsuccessful
 
 

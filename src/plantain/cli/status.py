@@ -16,16 +16,14 @@ from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows
-from plantain.journal.questions.tasks import why_not_done
-from plantain.journal.questions.telemetry import not_closed, status_summary
+from plantain.journal.questions.telemetry import not_closed, status_summary, why_not_done
 from plantain.pipeline.plan import share_of
 from plantain.pixels.decode import one_line
 from plantain.records import TaskState
-from plantain.records.commands import COMMANDS, typed_before
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
-from plantain.runs.limits import costs_of
+from plantain.runs.terms import costs_of
 
 NAMED = 5
 """Failed and stopped tasks that are listed by id."""

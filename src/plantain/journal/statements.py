@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from plantain.journal.account import account_of
+from plantain.journal.reader import IS_LOST, account_of
 from plantain.journal.rows import (
     BlobRef,
     CallResult,
@@ -274,6 +274,15 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
         detail = to_json(dict(stored.detail))
         connection.execute(_SCORE, (*about, stored.score.value, clean_text(stored.score.reason), detail))
     return len(scores)
+
+
+def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
+    """Divide dollars evenly among calls of unknown cost, in the writer's transaction; return their number."""
+    lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {IS_LOST}")]
+    connection.executemany(
+        "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]
+    )
+    return len(lost)
 
 
 def _add_blobs(connection: sqlite3.Connection, blobs: Sequence[BlobRef]) -> None:

@@ -15,18 +15,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plantain.journal.account import (
+from plantain.journal.blobs import BlobStore
+from plantain.journal.connect import held, temporary_changes
+from plantain.journal.reader import (
+    IS_LOST,
     REMEMBERED,
     WITHDRAWN,
     Account,
     account_of,
     assumed_usd,
-    keep_assumed,
     meta_value,
     money_by_step,
 )
-from plantain.journal.blobs import BlobStore
-from plantain.journal.connect import held, temporary_changes
 from plantain.journal.rows import from_json, to_json
 from plantain.records import InputError, Withdrawal
 
@@ -101,7 +101,7 @@ def take_out(
         extent = _extent(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            keep_assumed(connection)
+            _keep_assumed(connection)
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
@@ -197,6 +197,21 @@ def _refuse_waiting(connection: sqlite3.Connection) -> None:
             f"{waiting} batch jobs still hold requests of these images: resume the build until they have ended, or "
             "cancel them at the provider, then withdraw again"
         )
+
+
+def _keep_assumed(connection: sqlite3.Connection) -> None:
+    """Reserve the assumed cost of each call of unknown cost, in the writer's transaction.
+
+    A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
+    """
+    connection.executemany(
+        f"UPDATE call SET reserved_usd = ? WHERE model = ? AND step = ? AND {IS_LOST}",
+        [
+            (assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most) / money.lost, model, step)
+            for (model, step), money in money_by_step(connection).items()
+            if money.lost
+        ],
+    )
 
 
 def _added(

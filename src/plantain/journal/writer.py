@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from plantain.journal import account, sending, statements, verdicts
+from plantain.journal import sending, statements, verdicts
 from plantain.journal.batches import BatchLedger
 from plantain.journal.blobs import BlobStore, check_room, raise_if_full, sync_folder
 from plantain.journal.commit import Committer
@@ -81,7 +81,6 @@ class Journal:
         self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
         self._started = time.monotonic()
         self._committer = Committer(connection, self._count, self._keep_time)
-        self.batches = BatchLedger(self._submit, self.reader)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
@@ -124,6 +123,10 @@ class Journal:
             journal = cls(run, lock, connection)
             undo.pop_all()
             return journal
+
+    @property
+    def batches(self) -> BatchLedger:
+        return BatchLedger(self._submit, self.reader)
 
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
         """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
@@ -184,7 +187,7 @@ class Journal:
 
     async def settle_lost(self, usd: float) -> int:
         """Divide the real cost of the calls of unknown cost evenly among them; return their number."""
-        return await self._submit(account.settle_lost, usd)
+        return await self._submit(statements.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
         """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""

@@ -18,8 +18,7 @@ from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
 from plantain.pixels.encode import encode_png
 from plantain.pixels.prepare import resize
 from plantain.records import Direction, Outcome, OutcomeKind
-from plantain.roles import EditRequest
-from plantain.roles.exchange import NO_REGION
+from plantain.roles import NO_REGION, EditRequest
 
 STRETCH = 0.03
 """Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
 from plantain.engines.contract import WorkEngine
-from plantain.pixels.decode import BadImage
+from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Outcome
-from plantain.roles import EditRequest, NormalForm
-from plantain.roles.exchange import answered_by
+from plantain.roles import EditRequest, NormalForm, answered_by
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -12,9 +12,8 @@ from plantain.offline.drawing.removing import remove
 from plantain.offline.language import asks_for_nothing, read_instruction
 from plantain.offline.workers import compute
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode
+from plantain.pixels.decode import decode, pixel_sha256
 from plantain.pixels.encode import encode_jpeg, encode_mask, normalise
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
 

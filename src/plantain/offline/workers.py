@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar, cast
 from plantain.engines.contract import engine_in_place
 from plantain.engines.local import LocalEngine
 from plantain.records import Outcome
-from plantain.roles.exchange import answered_by
+from plantain.roles import answered_by
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
-from plantain.models.hosted.known import endings, known_models
+from plantain.models.registry import endings, known_models
 from plantain.pipeline.plan import candidates, chosen_findings
 from plantain.pipeline.recipe import Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE

@@ -14,11 +14,12 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
-from plantain.models.hosted.known import image_token_range
+from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
 from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
-from plantain.runs.limits import (
+from plantain.runs.terms import (
+    ON_THIS_MACHINE,
     OPEN_MODELS,
     SPREAD,
     TYPICAL_USAGE,
@@ -27,7 +28,6 @@ from plantain.runs.limits import (
     price_under,
     unpriced,
 )
-from plantain.runs.terms import ON_THIS_MACHINE
 
 EXPECTED_ROUNDS = 3.15
 """Mean rounds per task: 57.2 per cent succeed, of them 58, 25 and 17 per cent in rounds 1, 2 and 3 to 5 (taken as 4);

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
+from plantain.calls.client import look_first, seen_in
 from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
@@ -27,9 +28,8 @@ from plantain.pipeline.post_edit import (
     restored,
     veto,
 )
-from plantain.pixels.decode import BadImage
+from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import (
     OK,
     Attempt,
@@ -57,7 +57,6 @@ from plantain.roles import (
     fingerprint_of,
 )
 from plantain.rubrics import decide, identity_of, majority
-from plantain.runs.looking import look_first, seen_in
 from plantain.runs.open_run import ImageCache
 
 NO_CHANGE = "Keep this image exactly as it is."

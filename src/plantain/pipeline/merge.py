@@ -18,9 +18,8 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls.client import CHANGES, SERVED
+from plantain.calls.client import CHANGES, KINDS, SERVED
 from plantain.journal import JournalReader
-from plantain.journal.account import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.connect import JOURNAL_NAME, check_new_run, held, new_run
@@ -37,14 +36,14 @@ from plantain.journal.merging import (
 )
 from plantain.journal.questions.accepted import META as ACCEPTED
 from plantain.journal.questions.accepted import joined as joined_decisions
+from plantain.journal.reader import WITHDRAWN, account_of, joined_accounts
 from plantain.journal.rows import to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import NOTE
 from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
-from plantain.records.commands import COMMANDS
-from plantain.records.messages import command_line
+from plantain.records.messages import COMMANDS, command_line
 from plantain.runs import engine
 
 _OWN = frozenset(
@@ -60,7 +59,7 @@ _OWN = frozenset(
         "audit.juries",
         COMMANDS,
         engine.STATE,
-        engine.KINDS,
+        KINDS,
     }
 )
 """Meta entries that may differ between shards."""

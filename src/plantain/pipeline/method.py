@@ -14,8 +14,7 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import Journal, JournalReader
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.questions.tasks import pending_images
-from plantain.models.hosted.known import endings, known_model, roles_at
-from plantain.models.registry import check_name, presets
+from plantain.models.registry import check_name, endings, known_model, presets, roles_at
 from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,
@@ -36,9 +35,9 @@ from plantain.records.messages import suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.consent import check_consent, hosted_models, kinship
-from plantain.runs.limits import check_prices
+from plantain.runs.settings_file import ConsentGiven
 from plantain.runs.setup import RunSetup
-from plantain.runs.terms import ConsentGiven
+from plantain.runs.terms import check_prices
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""

@@ -13,8 +13,16 @@ from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, rubric_named
-from plantain.runs.settings_file import Providers, RoleTables, check_provider_names, read_toml
-from plantain.runs.terms import Limits, Permissions, Terms, resolve_provider_paths
+from plantain.runs.settings_file import (
+    Limits,
+    Permissions,
+    Providers,
+    RoleTables,
+    check_provider_names,
+    read_toml,
+    resolve_provider_paths,
+)
+from plantain.runs.terms import Terms
 
 
 class Data(Section):

@@ -17,7 +17,6 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, why_not_shown
 from plantain.journal import DiskFull, Journal, JournalReader, TaskRow
-from plantain.journal.account import account_of
 from plantain.journal.questions.accepted import (
     META as ACCEPTED,
 )
@@ -28,6 +27,7 @@ from plantain.journal.questions.accepted import (
     decisions_of,
     ids_of_part,
 )
+from plantain.journal.reader import account_of
 from plantain.journal.rows import to_json
 from plantain.metrics.statistics.intervals import wilson
 from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified, pass_through

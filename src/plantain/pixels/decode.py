@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import struct
 import warnings
 import zlib
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -67,6 +69,17 @@ def decode(data: bytes) -> Pixels:
     if pixels is None:
         raise BadImage("stored image: its bytes cannot be decoded, the blob is damaged")
     return pixels
+
+
+@lru_cache(maxsize=32)
+def pixel_sha256(data: bytes) -> str:
+    """Return the SHA-256 of an encoded image's decoded uint8 (H, W, 3) RGB bytes, row by row. Raise BadImage."""
+    return sha256_of_pixels(decode(data))
+
+
+def sha256_of_pixels(pixels: Pixels) -> str:
+    """Return the same for a decoded image: uint8 (H, W, 3), RGB."""
+    return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
 
 
 def decode_mask(data: bytes) -> Mask:

@@ -1,29 +1,14 @@
-"""Fingerprints of images: the exact hash of their pixels, and 256 bits that near duplicates share."""
+"""The likeness of images: 256 bits that near duplicates share."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from functools import lru_cache
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode
-
-
-@lru_cache(maxsize=32)
-def pixel_sha256(data: bytes) -> str:
-    """Return the SHA-256 of an encoded image's decoded uint8 (H, W, 3) RGB bytes, row by row. Raise BadImage."""
-    return sha256_of_pixels(decode(data))
-
-
-def sha256_of_pixels(pixels: Pixels) -> str:
-    """Return the same for a decoded image: uint8 (H, W, 3), RGB."""
-    return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
-
 
 BITS = 256
 LIMIT = 15

@@ -28,9 +28,9 @@ from plantain.records.judging import (
     unscored,
 )
 from plantain.records.messages import InputError
-from plantain.records.prices import FREE, Price, Usage
 from plantain.records.tasks import (
     BUILD_DIRECTIONS,
+    FREE,
     OK,
     Attempt,
     CallKey,
@@ -38,9 +38,11 @@ from plantain.records.tasks import (
     EditTask,
     Outcome,
     OutcomeKind,
+    Price,
     Step,
     TaskKind,
     TaskState,
+    Usage,
     derive_seed,
     state_after,
     task_id,

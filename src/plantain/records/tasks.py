@@ -1,10 +1,10 @@
-"""Tasks, their model calls and attempts, and the hashes that identify and seed them."""
+"""Tasks, their attempts, their model calls with usage and price, and the hashes that identify and seed them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TypeVar
 
@@ -188,3 +188,185 @@ def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
             places[part] += 1
             left -= 1
     return places
+
+
+USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
+"""Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
+
+PREPAID = "provisioned_throughput"
+"""Vertex AI's traffic type of calls under throughput that was bought by the hour: no token of them is billed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and images of a call, and the model that answered. None: not reported.
+
+    The one token convention, which adapters translate into and everything else relies on:
+
+    - `input_tokens` counts everything read: words, images, tokens from a cache and tokens written to one.
+    - `output_tokens` is all that was written and is billed as output: words, images and thinking.
+    - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
+      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images),
+      `thinking_tokens` and `output_image_tokens` of the output.
+
+    Attributes:
+        tier: the service tier that served the call, as the provider names it, in lower case; "" for the usual one.
+        ran_on: the kind of worker that computed the answer, if one of ours did: CPU or GPU, library versions.
+        asks: the usage of each request, if the call took more than one: each is billed by its own tier and length. One
+            without counts was sent at an unknown cost. The counts above are their sums.
+        reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
+    """
+
+    served_model: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int | None = None
+    cached_tokens: int | None = None
+    input_image_tokens: int | None = None
+    output_image_tokens: int | None = None
+    images: int | None = None
+    finish_reason: str = ""
+    response_id: str = ""
+    thought_summary: str = ""
+    cached_image_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    tier: str = ""
+    ran_on: str = ""
+    asks: tuple[Usage, ...] = ()
+    reported_usd: float | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """All tokens read and written, as limits per minute count them."""
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
+    def with_image_tokens(self, tokens: int | None) -> Usage:
+        """Return the usage with its images counted, if the provider did not say how many tokens they are.
+
+        Args:
+            tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
+                has left them out, and they are added.
+        """
+        if not self.images or not tokens or self.output_image_tokens is not None:
+            return self
+        image_tokens = self.images * tokens
+        reported = self.output_tokens or 0
+        whole = (
+            reported if reported - (self.thinking_tokens or 0) >= image_tokens else reported + image_tokens
+        )
+        return replace(self, output_tokens=whole, output_image_tokens=image_tokens)
+
+
+RATES = ("_per_m", "_each")
+"""Endings of the fields of `Price` that are dollars."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """List prices of one model, in US dollars. None means that the provider does not charge that way.
+
+    Attributes:
+        input_per_m: per million tokens read.
+        output_per_m: per million tokens written; thinking is billed as output.
+        cached_per_m: per million tokens read from the provider's cache; None for the price of input.
+        cached_image_per_m: the same for image tokens; as `cached_per_m` where None.
+        batch_cached_per_m: `cached_per_m` of a batch job; as much cheaper as all else there where None.
+        cache_write_per_m: per million tokens written to the cache; as input where None.
+        image_input_per_m: per million image tokens read; None for the price of input.
+        image_output_per_m: per million image tokens written; None for the price of output.
+        image_out_each: per image written, where images have a price of their own.
+        tiers: factor on all of these by service tier, in the provider's words; a tier that is not named here leaves the
+            cost unknown, unless none is.
+        regional_factor: on all of these where the provider's addresses of regions are dearer.
+        long_input: tokens read above which the whole request is billed at the two factors below; None for never.
+        long_input_factor, long_output_factor: factors on input and on output.
+        since, until: first day and the day after the last on which it holds, ISO; "" where it is open.
+        date, source: when and where the price was read.
+    """
+
+    input_per_m: float = 0.0
+    output_per_m: float = 0.0
+    cached_per_m: float | None = None
+    image_input_per_m: float | None = None
+    image_output_per_m: float | None = None
+    image_out_each: float | None = None
+    cached_image_per_m: float | None = None
+    cache_write_per_m: float | None = None
+    tiers: tuple[tuple[str, float], ...] = ()
+    long_input: int | None = None
+    long_input_factor: float = 1.0
+    long_output_factor: float = 1.0
+    batch_cached_per_m: float | None = None
+    regional_factor: float = 1.0
+    since: str = field(default="", compare=False)
+    until: str = field(default="", compare=False)
+    date: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return the dollars of a call, by the token convention of `Usage`; None if unknown.
+
+        It is unknown if the usage has no input or output tokens, or names a service tier without a known factor. With
+        counted images, the input is small and may be missing. An image with a price of its own is not
+        billed by its tokens too. Of several requests, each is billed by itself.
+        """
+        if usage.asks:
+            bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
+            return sum(bills) if len(bills) == len(usage.asks) else None
+        image_tokens = usage.images and (self.image_out_each is not None or usage.output_image_tokens)
+        if (usage.input_tokens is None or usage.output_tokens is None) and not image_tokens:
+            return None
+        factor = self.tier_factor(usage.tier)
+        if factor is None:
+            return None
+        long = self.long_input is not None and (usage.input_tokens or 0) > self.long_input
+        read = self._read(usage) * (self.long_input_factor if long else 1.0)
+        written = self._written(usage) * (self.long_output_factor if long else 1.0)
+        return factor * (read + written)
+
+    def tier_factor(self, tier: str) -> float | None:
+        """Return the factor of a tier on list prices; None if unknown."""
+        if tier == PREPAID:
+            return 0.0
+        if tier in USUAL_TIERS or not self.tiers:
+            return 1.0
+        return dict(self.tiers).get(tier)
+
+    def _read(self, usage: Usage) -> float:
+        whole = usage.input_tokens or 0
+        cached = min(usage.cached_tokens or 0, whole)
+        cached_images = min(usage.cached_image_tokens or 0, cached)
+        kept = min(usage.cache_write_tokens or 0, whole - cached)
+        images = min(max(0, (usage.input_image_tokens or 0) - cached_images), whole - cached - kept)
+        text = whole - cached - kept - images
+        cached_rate = _rate(self.cached_per_m, self.input_per_m)
+        return (
+            text * self.input_per_m
+            + images * _rate(self.image_input_per_m, self.input_per_m)
+            + (cached - cached_images) * cached_rate
+            + cached_images * _rate(self.cached_image_per_m, cached_rate)
+            + kept * _rate(self.cache_write_per_m, self.input_per_m)
+        ) / 1e6
+
+    def _written(self, usage: Usage) -> float:
+        images = min(usage.output_image_tokens or 0, usage.output_tokens or 0)
+        dollars = ((usage.output_tokens or 0) - images) * self.output_per_m / 1e6
+        if self.image_out_each is not None:
+            return dollars + (usage.images or 0) * self.image_out_each
+        return dollars + images * _rate(self.image_output_per_m, self.output_per_m) / 1e6
+
+    def times(self, factor: float) -> Price:
+        """Return the price list multiplied by a factor, e.g. one half for a batch."""
+        rates = {one.name: getattr(self, one.name) for one in fields(self) if one.name.endswith(RATES)}
+        return replace(self, **{name: rate * factor for name, rate in rates.items() if rate is not None})
+
+    def holds_on(self, day: str) -> bool:
+        """Return True if this is the price on a day, ISO."""
+        return self.since <= day and (not self.until or day < self.until)
+
+
+def _rate(own: float | None, usual: float) -> float:
+    return usual if own is None else own
+
+
+FREE = Price(source="runs on this machine")

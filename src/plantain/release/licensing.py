@@ -21,8 +21,7 @@ from plantain.journal.questions.tasks import licences_of_closed
 from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is_ours_to_choose, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence, SourceImage
-from plantain.records.commands import COMMANDS, typed_before
-from plantain.records.messages import nearest
+from plantain.records.messages import COMMANDS, nearest, typed_before
 from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
 
 LARGEST_TEXT = 200_000

@@ -14,13 +14,13 @@ import orjson
 
 from plantain.files.opening import replace_file
 from plantain.journal import JournalReader
-from plantain.journal.account import account_of, meta_value
 from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
 from plantain.journal.blobs import BLOBS, sync_folder
 from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.connect import JOURNAL_NAME, LOCK_NAME, remove_unfinished
 from plantain.journal.questions.tasks import tasks_of_image
+from plantain.journal.reader import account_of, meta_value
 from plantain.journal.withdrawal import (
     Extent,
     Note,

@@ -10,12 +10,11 @@ import orjson
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
 from plantain.journal.sending import CONNECTIONS, SentImage, connections, sources_of_image
-from plantain.models.hosted.addresses import destination, tenant_of
-from plantain.models.hosted.known import ALSO_SERVED
-from plantain.models.registry import is_local
+from plantain.models.registry import ALSO_SERVED, is_local
 from plantain.privacy import permission
 from plantain.privacy.permission import agreement, agreements, named, sha256_of, why_not
 from plantain.records import (
+    Consent,
     Destination,
     InputError,
     NotAllowed,
@@ -26,8 +25,9 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, failed
-from plantain.roles.options import ProviderOptions
-from plantain.runs.terms import ON_THIS_MACHINE, Terms, permission_for
+from plantain.roles.options import ProviderOptions, destination, tenant_of
+from plantain.runs.settings_file import ConsentGiven, Permissions
+from plantain.runs.terms import ON_THIS_MACHINE, Terms
 
 T = TypeVar("T")
 
@@ -92,6 +92,17 @@ def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
 
 
 # --- before a run -----------------------------------------------------------------------------------
+
+
+def permission_for(given: Permissions, to: Destination) -> Consent | None:
+    """Return the permission for an address: that of its tenant, else the one for every hosted model."""
+    every = (given,) if isinstance(given, ConsentGiven) else given or ()
+    for tenant in dict.fromkeys((to.tenant, "")):
+        for one in every:
+            if one.tenant == tenant:
+                named = f"{one.agreement}, tenant {tenant}" if tenant else one.agreement
+                return Consent(one.by, named)
+    return None
 
 
 def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 
 import orjson
 
+from plantain.calls.client import KINDS
 from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import (
     EngineSection,
@@ -29,38 +30,24 @@ from plantain.records.messages import counted
 from plantain.runs.progress import ProgressObserver
 from plantain.runs.terms import Terms
 
-OnWorker = Callable[[str, str], Awaitable[None]]
-
 STATE = "engine.state"
 """Key of the run's meta: the engine's last recorded state, as JSON; see `stored_state`."""
-
-KINDS = "engine.kinds"
-"""Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
 
 NOTE_S, WINDOW = 5.0, 24
 """Seconds between two looks at the engine, and the looks over which the rate is taken."""
 
 
 @asynccontextmanager
-async def engine_open(
-    terms: Terms, journal: Journal, observer: ProgressObserver
-) -> AsyncIterator[tuple[Terms, OnWorker]]:
-    """Put the engine of the terms in place and watch it until the block ends.
-
-    Yields:
-        The terms, with the engine's room in them; and a function that receives the kind of worker that answered.
+async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver) -> AsyncIterator[Terms]:
+    """Put the cluster of the terms in place and watch it until the block ends; yield the terms with its room.
 
     Raises:
         InputError: the cluster does not answer, or Ray is not installed.
     """
-    answered = record_kinds(journal, observer.note)
     async with _in_place(terms.engine) as engine:
-        if engine is None:
-            yield terms, answered
-            return
         observer.engine(lambda: engine.state)
         async with watching(engine, journal, terms.engine.address):
-            yield replace(terms, room=engine.room), answered
+            yield replace(terms, room=engine.room)
 
 
 @contextlib.contextmanager
@@ -76,15 +63,15 @@ def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
 @asynccontextmanager
 async def engine_alone(section: EngineSection) -> AsyncIterator[int]:
     """Put the engine of a section in place; yield its workers, 0 for this process. Raise as `engine_open`."""
+    if section.kind == "local":
+        yield 0
+        return
     async with _in_place(section) as engine:
-        yield 0 if engine is None else engine.room
+        yield engine.room
 
 
 @asynccontextmanager
-async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine | None]:
-    if section.kind == "local":
-        yield None
-        return
+async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine]:
     engine = RayEngine(section)
     engine.open()
     before = engine_in_place.set(engine)
@@ -93,25 +80,6 @@ async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine | None]:
     finally:
         engine_in_place.reset(before)
         await engine.aclose()
-
-
-def record_kinds(journal: Journal, note: Callable[[str], None]) -> OnWorker:
-    """Return a function that records the kinds of workers that answer for a model, and notes a second one."""
-    kinds: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
-
-    async def answered(model: str, kind: str) -> None:
-        known = kinds.setdefault(model, [])
-        if kind in known:
-            return
-        known.append(kind)
-        if len(known) > 1:
-            note(
-                f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
-                f"{' | '.join(known)}; each call records its kind"
-            )
-        await journal.set_meta(KINDS, orjson.dumps(kinds).decode())
-
-    return answered
 
 
 @asynccontextmanager

@@ -18,9 +18,9 @@ from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, Ta
 from plantain.journal import BadBlob, DiskFull, Journal, JournalReader
 from plantain.records import TaskState
 from plantain.roles import EncodedImage
-from plantain.runs.limits import seconds_left, tasks_at_once
 from plantain.runs.progress import ProgressObserver, RunSummary
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import Terms, seconds_left, tasks_at_once
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Reading a recipe or a settings file (TOML) into a validated model, with errors that name the file and the field."""
+"""A recipe or a settings file (TOML): the sections that both have, and errors that name the file and the field."""
 
 from __future__ import annotations
 
@@ -8,13 +8,24 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, PlainValidator, SerializeAsAny, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    Discriminator,
+    Field,
+    PlainValidator,
+    SerializeAsAny,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
+from plantain.engines.contract import HERE, EngineSection
 from plantain.files.opening import read_toml_table
 from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
 from plantain.records.messages import like_path, suggest
-from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings
+from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings, Section
 
 M = TypeVar("M", bound=BaseModel)
 Role = Literal["writer", "editor", "judge", "describer"]
@@ -65,6 +76,87 @@ Providers = Annotated[Mapping[str, SerializeAsAny[ProviderSettings]], PlainValid
 
 RoleTables = Mapping[Role, Mapping[str, object]]
 """The sections `[settings.ROLE]`, as they are written: the provider of the role's model reads them."""
+
+
+class ConsentGiven(Section):
+    """The owners' permission to send their images to the hosted models, as the file states it.
+
+    `by` names the signatory. `agreement` names the document.
+    `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
+    """
+
+    by: Annotated[str, Field(min_length=3)]
+    agreement: Annotated[str, Field(min_length=3)]
+    tenant: str = ""
+
+
+def _form(value: object) -> str:
+    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
+
+
+Permissions = (
+    Annotated[
+        Annotated[ConsentGiven, Tag("(one)")] | Annotated[tuple[ConsentGiven, ...], Tag("(several)")],
+        Discriminator(_form),
+    ]
+    | None
+)
+"""`[consent]`, or several as `[[consent]]`; the tags keep messages to the form that was written."""
+
+
+class Limits(Section):
+    """Limits of the whole run; a resumed run may change them.
+
+    `concurrency` bounds the calls in flight to each model; where it is not set, open models have as many as keep
+    every device busy.
+
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is for one call,
+    and a first guess: it doubles, up to 600 s, where a server takes longer. A model that does not answer is waited
+    for as long as `outage_hours`.
+    `wave` is how many tasks are under way at once where calls wait for batch jobs.
+    """
+
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
+    budget_usd: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    max_calls: Annotated[int, Field(ge=1)] | None = None
+    max_hours: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    wave: Annotated[int, Field(ge=1, le=20_000)] = 1_000
+    deadline_s: Annotated[float, Field(gt=0.0, le=86_400.0)] = 600.0
+    outage_hours: Annotated[float, Field(gt=0.0, le=168.0)] = 12.0
+
+
+class Settings(Section):
+    """A settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`,
+    `[consent]`, `[engine]`.
+    """
+
+    limits: Limits = Limits()
+    providers: Providers = Field(default_factory=dict)
+    consent: Permissions = None
+    settings: RoleTables = Field(default_factory=dict)
+    engine: EngineSection = HERE
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_recipe(cls, table: dict[str, object]) -> dict[str, object]:
+        """Take a recipe's tables that a settings file may have, too."""
+        if not isinstance(data := table.get("data"), dict):
+            return table
+        consent = {"consent": data["consent"]} if "consent" in data else {}
+        return {name: part for name, part in table.items() if name in cls.model_fields} | consent
+
+
+def resolve_provider_paths(
+    path: Path, providers: Mapping[str, ProviderSettings]
+) -> dict[str, ProviderSettings]:
+    """Return the sections of a file with their paths relative to it. Raise InputError for a file that is missing."""
+    placed = {}
+    for name, section in providers.items():
+        try:
+            placed[name] = section.relative_to(path.resolve().parent)
+        except ValueError as error:
+            raise InputError(f"{path}: providers.{name}.{error}") from error
+    return placed
 
 
 def validated(own: type[M], name: str, table: object, strictly: bool) -> M:

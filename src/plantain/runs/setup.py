@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TypeVar, cast
 import orjson
 
 from plantain.calls import AdmissionController, ModelClient, ModelDrift
+from plantain.calls.client import WorkerKinds
 from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
@@ -31,15 +32,14 @@ from plantain.models.registry import (
     settings_class,
 )
 from plantain.records import InputError, SourceImage
-from plantain.records.commands import COMMANDS, with_typed
+from plantain.records.messages import COMMANDS, with_typed
 from plantain.roles import Describer, Editor, Judge, Writer
 from plantain.roles.options import ProviderSettings
 from plantain.runs.consent import ConsentGate, check_consent, cleared, where
 from plantain.runs.engine import engine_open
-from plantain.runs.limits import budget_of, check_prices, model_limits
 from plantain.runs.open_run import OpenRun, interruptible, time_cap
 from plantain.runs.progress import SILENT, ProgressObserver
-from plantain.runs.terms import PROVIDERS, Terms, recorded_part
+from plantain.runs.terms import PROVIDERS, Terms, budget_of, check_prices, model_limits, recorded_part
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class RunSetup:
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self._jobs = BatchClient()
+        self._jobs: BatchClient | None = None
         self._gate = ConsentGate(terms)
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
@@ -115,6 +115,8 @@ class RunSetup:
     def options(self, model: str, role: str = "") -> ProviderSettings:
         """Return the settings that a model's adapter receives in a role."""
         options = self.terms.options(model, role)
+        if options.in_jobs and self._jobs is None:
+            self._jobs = BatchClient()
         return options.within(clearance=self._gate, jobs=self._jobs if options.in_jobs else None)
 
     def _model(
@@ -171,33 +173,42 @@ class RunSetup:
             await journal.set_meta(COMMANDS, commands)
         self._gate.journal = journal
         try:
-            async with engine_open(self.terms, journal, observer) as (terms, on_worker):
+            engine: AbstractAsyncContextManager[Terms] = nullcontext(self.terms)
+            if self.terms.engine.kind != "local":
+                engine = engine_open(self.terms, journal, observer)
+            async with engine as terms:
                 client = await self._client(terms, journal, observer, accept_model_change)
-                client.on_worker = on_worker
                 client.admission.on_outage = lambda model, news: observer.waiting(f"{model}: {news}")
-                opened = OpenRun(terms, journal, client, observer, bool(self._jobs.models))
+                opened = OpenRun(terms, journal, client, observer, bool(client.unhurried))
                 async with (
                     interruptible(client, observer.stopping),
                     time_cap(terms.limits, opened),
                 ):
                     yield opened
-            opened.summary.left = await self._jobs.close()
+            if self._jobs is not None:
+                opened.summary.left = await self._jobs.close()
             opened.sum_up()
             with contextlib.suppress(DiskFull):  # telemetry may be lost
                 await journal.end_session(client.replayed, {"made": client.made})
         finally:
             self._gate.journal = None
-            await self._jobs.close()
+            if self._jobs is not None:
+                await self._jobs.close()
             await journal.close()
             await close_models(*self._made.values(), *also_close)
 
     async def _client(
         self, terms: Terms, journal: Journal, observer: ProgressObserver, accept_model_change: bool | None
     ) -> ModelClient:
-        in_jobs = await self._jobs.open(journal, observer.note)
+        if self._jobs is None and journal.reader.has_jobs():  # of an earlier process
+            self._jobs = BatchClient()
+        in_jobs = await self._jobs.open(journal, observer.note) if self._jobs else ()
         admission = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
         drift = ModelDrift(journal, accept_changes=accept_model_change)
-        return ModelClient(journal, admission, drift, self._jobs.models, in_jobs, leave_jobs=self._jobs.leave)
+        client = ModelClient(journal, admission, drift, WorkerKinds(journal, observer.note), in_jobs=in_jobs)
+        if self._jobs is not None:
+            client.unhurried, client.leave_jobs = self._jobs.models, self._jobs.leave
+        return client
 
 
 # --- settings frozen in a run --------------------------------------------------------------------

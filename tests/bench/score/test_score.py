@@ -29,7 +29,8 @@ from plantain.records import CriterionResult, InputError, Observations, Outcome,
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import Terms
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 ARMS = (*BASELINES, "planted/exact", "planted/half", "planted/repainted", SHY)

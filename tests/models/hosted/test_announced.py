@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from plantain.models.hosted.faults import announced_in_error, announced_in_headers
-from plantain.roles.exchange import AnnouncedLimit
+from plantain.roles import AnnouncedLimit
 
 OPENAI = {
     "x-ratelimit-limit-requests": "60",

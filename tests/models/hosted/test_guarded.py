@@ -26,11 +26,11 @@ from fakes.openai_format import openai_route
 from fakes.requests import write_request
 from fakes.server import KEY, FakeProvider
 from plantain.files.secrets import hide_environment
-from plantain.models.hosted.addresses import destination
-from plantain.models.hosted.guarded import GuardedTransport, images_in
+from plantain.models.hosted.connection import GuardedTransport
+from plantain.models.hosted.images_sent import images_in
 from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
 from plantain.roles import Reply
-from plantain.roles.options import ProviderOptions
+from plantain.roles.options import ProviderOptions, destination
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 HASH = hashlib.sha256(PICTURE).hexdigest()

@@ -16,22 +16,22 @@ from hypothesis import strategies as st
 
 from fakes import bodies
 from fakes.caller import options_of
-from plantain.calls.budget import demand
+from plantain.calls.limits import demand
 from plantain.files.secrets import Secret
 from plantain.journal.rows import from_json, to_json
 from plantain.models.hosted.gemini.batch import GeminiJobs
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.models import image_model as gemini_image_model
 from plantain.models.hosted.gemini.models import read_usage as read_gemini
-from plantain.models.hosted.known import price_of
 from plantain.models.hosted.openai.batch import OpenAIJobs
 from plantain.models.hosted.openai.chat import read_usage as read_chat
 from plantain.models.hosted.openai.images import image_model as openai_image_model
 from plantain.models.hosted.openai.responses import read_usage as read_responses
 from plantain.models.hosted.openai.wire import OpenAIWire
+from plantain.models.registry import price_of
 from plantain.records import Price, Step, Usage
-from plantain.runs.limits import model_limits, price_under
-from plantain.runs.terms import Limits, Terms
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import Terms, model_limits, price_under
 
 DAY = date(2026, 11, 22)
 NO_KEY = Secret("no key")
@@ -146,7 +146,7 @@ def test_invoice(invoice: Invoice, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(tokens * rate for tokens, rate in invoice.lines) / 1e6 == pytest.approx(
         invoice.total, rel=1e-9
     )
-    monkeypatch.setattr("plantain.models.hosted.known.today", lambda: invoice.day)
+    monkeypatch.setattr("plantain.models.registry.today", lambda: invoice.day)
     name = name_of(invoice.model)
     section = options_of(name, **({"transport": "batch"} if invoice.batch else {}))
     price = price_under(Terms((name,), Limits(), {name.partition("/")[0]: section}), name)

@@ -10,7 +10,7 @@ import pytest
 from fakes.caller import Caller
 from fakes.faults import FAULTS
 from fakes.server import Answer, FakeProvider, Request, Spoil
-from plantain.calls.budget import cost_of
+from plantain.calls.limits import cost_of
 from plantain.journal.rows import from_json, to_json
 from plantain.records import OutcomeKind, Price, Usage
 

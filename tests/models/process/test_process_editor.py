@@ -17,9 +17,8 @@ from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.process.provider import Settings, WorkerCommand
-from plantain.pixels.decode import decode
+from plantain.pixels.decode import decode, pixel_sha256
 from plantain.pixels.encode import encode_mask, normalise
-from plantain.pixels.likeness import pixel_sha256
 from plantain.records import Direction, Geometry, Licence, Outcome, OutcomeKind, SourceImage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply
 

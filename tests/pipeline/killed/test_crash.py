@@ -11,8 +11,8 @@ from pipeline.quick import quick_catalogue
 from pipeline.wrecks import EDIT_USD, LIMITS, answered, check_wreck, derived, killed_builds
 from plantain.journal import JournalReader
 from plantain.report.page import write_report
-from plantain.runs.limits import budget_of
-from plantain.runs.terms import Limits
+from plantain.runs.settings_file import Limits
+from plantain.runs.terms import budget_of
 
 KILLS = 44
 """Of the 50 events of two tasks, one of which is refused an edit and fails: the last few come after the last call."""

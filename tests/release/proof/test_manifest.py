@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from plantain.journal import JournalReader
-from plantain.pixels.likeness import pixel_sha256
+from plantain.pixels.decode import pixel_sha256
 from plantain.release.proof.manifest import MANIFEST, SUMS, read_sums
 from release.resealing import entries_of
 from release.runs import tree

@@ -24,9 +24,8 @@ from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
 from plantain.models.registry import close_models
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_output
+from plantain.pixels.decode import BadImage, decode_output, sha256_of_pixels
 from plantain.pixels.encode import encode_mask, holds_pixels_only
-from plantain.pixels.likeness import sha256_of_pixels
 from plantain.privacy.permission import made_from
 from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply

@@ -46,8 +46,15 @@ from plantain.journal import JournalReader
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import decimal, plain
 from plantain.records import InputError
-from plantain.records.commands import COMMANDS, settings_typed, typed_before, with_settings
-from plantain.records.messages import command_line, counted, next_line
+from plantain.records.messages import (
+    COMMANDS,
+    command_line,
+    counted,
+    next_line,
+    settings_typed,
+    typed_before,
+    with_settings,
+)
 
 
 def table(

@@ -22,8 +22,17 @@ from plantain.files.opening import read_toml_table
 from plantain.journal import CallResult
 from plantain.models.diffusers.facts import facts_of
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.known import KnownModel, endings, known_model, price_of
-from plantain.models.registry import Preset, presets, provider, provider_names, settings_class
+from plantain.models.registry import (
+    KnownModel,
+    Preset,
+    endings,
+    known_model,
+    presets,
+    price_of,
+    provider,
+    provider_names,
+    settings_class,
+)
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import (
     Direction,

@@ -21,7 +21,7 @@ from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
 from plantain.records.messages import counted
-from plantain.runs.limits import costs_of
+from plantain.runs.terms import costs_of
 
 OUTCOMES = (
     OutcomeKind.REFUSED.value,

@@ -15,8 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.records import InputError
-from plantain.records.commands import typed
-from plantain.records.messages import command_line, suggest
+from plantain.records.messages import command_line, suggest, typed
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter

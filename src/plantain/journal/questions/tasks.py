@@ -86,15 +86,6 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
     return ((finding, direction, TaskState(state), rounds) for finding, direction, state, rounds in rows)
 
 
-def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
-    """Return (state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
-    rows = reader.connection.execute(
-        "SELECT state, reason, count(*) FROM task WHERE state IN ('undecided', 'not_applicable', 'stopped')"
-        " AND reason <> '' GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
-    )
-    return [(TaskState(state), reason, n) for state, reason, n in rows]
-
-
 def started_by_state(reader: JournalReader) -> dict[str, int]:
     """Return edit tasks and controls by state, without those that nothing has happened to yet."""
     query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_STARTED} GROUP BY 1"

@@ -150,6 +150,15 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     }
 
 
+def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
+    """Return (state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
+    rows = reader.connection.execute(
+        "SELECT state, reason, count(*) FROM task WHERE state IN ('undecided', 'not_applicable', 'stopped')"
+        " AND reason <> '' GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    )
+    return [(TaskState(state), reason, n) for state, reason, n in rows]
+
+
 def not_closed(reader: JournalReader) -> str:
     """Return one line about a run that its last process did not close; "" if it did, or still runs here.
 

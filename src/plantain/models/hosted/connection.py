@@ -1,27 +1,40 @@
-"""The HTTP connection of hosted providers, behind the run's clearance of images, and tokens that expire."""
+"""The HTTP connection of hosted providers, and tokens that expire.
+
+The transport sends only to the provider's address, and only images that the run has cleared.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import httpcore2
 import httpx2
 import orjson
 
 from plantain.files.secrets import hide
 from plantain.models.hosted.answers import JsonObject
 from plantain.models.hosted.asking import LanguageModel, Question
-from plantain.models.hosted.faults import Fault, not_allowed, read_body, refused_request, wire_fault
-from plantain.models.hosted.guarded import GuardedTransport
-from plantain.models.hosted.known import known_model
-from plantain.records import NotAllowed
-from plantain.roles.exchange import patience
-from plantain.roles.options import ProviderOptions
+from plantain.models.hosted.faults import (
+    Fault,
+    announced_in_headers,
+    not_allowed,
+    read_body,
+    refused_request,
+    wire_fault,
+)
+from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
+from plantain.models.registry import known_model
+from plantain.records import Destination, NotAllowed, Outgoing, Reach
+from plantain.roles import announce, patience
+from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of
 
 T = TypeVar("T")
 
@@ -31,6 +44,12 @@ TRANSFER_S = 1_800.0
 
 EARLY_S = 120.0
 """Seconds before its end at which a token is no longer used."""
+
+UNBOUNDED = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+"""Admission decides how many calls run at once, not a connection pool."""
+
+AT_ONCE = 65_536
+"""Bytes of a body that are inspected on the event loop; longer ones in a thread."""
 
 
 class Tokens:
@@ -70,6 +89,151 @@ class Tokens:
         if self.token == used:
             self.token = None
         return await send()
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Belongs to one model's connection and one event loop.
+
+    Args:
+        model: "provider/model".
+        url: the provider's address. A request to any other is refused: a redirect, an address in an
+            answer.
+        options: proxy, certificates, whether the address is on the premises, and the run's gate.
+    """
+
+    def __init__(self, model: str, url: str, options: ProviderOptions) -> None:
+        self.model = model
+        self._url = url
+        self._origin = origin_of(url)
+        self._options = options
+        self._way: tuple[Destination, httpx2.AsyncHTTPTransport] | None = None
+        self._opening = asyncio.Lock()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request after clearing its images.
+
+        Raises:
+            NotAllowed: an image is not cleared, or the request is for another address; nothing was sent.
+        """
+        asked = origin_of(str(request.url))
+        if asked != self._origin:
+            raise NotAllowed(
+                f"{self.model}: a request to {asked} was refused: its address is {self._origin}, and nothing is sent "
+                "elsewhere (redirects are not followed)"
+            )
+        to, transport = await self._opened()
+        if to.reach is not Reach.LOOPBACK and not cleared_file.get():
+            body = await request.aread()
+            kind = request.headers.get("content-type", "")
+            long = len(body) > AT_ONCE
+            found = await asyncio.to_thread(images_in, kind, body) if long else images_in(kind, body)
+            await self._clear(to, found)
+        if patience(0.0) is None:
+            timeouts = request.extensions.get("timeout", {})
+            request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
+        response = await transport.handle_async_request(request)
+        announce(announced_in_headers(response.headers))
+        return response
+
+    async def clear_file(self, file: Path) -> None:
+        """Clear every image of a request file. Raise NotAllowed."""
+        to, _ = await self._opened()
+        if to.reach is not Reach.LOOPBACK:
+            await self._clear(to, await asyncio.to_thread(images_in_lines, file))
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        way, self._way = self._way, None
+        if way is not None:
+            await way[1].aclose()
+
+    async def _clear(self, to: Destination, images: set[Outgoing]) -> None:
+        if not images:
+            return
+        if self._options.context.clearance is None:
+            raise NotAllowed(
+                f"{self.model}: an image was about to be sent to {to.address} ({to.why}), but the model was opened "
+                "outside of a run, so its source is unknown"
+            )
+        await self._options.context.clearance.clear(self.model, to, images)
+
+    async def _opened(self) -> tuple[Destination, httpx2.AsyncHTTPTransport]:
+        """Resolve the destination once: an address that was loopback must remain so for every connection."""
+        async with self._opening:
+            if self._way is None:
+                to = await asyncio.to_thread(destination, self._url, self._options)
+                self._way = to, self._transport(to)
+        return self._way
+
+    def _transport(self, to: Destination) -> httpx2.AsyncHTTPTransport:
+        plain = self._url.startswith("http:")
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
+        transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        # httpx2 has no public parameter for a network backend.
+        transport._pool._network_backend = CheckedNetwork(to, self._options.context.clearance)
+        return transport
+
+    def _proxy(self, to: Destination) -> str | None:
+        """Return the recipe's proxy, else the environment's, which is used for hosted addresses only."""
+        if self._options.proxy or to.reach is not Reach.HOSTED:
+            return self._options.proxy or None
+        parts = urlsplit(self._url)
+        known = {} if proxy_bypass(parts.hostname or "") else getproxies()
+        for name in (parts.scheme, "all"):
+            if found := known.get(name):
+                return _checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
+        return None
+
+
+def _checked(proxy: str, variable: str) -> str:
+    """Return a proxy of the environment. Raise NotAllowed if it is invalid; its password is not repeated."""
+    try:
+        httpx2.AsyncHTTPTransport(proxy=proxy, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        missing = " that can be used: install socksio" if isinstance(error, ImportError) else ""
+        raise NotAllowed(
+            f"the environment variable {variable} is not the address of a proxy such as http://host:3128{missing}; "
+            "nothing was sent"
+        ) from None
+    return proxy
+
+
+class CheckedNetwork(httpcore2.AnyIOBackend):
+    """Connects to the resolved destination only.
+
+    A loopback name must still resolve to loopback. For other destinations the IP address of the server, or of the
+    proxy, is recorded before anything is sent.
+    """
+
+    def __init__(self, to: Destination, clearance: Clearance | None) -> None:
+        self._to, self._clearance = to, clearance
+
+    async def connect_tcp(
+        self, host: str, port: int, *args: Any, **kwargs: Any
+    ) -> httpcore2.AsyncNetworkStream:
+        if self._to.reach is not Reach.LOOPBACK:
+            stream = await super().connect_tcp(host, port, *args, **kwargs)
+            if self._clearance is not None:
+                await self._clearance.connected(self._to, str(stream.get_extra_info("server_addr")[0]))
+            return stream
+        try:
+            addresses = await loopback_addresses(host, port)
+        except ConnectionRefusedError as why:
+            raise NotAllowed(f"nothing was sent to {host}:{port}: {why}") from None
+        for address in addresses[:-1]:
+            with contextlib.suppress(httpcore2.ConnectError):
+                return await super().connect_tcp(address, port, *args, **kwargs)
+        return await super().connect_tcp(addresses[-1], port, *args, **kwargs)
+
+
+def tls_context(options: ProviderOptions) -> ssl.SSLContext:
+    """Return a TLS context with the default certificates and those of the recipe."""
+    context = httpx2.create_ssl_context()
+    if options.ca_bundle is not None:
+        context.load_verify_locations(options.ca_bundle)
+    if options.client_certificate is not None:
+        context.load_cert_chain(options.client_certificate, options.client_key)
+    return context
 
 
 class Wire:

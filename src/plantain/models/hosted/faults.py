@@ -17,7 +17,7 @@ from plantain.files.secrets import redacted, redacted_json
 from plantain.models.hosted.answers import JsonObject, error_of, kind_of, load_json, objects, scrub, text
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind, Usage
-from plantain.roles.exchange import AnnouncedLimit, announce
+from plantain.roles import AnnouncedLimit, announce
 
 LONGEST_WAIT_S = 86_400.0
 

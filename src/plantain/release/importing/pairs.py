@@ -28,9 +28,15 @@ from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.statements import NO_VERDICT
 from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import BadImage, decode_output, decode_untrusted, grey_bits, one_line
+from plantain.pixels.decode import (
+    BadImage,
+    decode_output,
+    decode_untrusted,
+    grey_bits,
+    one_line,
+    pixel_sha256,
+)
 from plantain.pixels.encode import encode_prepared
-from plantain.pixels.likeness import pixel_sha256
 from plantain.pixels.prepare import prepare, resize, settle_grey
 from plantain.records import (
     OK,
@@ -45,8 +51,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.commands import COMMANDS, with_typed
-from plantain.records.messages import fold, suggest
+from plantain.records.messages import COMMANDS, fold, suggest, with_typed
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,

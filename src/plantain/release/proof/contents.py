@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plantain.files.parquet import unpacks_too_far
-from plantain.pixels.decode import BadImage, check_header
-from plantain.pixels.likeness import pixel_sha256
+from plantain.pixels.decode import BadImage, check_header, pixel_sha256
 from plantain.release.layouts.columns import IMAGE, ReleaseColumns
 from plantain.release.layouts.dicom import jpeg_in
 from plantain.release.plan import ReleaseFile

@@ -10,12 +10,11 @@ from pydantic import Field
 
 from plantain.files.installed import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.hosted.addresses import key_of
-from plantain.models.hosted.known import known_model, roles_at
 from plantain.models.hosted.openai import provider as openai
+from plantain.models.registry import known_model, roles_at
 from plantain.records import InputError
 from plantain.records.messages import suggest
-from plantain.roles.options import Free
+from plantain.roles.options import Free, key_of
 
 if TYPE_CHECKING:
     from plantain.models.hosted.azure.wire import AzureWire

@@ -17,7 +17,7 @@ from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import Fault, answer_fault, read_body, refused_request
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.provider import Settings
-from plantain.models.hosted.guarded import sending_cleared_file
+from plantain.models.hosted.images_sent import sending_cleared_file
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 

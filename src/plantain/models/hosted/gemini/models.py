@@ -25,10 +25,10 @@ from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short, read_body
 from plantain.models.hosted.gemini.provider import GeminiOptions
-from plantain.models.hosted.known import image_tokens
+from plantain.models.registry import image_tokens
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
-from plantain.records.prices import USUAL_TIERS
+from plantain.records.tasks import USUAL_TIERS
 from plantain.roles import EncodedImage
 from plantain.roles.options import ProviderOptions
 

@@ -15,7 +15,7 @@ from plantain.models.hosted.batch.client import batcher_of
 from plantain.models.hosted.batch.service import NOT_BILLED, BatchJob, JobState, delete_each
 from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
-from plantain.models.hosted.guarded import sending_cleared_file
+from plantain.models.hosted.images_sent import sending_cleared_file
 from plantain.models.hosted.openai.provider import Settings
 from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
 from plantain.pixels.decode import one_line

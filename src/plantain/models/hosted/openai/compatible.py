@@ -16,11 +16,10 @@ from pydantic import Field
 
 from plantain.files.installed import require_extra
 from plantain.files.secrets import Secret
-from plantain.models.hosted.addresses import key_of
 from plantain.models.hosted.openai.provider import EXTRA, OpenAIFormat
 from plantain.records import InputError
 from plantain.records.messages import suggest
-from plantain.roles.options import ForEditors, ForWords
+from plantain.roles.options import ForEditors, ForWords, key_of
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.wire import ServedWire

@@ -18,11 +18,11 @@ from plantain.models.hosted.answers import (
 )
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import answer_fault
-from plantain.models.hosted.known import image_tokens
 from plantain.models.hosted.openai.compatible import ServerProfile
 from plantain.models.hosted.openai.provider import OpenAIFormat
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAIWire
+from plantain.models.registry import image_tokens
 from plantain.records import InputError, OutcomeKind, Usage
 from plantain.roles import EncodedImage
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import field_validator
 
 from plantain.files.installed import require_extra
-from plantain.models.hosted.addresses import key_of
-from plantain.models.hosted.known import roles_at
-from plantain.roles.options import BatchSettings, ForEditors, ForWords, ProviderOptions
+from plantain.models.registry import roles_at
+from plantain.roles.options import BatchSettings, ForEditors, ForWords, ProviderOptions, key_of
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.batch import OpenAIBatch

@@ -11,7 +11,7 @@ from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
-from plantain.records.prices import USUAL_TIERS
+from plantain.records.tasks import USUAL_TIERS
 from plantain.roles import EncodedImage
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pydantic import ValidationInfo, field_validator
 
 from plantain.files.installed import require_extra
 from plantain.models.hosted.gemini import provider as gemini
-from plantain.models.hosted.known import roles_at
+from plantain.models.registry import roles_at
 from plantain.records import InputError
 from plantain.roles.options import ForEditors, Free
 
