@@ -166,7 +166,8 @@ def _print_kinds(as_json: bool) -> None:
     if as_json:
         print_json(kinds())
         return
-    table = Table("kind", "reads", box=None, pad_edge=False)
+    table = Table("kind", "reads")
+    table.columns[1].overflow = "fold"
     for name, summary in kinds().items():
         table.add_row(name, summary)
     print_table(table)

@@ -163,7 +163,7 @@ def correlations(found: Ranking) -> RichTable:
 
 def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
-    shown = RichTable(title="By organ: EA, CP and VQ with raters", title_justify="left")
+    shown = RichTable(title="By organ: EA, CP and VQ with raters")
     shown.add_column("organ")
     for name in found.images:
         shown.add_column(name, justify="right")
