@@ -36,8 +36,7 @@ from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.dicom.render import decode_dicom
-from plantain.pixels.encode import encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_source, prepare
 from plantain.privacy import rapid_text
 from plantain.privacy.small_text import read_prepared, small_texts
 from plantain.privacy.text import Text, TextKind, TextReader, enlarged, open_reader, why_no_reader

@@ -40,9 +40,8 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode, decode_planes
 from plantain.pixels.dicom.files import read_dicom
 from plantain.pixels.dicom.render import decode_dicom, render_planes
-from plantain.pixels.encode import encode_source
+from plantain.pixels.encode import encode_source, prepare
 from plantain.pixels.likeness import likeness
-from plantain.pixels.prepare import prepare
 from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry

@@ -49,8 +49,7 @@ from plantain.pipeline.method import method_of
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.records import Attempt, SourceImage
 from plantain.roles import EditedImage
 from simulated.pictures import source_image

@@ -8,28 +8,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 HEAVY = [
-    "numpy",
-    "cv2",
-    "scipy",
-    "skimage",
-    "matplotlib",
-    "PIL",
-    "pydicom",
-    "nibabel",
-    "pydantic",
-    "rich",
-    "typer",
-    "jinja2",
-    "torch",
-    "diffusers",
-    "transformers",
-    "httpx2",
-    "pyarrow",
-    "datasets",
-    "onnxruntime",
-    "pandas",
-    "sqlite3",
-    "asyncio",
+    *("numpy", "cv2", "scipy", "skimage", "matplotlib", "PIL", "pydicom", "nibabel", "pydantic", "rich"),
+    *("typer", "jinja2", "torch", "diffusers", "transformers", "httpx2", "pyarrow", "datasets"),
+    *("onnxruntime", "pandas", "sqlite3", "asyncio"),
 ]
 
 

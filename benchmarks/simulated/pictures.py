@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import skimage.data
 
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import prepare
 from plantain.records import Direction, EditTask, Licence, SourceImage, task_id
 
 

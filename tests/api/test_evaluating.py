@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,10 @@ def test_a_function_that_changed_is_another_editor() -> None:
     assert first.fingerprint != second.fingerprint
     assert FunctionEditor.of(untouched) == first
     assert FunctionEditor.of(lambda image, text: image).name == "python/lambda"
+    with pytest.raises(InputError, match="Path is a class; give an object of it"):
+        FunctionEditor.of(Path)
+    weak, strong = (FunctionEditor.of(functools.partial(grey, strength=n)) for n in (1, 2))
+    assert weak.name == strong.name == "python/grey" and weak.fingerprint != strong.fingerprint
 
 
 @pytest.mark.parametrize(

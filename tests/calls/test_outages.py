@@ -13,9 +13,11 @@ from plantain.calls.policy import (
     FAILURES_TO_OPEN,
     LONGEST_PAUSE_S,
     MOST,
+    POLICY,
     TASKS,
     CircuitBreaker,
     FailureStreaks,
+    next_step,
 )
 from plantain.journal import CallResult, Journal
 from plantain.records import OK, Outcome, OutcomeKind, Price, Step, Usage
@@ -191,3 +193,35 @@ def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> Non
     streaks = FailureStreaks()
     streaks.judged("gemini/m", Step.EDIT, "task", OK)
     assert not fail(streaks, 5 * MOST, refused).fatal
+
+
+def test_policy_covers_every_outcome() -> None:
+    assert set(POLICY) == set(OutcomeKind)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        OutcomeKind.OK,
+        OutcomeKind.REFUSED,
+        OutcomeKind.NO_IMAGE,
+        OutcomeKind.MALFORMED,
+        OutcomeKind.NOT_APPLICABLE,
+    ],
+)
+def test_next_step_answers_are_never_asked_again(kind: OutcomeKind) -> None:
+    assert next_step(Outcome(kind), 1, random.Random(0)) is None
+
+
+def test_next_step_waits_at_least_what_the_provider_asked() -> None:
+    outcome = Outcome(OutcomeKind.RATE_LIMITED, retry_after=17.0)
+    assert all(17.0 <= (next_step(outcome, n, random.Random(n)) or 0) <= 24.0 for n in range(1, 20))
+
+
+def test_next_step_gives_up_on_transport_after_its_tries() -> None:
+    waits = [next_step(Outcome(OutcomeKind.TRANSPORT), n, random.Random(1)) for n in range(1, 6)]
+    assert waits[-1] is None and all(w is not None and w <= 30 for w in waits[:-1])
+
+
+def test_next_step_fatal_is_final() -> None:
+    assert next_step(Outcome(OutcomeKind.RATE_LIMITED, fatal=True), 1, random.Random(0)) is None

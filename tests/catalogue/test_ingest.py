@@ -50,13 +50,7 @@ def whole(scans: Path, tmp_path: Path) -> str:
     return digest_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(
-    "after",
-    [
-        1,
-        4,
-    ],
-)
+@pytest.mark.parametrize("after", [1, 4])
 def test_stopped_again_and_again_it_ends_as_if_it_never_was(
     scans: Path, tmp_path: Path, whole: str, after: int
 ) -> None:

@@ -75,11 +75,7 @@ def test_table_is_printed_whole(columns: str, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_probe_makes_one_call(
-    name: str,
-    path: str,
-    said: str,
-    server: FakeProvider,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, path: str, said: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
         monkeypatch.setenv(variable, KEY)

@@ -250,16 +250,6 @@ def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None,
     assert (again.value, state.lost, state.workers) == (3, 1, 1)
 
 
-class Environment:
-    """What a worker is given to begin with; read there by an expression."""
-
-    def __init__(self, expression: str) -> None:
-        self._expression = expression
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return eval, (self._expression,)
-
-
 def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
     cluster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,21 +165,8 @@ FAULTS: dict[str, Fault] = {
 }
 
 TEXT = ("write", "judge")
-PICTURES = (
-    "wide picture",
-    "no picture file",
-    "bad base64",
-    "same picture",
-    "webp picture",
-)
-REPORTS = (
-    "fenced",
-    "prose around",
-    "true as text",
-    "missing key",
-    "number as flag",
-    "two reports",
-)
+PICTURES = ("wide picture", "no picture file", "bad base64", "same picture", "webp picture")
+REPORTS = ("fenced", "prose around", "true as text", "missing key", "number as flag", "two reports")
 STEPS: dict[str, tuple[str, ...]] = {
     "IMAGE_SAFETY": ("edit",),
     "NO_IMAGE": ("edit",),

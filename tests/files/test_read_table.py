@@ -44,7 +44,10 @@ def test_every_form_reads_the_same(tmp_path: Path, name: str, data: bytes) -> No
     assert read_table(tmp_path / name).columns == ("ID", "words", "n")
 
 
-def test_bytes_that_are_no_utf_8_are_latin_1(tmp_path: Path) -> None:
+def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", b"a\nM\xfc\x92s \x96 5") == [
+        (2, {"a": "M\u00fc\u2019s \u2013 5"})
+    ]  # WHATWG
     assert read(tmp_path / "t.csv", "a,b\nMüller,1\n".encode("latin-1")) == [(2, {"a": "Müller", "b": "1"})]
     assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
 
@@ -62,6 +65,27 @@ def test_the_first_visible_sheet_that_the_workbook_names_is_read(tmp_path: Path)
     book.save(tmp_path / "t.xlsx")
     rows = [(line, cells) for line, cells, _ in read_table(tmp_path / "t.xlsx").whole_rows()]
     assert rows == [(2, {"a": "1", "b": "2.5", "c": "true"}), (4, {"a": "x", "b": "", "c": "y"})]
+
+
+def test_a_cell_of_a_workbook_without_its_value_is_named(tmp_path: Path) -> None:
+    """openpyxl reads formulas that no program has computed, and all merged cells but the first, as empty."""
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, "p"], [2, None], ["=1+1", "q"], ["note", None], [3, "r"]):
+        book.active.append(row)
+    for cells in ("B2:B3", "A5:B5"):
+        book.active.merge_cells(cells)
+    book.save(tmp_path / "t.xlsx")
+    assert {row.line: row.fault.partition(":")[0] for row in read_table(tmp_path / "t.xlsx").rows} == {
+        2: "",
+        3: "cells B2",
+        4: "cell A4",
+        5: "cells A5",
+        6: "",
+    }
+    book.active.merge_cells("A1:B1")
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(InputError, match="line 1: cells A1:B1 are merged: unmerge them and fill in each"):
+        read_table(tmp_path / "t.xlsx")
 
 
 def test_a_workbook_of_strict_open_xml_is_read(tmp_path: Path) -> None:

@@ -26,13 +26,7 @@ def test_put_then_read(tmp_path: Path) -> None:
     assert store.put(b"pixels", "image/png") == (reference, False)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        b"pixelS",
-        b"pix",
-    ],
-)
+@pytest.mark.parametrize("damage", [b"pixelS", b"pix"])
 def test_damaged_blob_is_reported_and_written_again(tmp_path: Path, damage: bytes) -> None:
     store = BlobStore(tmp_path)
     reference, _ = store.put(b"pixels", "image/png")

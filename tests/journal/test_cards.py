@@ -43,13 +43,7 @@ def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():
     )
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        b"",
-        orjson.dumps({**as_json(CARD), "controls": {"blob": {"n": 1}}}),
-    ],
-)
+@pytest.mark.parametrize("spoilt", [b"", orjson.dumps({**as_json(CARD), "controls": {"blob": {"n": 1}}})])
 def test_what_is_no_card_is_refused_with_its_place(spoilt):
     with pytest.raises(InputError, match=r"^here: ") as refused:
         from_json(spoilt, "here")

@@ -11,14 +11,7 @@ from pathlib import Path
 import pytest
 
 from journal.examples import HEADER, VERDICT, Do, a_call, a_task, an_image, one_round
-from plantain.journal import (
-    CallResult,
-    Journal,
-    JournalReader,
-    RunLocked,
-    StoredScore,
-    StoredVerdict,
-)
+from plantain.journal import CallResult, Journal, JournalReader, RunLocked, StoredScore, StoredVerdict
 from plantain.journal.commit import WriterClosed
 from plantain.records import (
     OK,

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from plantain.metrics.distributions import (
-    frechet,
-    frechet_gaussians,
-    frechet_of_features,
-    kid_of_features,
-)
+from plantain.metrics.distributions import frechet, frechet_gaussians, frechet_of_features, kid_of_features
 
 
 def test_distance_of_diagonal_gaussians_is_the_closed_form():

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 
 from plantain.metrics.distributions import frechet_of_features
-from plantain.metrics.radiomics import (
-    FEATURES,
-    RadiomicsEncoder,
-    first_order,
-    glcm,
-    glrlm,
-    glszm,
-    shape_of,
-)
+from plantain.metrics.radiomics import FEATURES, RadiomicsEncoder, first_order, glcm, glrlm, glszm, shape_of
 
 # IBSI reference manual (arXiv:1612.07003v11), section 5.1: four slices of grey levels; 0 is outside the region.
 PHANTOM = np.array(

@@ -150,14 +150,7 @@ def test_a_removal_brings_the_image_nearer_to_what_it_was(name: str) -> None:
     assert off[1] < 0.75 * off[0]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Fracture",
-        "Pleural Effusion",
-        "Glaucoma",
-    ],
-)
+@pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma"])
 def test_what_cannot_be_known_under_a_finding_is_not_invented(name: str) -> None:
     finding = named(name)
     _, rendering = drawn(finding)

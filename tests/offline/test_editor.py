@@ -60,13 +60,7 @@ def test_edit_is_the_same_in_a_worker_process() -> None:
     assert reply.usage.served_model == "offline/procedural@1"
 
 
-@pytest.mark.parametrize(
-    "instruction",
-    [
-        "Make it look nicer.",
-        "Add a small drusen cluster at the macula.",
-    ],
-)
+@pytest.mark.parametrize("instruction", ["Make it look nicer.", "Add a small drusen cluster at the macula."])
 def test_an_instruction_that_names_nothing_known_is_not_applicable(instruction: str) -> None:
     image, data = prepared()["rg1-chest-pa"]
     outcome = edit_encoded(data, instruction, image, SEED)

@@ -98,13 +98,7 @@ def test_left_and_right_that_are_no_sides(text: str, side: str | None) -> None:
     assert (intent.finding, intent.direction, intent.side) == ("Pleural Effusion", REMOVE, side)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Do not add a pneumothorax.",
-        "Keep the effusion.",
-    ],
-)
+@pytest.mark.parametrize("text", ["Do not add a pneumothorax.", "Keep the effusion."])
 def test_a_forbidden_edit_is_not_commanded(text: str) -> None:
     intent = read(CHEST, text)
     assert intent.finding is None

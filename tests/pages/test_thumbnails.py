@@ -1,9 +1,12 @@
-"""Thumbnails and difference maps as pictures."""
+"""Thumbnails and difference maps; the one stylesheet, whose letters can be read in light and in dark."""
 
 from __future__ import annotations
 
 import base64
 import io
+import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+import plantain
+from plantain.pages.publishing import LOOK
 from plantain.pages.thumbnails import box_around, changed_region, data_uri, difference
 from plantain.pixels.boxes import Box
 
@@ -79,3 +84,49 @@ def test_box_surrounds_a_region_with_a_margin(rows: tuple, columns: tuple, box: 
     region = np.zeros((1024, 1024), bool)
     region[slice(*rows), slice(*columns)] = True
     assert box_around(region) == box
+
+
+TOKENS = {
+    name: (light, dark)
+    for name, light, dark in re.findall(
+        r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", LOOK.read_text(encoding="utf-8")
+    )
+}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2.2."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_of_black_and_white_is_21() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("letters", "ground"),
+    [
+        *itertools.product(
+            ("ink", "muted", "accent", "success", "failed", "warning"), ("paper", "card", "tint")
+        ),
+        ("on-accent", "accent"),
+    ],
+)
+def test_letters_can_be_read_on_every_ground(letters: str, ground: str, theme: int) -> None:
+    assert contrast(TOKENS[letters][theme], TOKENS[ground][theme]) >= 4.5  # WCAG 2.2, 1.4.3, level AA
+
+
+def test_no_page_brings_a_stylesheet_of_its_own() -> None:
+    pages = [
+        path for path in Path(plantain.__file__).parent.rglob("*") if path.suffix in (".j2", ".html", ".css")
+    ]
+    own = [path for path in pages if path.suffix == ".css" or re.search(r"<style>(?!\{\{)", path.read_text())]
+    assert own == [LOOK]

@@ -19,8 +19,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.pipeline.method import Method
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source, prepare
 from plantain.records import (
     Criterion,
     CriterionResult,
@@ -32,15 +31,7 @@ from plantain.records import (
     SourceImage,
     Usage,
 )
-from plantain.roles import (
-    EditedImage,
-    EditRequest,
-    EncodedImage,
-    JudgeRequest,
-    Reply,
-    WriteRequest,
-    failed,
-)
+from plantain.roles import EditedImage, EditRequest, EncodedImage, JudgeRequest, Reply, WriteRequest, failed
 from plantain.rubrics import MED_BANANA
 
 
@@ -184,11 +175,7 @@ def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: in
 
 
 def quick_catalogue(
-    path: Path,
-    images: int = 3,
-    *,
-    code: bytes | None = None,
-    changes: Mapping[str, Any] | None = None,
+    path: Path, images: int = 3, *, code: bytes | None = None, changes: Mapping[str, Any] | None = None
 ) -> Path:
     """A catalogue of differently cropped, real fundus photographs, with other records where changes are given."""
     with Catalogue.create(path) as catalogue:

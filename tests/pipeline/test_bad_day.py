@@ -137,10 +137,7 @@ def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
     for command, page in (
         (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
         (["report", str(run)], run / "report.html"),
-        (
-            ["review", "new", str(study), "--from", str(run), "--task", "accept"],
-            study / "study.json",
-        ),
+        (["review", "new", str(study), "--from", str(run), "--task", "accept"], study / "study.json"),
         (["bench", "from-build", str(run), "--to", str(bench), "--side", "64"], bench / "benchmark.json"),
     ):
         assert main(command) == 1

@@ -119,10 +119,7 @@ def begun_at_home(catalogue: Path, run: Path) -> None:
 
 
 def test_what_goes_is_recorded_by_its_bytes_and_printed(
-    server: FakeProvider,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     recipe = recipe_at(look_hosted(monkeypatch, server.url), catalogue, "AMD", consent=CONSENT)

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import (
-    CallLog,
-    Draws,
-    Judges,
-    drawn,
-    judging,
-    quick_method,
-    quick_recipe,
-)
+from pipeline.quick import CallLog, Draws, Judges, drawn, judging, quick_method, quick_recipe
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.run import run_build

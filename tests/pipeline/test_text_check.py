@@ -18,8 +18,7 @@ from plantain.pipeline.post_edit import METRIC, NAME
 from plantain.pipeline.run import run_build
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.privacy.text import TextReader
 from plantain.records import Criterion, Licence, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage

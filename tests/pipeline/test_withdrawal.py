@@ -22,7 +22,7 @@ from plantain.records import Consent, Licence, Withdrawal
 from plantain.release.export import export_run
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
-from plantain.release.register import REGISTER
+from plantain.release.register import REGISTER, register, releases_with
 from plantain.release.withdraw import concerned
 from plantain.report.page import write_report
 from plantain.runs.terms import costs_of
@@ -247,3 +247,11 @@ def test_calls_of_unknown_cost_are_charged_once_by_the_estimate_of_the_budget(ca
         assert main(["run", "withdraw", str(run), "--group", group]) == 0
         assert sum(money()) == pytest.approx(spent + 0.04)
     assert money()[1] == 0
+
+
+def test_a_run_remembers_which_releases_hold_an_image(tmp_path: Path) -> None:
+    for name, images in (("one", ["a", "b"]), ("two", ["b"])):
+        register(tmp_path, tmp_path / name, "state", images)
+    assert releases_with(tmp_path, ["a"]) == [str(tmp_path / "one")]
+    assert releases_with(tmp_path, ["b"]) == [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert releases_with(tmp_path, ["c"]) == []

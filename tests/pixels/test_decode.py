@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
 
 from pixels.pictures import colour, every_format, grey, png_bomb, save
-from plantain.pixels.decode import (
-    BadImage,
-    colour_note,
-    decode_mask,
-    decode_output,
-    decode_untrusted,
-)
+from plantain.pixels.decode import BadImage, colour_note, decode_mask, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_mask
 
 FILES = every_format()
@@ -156,17 +150,23 @@ def test_decode_untrusted_inverts_packed_12_bit_tiff() -> None:
     assert decode_untrusted(data, "a.tif")[0, :, 0].tolist() == [255, 0]
 
 
-@pytest.mark.parametrize("level", [40, 255])
-def test_decode_output_is_the_same_in_any_bit_depth(level: int) -> None:
+@pytest.mark.parametrize(
+    ("level", "factors"), [(11, (1, 256, 257)), (40, (1, 16, 256, 257)), (255, (1, 16, 256, 257))]
+)
+def test_decode_output_is_the_same_in_any_bit_depth(level: int, factors: tuple[int, ...]) -> None:
     eight = np.arange(level + 1, dtype=np.uint8)[None]
-    for values in (
-        eight,
-        eight * np.uint16(257),
-        eight * np.uint16(256),
-        eight * np.uint16(16),
-        eight * np.uint16(1),
-    ):
+    cut = (eight / np.float32(255) * np.float32(65535)).astype(np.uint16)  # rounded down
+    for values in (eight, cut, *(eight * np.uint16(factor) for factor in factors)):
         assert np.array_equal(decode_output(save(Image.fromarray(values), "PNG"))[..., 0], eight)
+        if values.dtype == np.uint16:
+            colours = tiff(np.dstack([values] * 3), photometric="rgb")
+            assert np.array_equal(decode_output(colours)[..., 0], eight)
+    brighter = save(Image.fromarray(np.array([[0, 1000, 2100]], np.uint16)), "PNG")
+    assert decode_output(brighter, bits=11)[0, :, 0].tolist() == [
+        0,
+        125,
+        255,
+    ]  # v // 8, as its original is shown
 
 
 def _profile(name: bytes, gamma: float, primaries: tuple[tuple[float, float, float], ...]) -> bytes:

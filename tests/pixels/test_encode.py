@@ -1,23 +1,21 @@
 from __future__ import annotations
 
+import hashlib
 import io
+from collections.abc import Callable
 from xml.etree import ElementTree
 
 import numpy as np
+import PIL.Image
 import pytest
+import skimage.data
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
 from pixels.pictures import colour, save
-from plantain.pixels.decode import BadImage, decode
-from plantain.pixels.encode import (
-    XMP_PACKET,
-    encode_jpeg,
-    encode_source,
-    is_normal_form,
-    normalise,
-)
+from plantain.pixels.decode import BadImage, decode, pixel_sha256
+from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source, is_normal_form, normalise
 
 SQUARE = colour(64, 64)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow on short tags
@@ -79,3 +77,12 @@ def test_normalise_refuses_what_is_not_square_or_no_image() -> None:
         normalise(save(Image.fromarray(colour(64, 63)), "PNG"), side=64)
     with pytest.raises(BadImage, match="edited image"):
         normalise(b"I am sorry, I cannot edit medical images.")
+
+
+@pytest.mark.parametrize("encode", [encode_jpeg, encode_source])
+def test_it_is_the_hash_of_the_rgb_bytes_whatever_else_the_file_has(
+    encode: Callable[[np.ndarray], bytes],
+) -> None:
+    file = encode(np.ascontiguousarray(skimage.data.retina()[:64, :64]))
+    shown = np.asarray(PIL.Image.open(io.BytesIO(file)))
+    assert pixel_sha256(file) == hashlib.sha256(shown.tobytes()).hexdigest()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pixels.pictures import colour, grey
-from plantain.pixels.prepare import prepare, resize, restore, settle_grey
+from plantain.pixels.encode import prepare, resize, restore, settle_grey
 from plantain.records import Geometry
 
 SIZES = st.integers(1, 200)

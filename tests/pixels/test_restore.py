@@ -5,13 +5,26 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
+import scipy.ndimage
 import skimage.data
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.ndimage import distance_transform_edt
 
+from pixels.pictures import colour
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.restore import Restored, restore_outside
+from plantain.pixels.restore import (
+    Restored,
+    composite,
+    dilate,
+    feather,
+    match_tone,
+    register,
+    restore_outside,
+)
 
 AMD = load_taxonomy().get("fundus", "AMD")
 SIDE = 640
@@ -87,7 +100,7 @@ def test_an_answer_that_cannot_be_restored_stays_as_it_came(original: Pixels, as
     spotted = original.copy()
     for x, y in np.ndindex(16, 16):
         cv2.circle(spotted, (40 * x + 20, 40 * y + 20), 8, (250, 250, 90), -1)
-    for why, given, finding in (
+    for why, answered, finding in (
         ("neither a known finding nor a region", answer, None),
         ("the finding changes the whole image", answer, load_taxonomy().get("fundus", "Cataract")),
         ("it cannot be registered", np.ascontiguousarray(original[::-1]), AMD),
@@ -96,7 +109,138 @@ def test_an_answer_that_cannot_be_restored_stays_as_it_came(original: Pixels, as
         ("its tones cannot be matched", np.clip(np.rint(painted), 0, 255).astype(np.uint8), AMD),
         ("the change covers more than", spotted, AMD),
     ):
-        done = restore_outside(original, given, finding)
+        done = restore_outside(original, answered, finding)
         assert done.why_not.startswith(why)
-        assert np.array_equal(done.pixels, given)
+        assert np.array_equal(done.pixels, answered)
         assert done.share == 0.0 and done.mask.all()
+
+
+def blob(seed: int, size: int = 48) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:size, :size]
+    mask = np.zeros((size, size), bool)
+    for _ in range(int(rng.integers(1, 4))):
+        cy, cx, r = [*rng.uniform(0, size, 2).tolist(), rng.uniform(1, size / 3)]
+        mask |= (y - cy) ** 2 + (x - cx) ** 2 <= r * r
+    return mask
+
+
+@given(st.integers(0, 10_000), st.floats(0.5, 20))
+def test_dilate_is_euclidean(seed: int, radius: float) -> None:
+    mask = blob(seed)
+    if not mask.any() or mask.all():
+        return
+    away = distance_transform_edt(~mask)
+    clear = np.abs(away - radius) > 1e-3
+    assert np.array_equal(dilate(mask, radius)[clear], (away <= radius)[clear])
+
+
+@given(st.integers(0, 10_000), st.floats(1, 12))
+def test_feather_is_half_on_the_border_and_done_at_its_radius(seed: int, radius: float) -> None:
+    mask = blob(seed)
+    alpha = feather(mask, radius)
+    assert alpha.dtype == np.float32
+    assert alpha.min() >= 0
+    assert alpha.max() <= 1
+    assert (alpha[mask] >= 0.5).all()
+    assert (alpha[~mask] <= 0.5).all()
+    assert not alpha[~dilate(mask, radius + 0.5)].any()
+    assert mask.all() or (alpha[distance_transform_edt(mask) > radius + 0.5] == 1).all()
+
+
+def test_composite_is_exact_at_both_ends() -> None:
+    before, after = colour(seed=1), colour(seed=2)
+    alpha = np.zeros(before.shape[:2], np.float32)
+    alpha[:, :20], alpha[:, 20:40] = 1, 0.5
+    mixed = composite(before, after, alpha)
+    assert np.array_equal(mixed[:, :20], after[:, :20])
+    assert np.array_equal(mixed[:, 40:], before[:, 40:])
+    half = (before[:, 20:40].astype(float) + after[:, 20:40]) / 2
+    assert np.abs(mixed[:, 20:40] - half).max() <= 0.5
+    assert np.array_equal(composite(before, after, alpha > 0.9)[:, :20], after[:, :20])
+
+
+SMALL = 512
+
+
+@pytest.fixture(scope="module")
+def picture() -> np.ndarray:
+    """A retina's piece, no level of it near the ends."""
+    piece = skimage.data.retina()[300:1100, 300:1100]
+    small = cv2.resize(piece, (SMALL, SMALL), interpolation=cv2.INTER_AREA)
+    return np.clip(small * 0.8 + 10, 20, 235).astype(np.uint8)
+
+
+def disc(radius: float) -> np.ndarray:
+    """A soft disc of height 1 in the upper left quarter."""
+    y, x = np.mgrid[:SMALL, :SMALL]
+    return 1.0 / (1.0 + np.exp((np.hypot(y - 180, x - 180) - radius) / 12.0))
+
+
+def otherwise_toned(pixels: np.ndarray) -> np.ndarray:
+    """Another gamma, and light that falls off to one side."""
+    light = np.linspace(-5, 5, SMALL)[None, :, None]
+    return np.clip(np.rint(255 * (pixels / 255.0) ** 1.15 + 4 + light), 0, 255).astype(np.uint8)
+
+
+def test_a_curve_and_drifting_light_are_undone(picture: np.ndarray) -> None:
+    back = match_tone(picture, otherwise_toned(picture), np.ones((SMALL, SMALL), bool))
+    off = np.abs(back.astype(float) - picture)
+    assert off.mean() < 1.0 and np.quantile(off, 0.99) < 4.0
+    assert np.abs(otherwise_toned(picture).astype(float) - picture).mean() > 5.0, "it was off before"
+
+
+def test_a_finding_that_is_left_out_of_the_reference_is_kept(picture: np.ndarray) -> None:
+    change = disc(40)
+    edited = np.clip(picture + 12 * change[..., None], 0, 255).astype(np.uint8)
+    back = match_tone(picture, otherwise_toned(edited), change < 0.02).astype(float)
+    assert (back - picture).mean(axis=2)[change > 0.8].mean() >= 9.5
+    assert abs((back - picture).mean(axis=2)[change < 0.05].mean()) < 0.5
+
+
+def test_levels_that_were_cut_off_are_the_originals(picture: np.ndarray) -> None:
+    bright = np.clip(picture.astype(int) + 60, 0, 255).astype(np.uint8)
+    cut = bright == 255
+    assert 0.02 < cut.mean() < 0.9
+    back = match_tone(picture, bright, np.ones((SMALL, SMALL), bool))
+    assert np.abs(back.astype(float) - picture)[cut].mean() < 1.0
+    dark = np.clip(picture.astype(int) - 60, 0, 255).astype(np.uint8)
+    back = match_tone(picture, dark, np.ones((SMALL, SMALL), bool))
+    assert np.abs(back.astype(float) - picture)[dark == 0].mean() < 1.0
+
+
+@pytest.fixture(scope="module")
+def retina() -> Pixels:
+    return np.ascontiguousarray(skimage.data.retina()[::2, ::2][:640, :640])
+
+
+def bent(pixels: Pixels, most: float) -> Pixels:
+    """Moved by scipy (cubic splines), by at most `most` pixels: a shift, a zoom and a slow wave."""
+    height, width = pixels.shape[:2]
+    ys, xs = np.mgrid[:height, :width].astype(float)
+    dx = most * (0.5 + 0.3 * (xs / width - 0.5) + 0.2 * np.sin(ys / 90))
+    dy = most * (-0.4 + 0.3 * (ys / height - 0.5) + 0.2 * np.cos(xs / 110))
+    channels = [
+        scipy.ndimage.map_coordinates(
+            pixels[..., c].astype(float), [ys + dy, xs + dx], order=3, mode="nearest"
+        )
+        for c in range(3)
+    ]
+    return np.clip(np.rint(np.stack(channels, -1)), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("most", [0.6, 2.0])
+def test_a_bent_picture_comes_back_over_its_original(most: float, retina: Pixels) -> None:
+    moved = bent(retina, most)
+    back, residual, why_not = register(retina, moved)
+    assert why_not == ""
+    assert residual < 0.2
+    inside = np.s_[24:-24, 24:-24]
+    before, after = (np.abs(one[inside].astype(int) - retina[inside]).mean() for one in (moved, back))
+    assert after < 0.5 * before
+
+
+def test_what_was_not_moved_stays_as_it_is(retina: Pixels) -> None:
+    drawn = retina.copy()
+    drawn[200:300, 200:300] += 20
+    assert np.array_equal(register(retina, drawn)[0], drawn)

@@ -134,6 +134,10 @@ def with_intent(intent: str) -> bytes:
         (patched(108), "vox_offset"),  # which SimpleITK reads as 352 and nibabel as 0
         (with_intent("label"), "label map"),
         (with_intent("neuroname"), "label map"),
+        (with_intent("z score"), "statistics or vectors"),
+        (with_intent("vector"), "statistics or vectors"),
+        (made(np.random.default_rng(0).integers(0, 20, (20, 20, 20), np.uint8)), "only 20 different values"),
+        (made(np.random.default_rng(0).normal(0, 1, (20, 20, 20)).clip(0, 0.5)), "probability map"),
     ],
 )
 def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
@@ -177,14 +181,15 @@ def test_spacing_is_in_millimetres_as_simpleitk_reads_it(
     assert got == pytest.approx((mm,) * 3, rel=1e-5)
 
 
-@pytest.mark.parametrize("padding", [-1000, -1024, -2000, -32768])
+@pytest.mark.parametrize("padding", [-1000, -1024, -2000, -32768, 4095, 32767])
 def test_padding_outside_the_field_of_view_does_not_set_the_contrast(padding: int) -> None:
     plain, border, around = read_volume(made(corner()), "plain"), corner(), corner()
-    border[:, :3], border[:, 3] = padding, padding // 2  # a rim as resampling leaves it
+    border[:, :3], border[:, 3] = padding, min(0, padding // 2)  # a rim as resampling leaves it
     around[around == 0] = padding
     for padded in (border, around):
         got = read_volume(made(padded), "padded")
         assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=10)
+        assert not show_slice(got, "axial", 30)[-1].any(), "padding is black, as the background is"
     hounsfield = np.full((30, 30, 30), -1000, np.int16)  # air is no padding
     hounsfield[5:25, 5:25, 5:25] = np.random.default_rng(2).integers(-50, 1200, (20, 20, 20))
     hounsfield[:3] = -1024

@@ -15,8 +15,7 @@ from pydicom.data import get_testdata_file
 from fakes.samples import package_samples, sample_of
 from plantain.pixels.decode import decode
 from plantain.pixels.dicom.render import decode_dicom
-from plantain.pixels.encode import encode_jpeg, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import Text, TextChangeKind, TextKind, TextReader, classify, text_changes

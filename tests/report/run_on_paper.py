@@ -30,8 +30,7 @@ import skimage.data
 
 from fakes.samples import head_in_profile
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredVerdict
-from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source, prepare
 from plantain.pixels.restore import composite, feather
 from plantain.records import (
     OK,

@@ -6,6 +6,8 @@ import base64
 import io
 import json
 import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.records.judging import AUDIT_IMAGES
 from plantain.report.gallery import THUMBNAIL, leading, select, story_of
-from plantain.report.page import write_report, write_story
+from plantain.report.page import ReportNumbers, codes_figure, figure_three, gather, write_report, write_story
 from report.run_on_paper import build_run
 from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight
 
@@ -227,3 +229,35 @@ def test_hostile_text_runs_nothing(browser: Any, hostile_report: Path) -> None:
     assert screen.page.evaluate("document.documentElement.scrollWidth") <= 400
     screen.page.select_option("[name=outcome]", "failed")
     assert screen.complaints == []
+
+
+FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
+    "codes": lambda n: codes_figure(n.judged),
+    "figure3": lambda n: figure_three(n.findings),
+}
+
+
+@pytest.fixture(scope="module")
+def numbers(paper_run: Path) -> ReportNumbers:
+    with JournalReader.open(paper_run) as reader:
+        return gather(reader)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers: ReportNumbers) -> None:
+    svg = FIGURES[name](numbers)
+    assert svg == FIGURES[name](numbers)
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["viewBox"] and "width" not in root.attrib and "height" not in root.attrib
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    assert len(ids) == len(set(ids)) and all(i.startswith(f"{name}-") for i in ids)
+    assert all(target in ids for target in re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    # every colour is the page's own variable, so that the figure turns dark with it
+    assert set(re.findall(r"(?:fill|stroke): *(#\w+)", svg)) <= {"#000000"}
+
+
+def test_hostile_names_are_text(hostile_run: Path) -> None:
+    with JournalReader.open(hostile_run) as reader:
+        svg = figure_three(gather(reader).findings)
+    assert "<script" not in svg and "&lt;script&gt;" in svg
+    ElementTree.fromstring(svg)

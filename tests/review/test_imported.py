@@ -92,15 +92,8 @@ def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_p
     with JournalReader.open(paper_run) as reader:
         rows = [row for row in reader.tasks() if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
     strata = {f"{row.task.modality} {row.task.direction}" for row in rows if row.task.kind == "edit"}
-    words = [
-        "review",
-        "new",
-        str(tmp_path / "s"),
-        "--from",
-        str(paper_run),
-        "--preset",
-        "med-banana-validation",
-    ]
+    words = ["review", "new", str(tmp_path / "s"), "--from", str(paper_run)]
+    words += ["--preset", "med-banana-validation"]
     assert main([*words, "--cases", str(len(strata))]) == 0
     study = open_study(tmp_path / "s")
     assert {case.stratum for case in study.cases} == strata and len(study.cases) == len(strata)

@@ -12,18 +12,8 @@ from review.study_on_paper import MODELS, read_all, small_study
 
 
 def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
-    found = json_of(
-        "review",
-        "plan",
-        "--readers",
-        "5",
-        "--cases",
-        "100",
-        "--effect",
-        "0.15",
-        "--to",
-        str(tmp_path / "plan.html"),
-    )
+    design = ["--readers", "5", "--cases", "100", "--effect", "0.15"]
+    found = json_of("review", "plan", *design, "--to", tmp_path / "plan.html")
     assert 0.7 < found["power"] < 0.85 and 0.03 < found["type_1"] < 0.065
     assert found["hours"] == pytest.approx(5 * 100 * 2 * 20 / 3600)
     assert found["smallest"]["power"] >= 0.8

@@ -1,10 +1,11 @@
-"""Freezing, orders and ratings: the same again by seed, balanced, durable, and nothing twice."""
+"""Freezing, orders, ratings and withdrawals: the same again by seed, balanced, durable, and nothing twice."""
 
 from __future__ import annotations
 
 import io
 import itertools
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,30 +13,29 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fakes.commands import printed
+from plantain.cli import main
 from plantain.files.source_type import declared_synthetic
+from plantain.journal.connect import RunLock
 from plantain.records import InputError
+from plantain.review import withdrawing
 from plantain.review.blinding import served, stored_images
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
-from plantain.review.study import IMAGES, STUDY, ItemKind, ReaderTask, open_study
-from plantain.review.web.desk import reader_order, slot_order
+from plantain.review.study import IMAGES, STUDY, ItemKind, ReaderTask, Study, open_study
+from plantain.review.web.desk import reader_items, reader_order, slot_order
+from plantain.review.withdrawing import withdraw_from_study
 from plantain.rubrics import MED_BANANA
-from review.study_on_paper import MODELS, drawn, material, small_study
+from review.study_on_paper import MODELS, drawn, material, read_all, small_study
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return small_study(
-        tmp_path_factory.mktemp("studies") / "all",
-        training=2,
-        repeats=0.25,
-        anchors=1,
-        pass_mark=0.5,
-    )
+    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25, anchors=1)
 
 
 def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
-    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, pass_mark=0.5)
+    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
     assert {block.task for block in study.blocks} == set(ReaderTask)
@@ -153,7 +153,6 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
         ({"cases": 4, "training": 2}, r"--cases 4: there are 3 after 2 for training"),
         ({"training": 5}, r"--training 5: no case of 5 is left"),
         ({"groups": 6}, r"--groups 6: more groups than cases \(5\)"),
-        ({"pass_mark": 0.5}, r"--pass 0.5: the study has no training"),
         ({"name": f"Is {MODELS[0].upper()} good?"}, rf"names the model {MODELS[0]}"),
         ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it names the model"),
         ({"tasks": (ReaderTask.PAIR,)}, "--task pair: needs cases with outputs of two models"),
@@ -166,3 +165,62 @@ def test_what_the_material_does_not_allow_is_refused(tmp_path: Path, wanted: dic
     with pytest.raises(InputError, match=line):
         new_study(tmp_path / "s", poor, ["p"], StudySettings(**asked))
     assert not list(tmp_path.iterdir())
+
+
+GONE = "patient3"
+
+
+def answered(folder: Path) -> Study:
+    """A study of eight cases for two groups, with one answer to each item, a page and an export."""
+    study = small_study(folder, cases=8, models=MODELS[:2], groups=2)
+    read_all(study, 1, lambda _, block, item, slots: {"cannot": f"about {item.case}"})
+    (folder / "results.html").write_text(GONE)
+    (folder / "export").mkdir()
+    (folder / "export" / "answers.csv").write_text(GONE)
+    return study
+
+
+def test_a_withdrawn_patient_is_in_no_file_and_other_answers_stay(tmp_path: Path) -> None:
+    before = answered(tmp_path / "s")
+    (case,) = (one for one in before.cases if one.cluster == GONE)
+    withdraw_from_study(tmp_path / "s", {GONE})
+    after = open_study(tmp_path / "s")
+    assert after.cases == tuple(one for one in before.cases if one.id != case.id)  # groups of readers too
+    words = (GONE, case.source, case.image, f"about {case.id}")
+    files = [path for path in (tmp_path / "s").rglob("*") if path.is_file()]
+    assert not [path for path in files for word in words if word.encode() in path.read_bytes()]
+    assert not [path for path in files if path.name.startswith(f"{case.id}-")]
+    with closing(Ratings.open(after)) as ratings:
+        assert {one.item for one in ratings.current()} == set(after.by_item)
+    for block in after.blocks:
+        own = [item for item in reader_items(after, block, 1) if item.kind is ItemKind.MAIN]
+        assert all(before.by_case[item.case].group == 1 for item in own)
+
+
+def test_a_withdrawal_that_was_killed_is_finished_by_doing_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered(tmp_path / "s")
+
+    def killed(study: Study) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(withdrawing, "write_document", killed)
+        withdraw_from_study(tmp_path / "s", {GONE})
+    withdraw_from_study(tmp_path / "s", {GONE})
+    Ratings.open(open_study(tmp_path / "s")).close()
+    withdraw_from_study(tmp_path / "s", {GONE})  # nothing is left of it
+
+
+def test_a_study_is_withdrawn_from_by_its_own_name_unless_it_is_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(tmp_path / "s")
+    asked = ["run", "withdraw", str(tmp_path / "s"), "--group", GONE]
+    lock = RunLock(tmp_path / "s")
+    assert main(asked) == 1
+    assert "is being served" in capsys.readouterr().out
+    lock.release()
+    assert "removed 1 case with the answers about them" in printed(*asked)
+    assert main([*asked[:-1], "patient4711"]) == 2

@@ -169,10 +169,7 @@ def test_only_reading_and_only_by_the_names_of_this_machine(web: TestClient, run
     assert web.get("/", headers={"Host": "evil.example"}).status_code == 421
     assert {
         m for route in create_viewer(RunView(run)).router.routes for m in getattr(route, "methods", ())
-    } <= {
-        "GET",
-        "HEAD",
-    }
+    } <= {"GET", "HEAD"}
 
 
 def test_thumbnails_are_made_once_and_go_with_their_image(run: Path, tmp_path: Path):

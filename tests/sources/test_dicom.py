@@ -147,6 +147,12 @@ def test_slices_of_a_series_without_a_window_share_a_scale(tmp_path: Path) -> No
     entries = scanned(read(tmp_path))[0].values()
     means = {entry.name: entry.decode(entry.path.read_bytes()).mean() for entry in entries}
     assert means["bright.dcm"] / means["dim.dcm"] == pytest.approx(2.0, abs=0.1)
+    header |= {"WindowCenter": 1000, "WindowWidth": 2000}
+    put(tmp_path / "a.dcm", made(grain[0], SOPInstanceUID="1.9", **header))
+    entries = scanned(read(tmp_path))[0].values()
+    means = {entry.name: entry.decode(entry.path.read_bytes()).mean() for entry in entries}
+    # PS3.3, C.11.2.1.2: the window of one slice shows values from 0 to 2000, of which the mean is 500.
+    assert means == pytest.approx({"a.dcm": 64, "bright.dcm": 64, "dim.dcm": 32}, abs=1)
 
 
 def test_labels_csv_labels_groups_and_splits(tmp_path: Path) -> None:

@@ -228,8 +228,9 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
     assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
 
 
-def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path) -> None:
-    values = {"glioma/v_01": 4095, "glioma/v_02": 1000}
+@pytest.mark.parametrize("end", ["", "_t1w"])
+def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path, end: str) -> None:
+    values = {f"glioma/v_01{end}": 4095, f"glioma/v_02{end}": 1000}
     put(
         tmp_path,
         **{

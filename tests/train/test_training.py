@@ -81,11 +81,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
         pipe, progress = fresh(), Counting()
         data = encoded_pairs(pipe, pairs(3), tmp_path / "encoded")
         trained = fine_tune(
-            pipe,
-            data,
-            schedule,
-            Session(folder, progress, lambda: progress.steps == stop_at),
-            base="tiny",
+            pipe, data, schedule, Session(folder, progress, lambda: progress.steps == stop_at), base="tiny"
         )
         return digest(learned(pipe)), trained.step
 

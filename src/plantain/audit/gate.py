@@ -303,26 +303,26 @@ def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> I
     """Yield the controls that verdicts must pass to qualify edits; an unmeasured one has too few images."""
     limits = thresholds().qualify
     right, least = controls.get(CLEAN_EDITS), limits["right"].least
-    found = f"accepted {_in_words(right)}, the lower bound must reach {_share(least)}"
+    found = _in_words("accepted", right, f"the lower bound must reach {_share(least)}")
     yield Check("clean edits, which are right", _result(right, "low", least=least), found)
     unedited = [name for name in controls if name.startswith(UNEDITED) or name == IDENTICAL] or [UNEDITED]
     most = {"swapped label": limits["swapped label"].most, **dict.fromkeys(NAIVE, limits["naive"].most)}
     most[BLACK] = limits["black"].most
     for name, limit in (most | dict.fromkeys(unedited, limits["unedited"].most)).items():
         figure = controls.get(name)
-        found = f"accepted {_in_words(figure)}, the upper bound must stay within {_share(limit)}"
+        found = _in_words("accepted", figure, f"the upper bound must stay within {_share(limit)}")
         yield Check(name, _result(figure, "high", most=limit), found)
     kept = {name: figure for name, figure in controls.items() if name.startswith(f"{ACCEPTED} ")}
     least_kept = limits["kept"].least
     for name, figure in kept.items():
         if figure.value is not None:
-            found = f"kept {_in_words(figure)}, at least {_share(least_kept)} is needed"
+            found = _in_words("kept", figure, f"at least {_share(least_kept)} is needed")
             yield Check(name, _result(figure, "value", least=least_kept), found)
     if all(figure.value is None for figure in kept.values()):
         found = "no accepted edit was judged again after another codec, a resize or a shift"
         yield Check("edits encoded again", TOO_FEW, found)
     same = limits["repeats"].least
-    found = f"answers the same {_in_words(repeats)}, at least {_share(same)} is needed"
+    found = _in_words("answered the same", repeats, f"at least {_share(same)} is needed")
     yield Check("asked again", _result(repeats, "value", least=same), found)
 
 
@@ -346,12 +346,12 @@ def _no_gap(name: str, gap: Gap) -> str:
     )
 
 
-def _in_words(figure: Figure | None) -> str:
+def _in_words(verb: str, figure: Figure | None, needed: str) -> str:
     if figure is None or figure.value is None:
-        return "never measured"
+        return f"no such edit was judged; of the share {verb}, {needed}"
     known = figure.low is not None and figure.high is not None
     between = f" ({_share(figure.low)} to {_share(figure.high)})" if known else ""
-    return f"{_share(figure.value)}{between} of {figure.n}"
+    return f"{verb} {_share(figure.value)}{between} of {figure.n}, {needed}"
 
 
 def _share(value: float | None) -> str:

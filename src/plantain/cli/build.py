@@ -13,7 +13,6 @@ from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
-from plantain.engines.contract import engine_named
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.method import forecast, warnings
@@ -37,6 +36,7 @@ from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
 from plantain.report.task_list import unsuccessful
 from plantain.runs.progress import RunSummary
+from plantain.runs.settings_file import engine_named
 
 
 def build(
@@ -59,8 +59,7 @@ def build(
     if pilot is not None and (limit is not None or shard):
         raise InputError("--pilot: draws its own tasks; leave out --limit and --shard")
     recipe = load_recipe(recipe_file)
-    if engine:
-        recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
+    recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
     part = Shard.parse(shard) if shard else None
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, ParamSpec, Protoc
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plantain.records import InputError
-from plantain.records.messages import suggest
 
 if TYPE_CHECKING:
     from plantain.engines.cluster import RayEngine
@@ -267,10 +266,3 @@ ROLES = ("editor", "judge", "metrics")
 
 HERE = EngineSection()
 """Processes of this machine."""
-
-
-def engine_named(section: EngineSection, kind: str) -> EngineSection:
-    """Return the section with the kind that `--engine` names, as it is for "". Raise InputError for no such engine."""
-    if kind not in ("", "local", "ray"):
-        raise InputError(f"--engine {kind}: no such engine; {suggest(kind, ('local', 'ray'))}")
-    return section.model_copy(update={"kind": kind}) if kind else section

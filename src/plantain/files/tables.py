@@ -46,15 +46,21 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is UTF-8, or Latin-1 where it is not valid UTF-8."""
+"""Encodings that a table's first bytes name; any other table is UTF-8, or `_WINDOWS`."""
+
+_WINDOWS = "cp1252"
+"""Encoding of text that is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
 
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
 
+_UNCLOSED = "unexpected end of data: a quote is opened in this row and never closed"
+
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """Pandas' name of a column without a name, such as an index that it wrote."""
 
-_EMPTY = frozenset({"nan", "na", "n/a", "#n/a", "<na>", "null", "none"})
+_EMPTY = frozenset({"nan", "na", "n/a", "<na>", "null", "none"})
+_EMPTY |= {"#n/a", "#ref!", "#value!", "#div/0!", "#name?", "#num!", "#null!"}  # of spreadsheets
 _SEPARATOR = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (OSError, EOFError, zlib.error, csv.Error, UnicodeError)
@@ -63,6 +69,14 @@ _BAD_SHEET = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError),
 )
 """Errors of openpyxl for a damaged, encrypted or foreign workbook."""
+
+_FORMULA = re.compile(
+    rb'<c (?![^>]*\bt="str")[^>]*\br="([A-Z]+)(\d+)"[^>]*>\s*'
+    rb"<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+)
+"""A cell whose formula has no value: openpyxl computes none. Empty text (`t="str"`) is a value."""
+_NO_VALUE = "a formula without a value: open and save the workbook in a spreadsheet program"
+_MERGED = re.compile(rb'<mergeCell ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
 
 _STRICT = tuple(
     (
@@ -77,6 +91,9 @@ _STRICT = tuple(
 """Namespaces of Strict Open XML (ISO/IEC 29500-1) and of the Transitional form (29500-4)."""
 
 csv.field_size_limit(MAX_LINE)
+
+_Numbered = tuple[int, list[str], str]
+"""A row's line, its cells and its fault."""
 
 
 class TableRow(NamedTuple):
@@ -130,9 +147,10 @@ def read_table(path: Path) -> Table:
     if name.endswith((".jsonl", ".ndjson")):
         return _json_table(path)
     numbered = _sheet_rows(path) if name.endswith(".xlsx") else _text_rows(path)
-    header = next((cells for _, cells in numbered if any(cells)), None)
-    if header is None:
-        raise InputError(f"{path}: is empty; a header row is needed")
+    line, header, fault = next((row for row in numbered if any(row[1])), (0, [], ""))
+    if not header or fault:
+        why = f"line {line}: {fault}" if fault else "is empty; a header row is needed"
+        raise InputError(f"{path}: {why}")
     header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
     return Table(path, _check_header(path, header), _rows_under(header, numbered))
 
@@ -160,19 +178,17 @@ def _check_header(path: Path, cells: list[str]) -> tuple[str, ...]:
     return names
 
 
-def _rows_under(header: list[str], numbered: Iterator[tuple[int, list[str]]]) -> Iterator[TableRow]:
-    for line, cells in numbered:
+def _rows_under(header: list[str], numbered: Iterator[_Numbered]) -> Iterator[TableRow]:
+    for line, cells, fault in numbered:
         if not any(cells):
             continue
-        more = any(cells[len(header) :])
-        fault = f"{len(cells)} cells under {len(header)} columns" if more else ""
-        if cells[-1].endswith(_END):
-            fault = "unexpected end of data: a quote is opened in this row and never closed"
+        if any(cells[len(header) :]):
+            fault = fault or f"{len(cells)} cells under {len(header)} columns"
         padded = chain(cells, [""] * (len(header) - len(cells)))
         yield TableRow(line, {name: cell for name, cell in zip(header, padded, strict=False) if name}, fault)
 
 
-def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _text_rows(path: Path) -> Iterator[_Numbered]:
     line = 0
     try:
         with open_regular(path, str(path), most=None) as file:
@@ -203,7 +219,7 @@ def _text_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                         return
                     cut = bool(cells) and cells[-1].endswith(_END)
                     line = line + 1 if cut else before + reader.line_num
-                    yield line, [whole(cell).strip() for cell in cells]
+                    yield line, [whole(cell).strip() for cell in cells], _UNCLOSED if cut else ""
     except _DAMAGE as error:
         why = " ".join(str(error).split())[:120] or "cut short"
         raise InputError(f"{path}: line {line + 1}: cannot be read ({why})") from error
@@ -225,12 +241,12 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
         try:
             decoder.decode(block)
         except UnicodeDecodeError:
-            encoding = "latin-1"
+            encoding = _WINDOWS
             decoder.reset()
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        return "latin-1"
+        return _WINDOWS
     return encoding
 
 
@@ -241,7 +257,7 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _sheet_rows(path: Path) -> Iterator[_Numbered]:
     try:
         import openpyxl
     except ImportError:
@@ -257,13 +273,31 @@ def _sheet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         sheets = book.worksheets
         sheet = next((one for one in sheets if one.sheet_state == "visible"), sheets[0])
         sheet.reset_dimensions()  # some programs state a range that is too small
+        with zipfile.ZipFile(data) as parts:
+            content = re.sub(rb"<(/?)\w+:", rb"<\1", parts.read(sheet._worksheet_path))  # without prefixes
+        faults = {
+            int(row): f"cell {name.decode()}{row.decode()}: {_NO_VALUE}"
+            for name, row in _FORMULA.findall(content)
+        }
+        merged = sorted(_merged_rows(content), reverse=True)
         for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
-            yield number, [_sheet_text(value) for value in values]
+            while merged and merged[-1][1] < number:
+                merged.pop()
+            if merged and merged[-1][0] <= number:
+                faults[number] = f"cells {merged[-1][2]} are merged: unmerge them and fill in each"
+            yield number, [_sheet_text(value) for value in values], faults.get(number, "")
     except InputError:
         raise
     except _BAD_SHEET as error:
         why = " ".join(str(error).split())[:120]
         raise InputError(f"{path}: is not a readable .xlsx file ({why})") from error
+
+
+def _merged_rows(sheet: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield first and last row of merged cells that lose their value there, and their range."""
+    for name, row, last_name, last in _MERGED.findall(sheet):
+        first = int(row) + (name == last_name)  # the upper or left cell has the value
+        yield first, int(last), f"{name.decode()}{row.decode()}:{last_name.decode()}{last.decode()}"
 
 
 def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:
@@ -310,7 +344,7 @@ def _json_rows(path: Path) -> Iterator[TableRow]:
             try:
                 line = data.decode("utf-8-sig")
             except UnicodeDecodeError:
-                line = data.decode("latin-1")
+                line = data.decode(_WINDOWS, "replace")
             if line.strip():
                 yield _json_row(number, line)
 

@@ -15,8 +15,7 @@ from plantain.findings import sides_to_name
 from plantain.models.registry import Preset
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
-from plantain.pixels.encode import encode_png
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import encode_png, resize
 from plantain.records import Direction, Outcome, OutcomeKind
 from plantain.roles import NO_REGION, EditRequest
 

@@ -19,8 +19,7 @@ from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode, decode_output
-from plantain.pixels.encode import encode_jpeg, encode_mask
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import encode_jpeg, encode_mask, resize
 from plantain.privacy.text import TextChange, TextReader, text_changes
 from plantain.records import (
     Attempt,

@@ -21,9 +21,9 @@ from nibabel.orientations import OrientationError
 from nibabel.spatialimages import HeaderDataError
 from nibabel.wrapstruct import WrapStructError
 
-from plantain.pixels.arrays import Pixels
+from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import BadImage, one_line
-from plantain.pixels.dicom.window import without_padding
+from plantain.pixels.dicom.window import padding_above, without_padding
 
 # nibabel prints how it repaired a header; an unreadable file is an error that names it anyway.
 logging.getLogger("nibabel.global").setLevel(logging.CRITICAL)
@@ -35,7 +35,10 @@ _UNIFORM = 0.6
 """Share of equal neighbours above which whole numbers are labels; of the 8-bit MNI152 averages it is 0.05 to 0.11."""
 
 MASK_VALUES = 16
-"""A volume with no more different values is a mask or label map (BraTS has 4); a noisy scan has hundreds."""
+"""A volume with no more values (BraTS has 4), or whole numbers below twice as many alone, is a mask or label map."""
+
+_SATURATED = 0.2
+"""Share of voxels above background at the greatest value, above which a volume is a probability map."""
 
 _UNIT_MM = {1: 1000.0, 3: 0.001}
 """Millimetres by the code of space in `xyzt_units`: metres and microns; any other is millimetres or unknown."""
@@ -43,9 +46,14 @@ _UNIT_MM = {1: 1000.0, 3: 0.001}
 _LABEL_INTENTS = (1002, 1003)
 """NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME."""
 
+_IMAGE_INTENTS = (0, 1001, 1011, 2001)
+"""None, ESTIMATE, DIMLESS and TIME_SERIES; others are statistics, vectors, matrices or surfaces (nifti1.h)."""
+
 MAX_VOXELS = 256 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
 """Most that one volume may unpack to: a head at 0.5 mm in 16 bits takes 270 MB."""
+
+Voxels = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
@@ -73,7 +81,7 @@ class Volume:
         oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
     """
 
-    values: npt.NDArray[np.integer] | npt.NDArray[np.floating]
+    values: Voxels
     spacing_mm: tuple[float, float, float]
     low: float
     high: float
@@ -132,8 +140,11 @@ def read_volume(data: bytes, name: str) -> Volume:
         ) from error
     if intent in _LABEL_INTENTS:
         raise BadImage(f"{name}: its header declares a label map (intent {intent})")
+    if intent not in _IMAGE_INTENTS:
+        raise BadImage(f"{name}: its header declares statistics or vectors, not an image (intent {intent})")
     if not all(0.001 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
+    values = _unpadded(values)
     bottom, top = _range(values, name)
     if _is_label_map(values):
         raise BadImage(f"{name}: whole numbers in uniform regions: a mask or label map, not an image")
@@ -234,15 +245,35 @@ def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
     return one.min() != one.max() and float((one == other).mean()) > _UNIFORM
 
 
+def _unpadded(values: Voxels) -> Voxels:
+    """Return the volume with its least value, or 0, where a program filled its corners with a large one."""
+    sample = _sample(values)
+    finite = sample[np.isfinite(sample)]
+    above = padding_above(finite) if finite.size else None
+    above = np.inf if finite.size and np.isposinf(sample).any() else above
+    last = [max(1, length - 1) for length in values.shape]
+    if above is None or not (values[:: last[0], :: last[1], :: last[2]] == above).any():
+        return values
+    return np.where(values == above, values.dtype.type(min(0.0, finite.min())), values)
+
+
+def _sample(values: npt.NDArray[np.generic]) -> Floats:
+    return values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
+
+
 def _range(values: npt.NDArray[np.generic], name: str) -> tuple[float, float]:
     """Return the 1st and 99.5th percentile of the voxels that are not background, from every few of a large volume."""
-    sample = values.ravel()[:: max(1, values.size // 2_000_000)].astype(np.float64)
+    sample = _sample(values)
     total, sample = sample.size, sample[np.isfinite(sample)]
     if sample.size == 0:
         raise BadImage(f"{name}: holds no finite value")
-    different = np.unique(sample).size
-    if 1 < different <= MASK_VALUES:
-        raise BadImage(f"{name}: only {different} different values: a mask or label map, not an image")
+    levels = np.unique(sample)
+    few = 2 * MASK_VALUES if np.isin(levels, np.arange(2 * MASK_VALUES)).all() else MASK_VALUES
+    if 1 < levels.size <= few:
+        raise BadImage(f"{name}: only {levels.size} different values: a mask or label map, not an image")
+    least, most = (np.count_nonzero(sample == end) for end in (sample.min(), sample.max()))
+    if least > most > _SATURATED * (sample.size - least):
+        raise BadImage(f"{name}: many voxels at its greatest value: a mask or probability map, not an image")
     sample = without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))
     if sample.size < 0.99 * total:  # where padding or NaN is all the background, nothing else shows its level

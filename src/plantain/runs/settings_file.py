@@ -159,6 +159,13 @@ def resolve_provider_paths(
     return placed
 
 
+def engine_named(section: EngineSection, kind: str) -> EngineSection:
+    """Return the section with the kind that `--engine` names, as it is for "". Raise InputError for no such engine."""
+    if kind not in ("", "local", "ray"):
+        raise InputError(f"--engine {kind}: no such engine; {suggest(kind, ('local', 'ray'))}")
+    return section.model_copy(update={"kind": kind}) if kind else section
+
+
 def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
     """Return a section as its class. Raise SectionError, which names its fields.
 

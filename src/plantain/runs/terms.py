@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from plantain.calls import Budget, ModelLimits
 from plantain.calls.limits import StepCosts
-from plantain.engines.contract import HERE, EngineSection, engine_named
+from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.reader import money_by_step
@@ -31,6 +31,7 @@ from plantain.runs.settings_file import (
     RoleTables,
     Settings,
     check_provider_names,
+    engine_named,
     in_role,
     read_toml,
     resolve_provider_paths,

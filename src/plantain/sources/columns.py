@@ -53,6 +53,12 @@ _WEAK = ("id", "recordid", "name", "uid")
 """A group only if files share it: otherwise it numbers the rows."""
 _SPLITS = ("split", "subset", "partition")
 
+_NO_PATIENT = re.compile(
+    "anon[a-z]*|de|deid[a-z]*|identified|remov[a-z]*|redact[a-z]*|delet[a-z]*|mask[a-z]*|hidden|blank|confidential|"
+    "empty|unknown|undefined|unspecified|no|not|none|null|nil|nan|na|n/a|available|patient|subject|test|id|name|0+|x+"
+)
+"""Words of a PatientID that does not identify a patient."""
+
 _IN_PATH = re.compile(r"(?i)(patient|pat|subject|subj|sub|participant)([-_ ][a-z]*\d\w*|\d+)")
 
 
@@ -174,6 +180,11 @@ def patient_in_path(file: str) -> str | None:
     """Return the patient that a folder names, as in CheXpert's `train/patient00001/study1/view1_frontal.jpg`."""
     folders = file.replace("\\", "/").split("/")[:-1]
     return next((name for name in folders if _IN_PATH.fullmatch(name)), None)
+
+
+def is_placeholder(identifier: str) -> bool:
+    """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
+    return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 
 def _names_groups(name: str, file: str, cells: Mapping[str, Sequence[str]]) -> bool:

@@ -7,7 +7,6 @@ the same secret for every ingest keeps them from being guessed.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,10 +28,11 @@ from plantain.pixels.dicom.render import (
     Bounds,
     contrast_values,
     render_planes,
-    states_window,
+    stated_bounds,
 )
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
+from plantain.sources.columns import is_placeholder
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
     STUDY_GROUP,
@@ -63,12 +63,6 @@ _SCANNERS = {
 """Modalities of the header that fit ours; with --modality any other is taken, and noted."""
 _VOLUMES = frozenset({"MR", "CT", "PT", "NM"})
 """Modalities whose series are slices of a volume."""
-
-_NO_PATIENT = re.compile(
-    "anon[a-z]*|de|deid[a-z]*|identified|remov[a-z]*|redact[a-z]*|delet[a-z]*|mask[a-z]*|hidden|blank|confidential|"
-    "empty|unknown|undefined|unspecified|no|not|none|null|nil|nan|na|n/a|available|patient|subject|test|id|name|0+|x+"
-)
-"""Words of a PatientID that does not identify a patient."""
 
 _NO_AGENT = frozenset({"NO", "NONE", "N", "NIL", "WITHOUT", "NATIVE", "NOT APPLICABLE"})
 _SEQUENCES = (
@@ -146,11 +140,12 @@ class DicomReader:
     def scan(self) -> Iterator[Found]:
         """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame.
 
-        Series of slices without a window come last, as some of each are decoded to give them one scale.
+        Slices without a window come last: their scale is the first window of their series, or that of some of them.
         """
         yield from self._source.findings
         seen: dict[str, tuple[Path, str]] = {}
         series: dict[str, list[DicomEntry]] = {}
+        stated: dict[str, Bounds | None] = {}
         for path, name in self._source.files:
             try:
                 with open_regular(path, name) as file:
@@ -162,20 +157,23 @@ class DicomReader:
             except DAMAGE as error:
                 yield Refused(name, f"its header cannot be read ({one_line(str(error))[:120]})")
                 continue
-            for entry, of in entries:
+            for entry, of, bounds in entries:
                 first = seen.setdefault(entry.image.id, (path, name))
                 if first[0] != path:
                     yield Refused(name, _repeated(*first, path))
-                elif of:
+                elif of and bounds is None:
                     series.setdefault(of, []).append(entry)
                 else:
+                    stated.setdefault(of, bounds)
                     yield entry
-        for slices in series.values():
-            bounds = _bounds(slices) if len(slices) > 1 else None
+        for of, slices in series.items():
+            bounds = stated.get(of) or (_bounds(slices) if len(slices) > 1 else None)
             yield from (replace(entry, bounds=bounds) for entry in slices)
 
-    def _entries(self, path: Path, name: str, dataset: Dataset) -> Iterator[tuple[DicomEntry, str]]:
-        """Yield frames, each with the series that gives it a scale; "" if it needs none."""
+    def _entries(
+        self, path: Path, name: str, dataset: Dataset
+    ) -> Iterator[tuple[DicomEntry, str, Bounds | None]]:
+        """Yield frames, each with the series that shares its scale, "" if none does, and with its stated window."""
         kind = _text(dataset, "Modality")
         if kind in _NO_IMAGES or "Rows" not in dataset:
             raise BadImage(f"{name}: Modality {one_line(kind)[:16] or 'none'}, not an image")
@@ -191,15 +189,16 @@ class DicomReader:
             note = "; ".join(filter(None, (image.note, numbered)))
             image_id = f"{image.id}_f{frame:04d}" if every else image.id
             image = replace(image, id=image_id, frame=frame, note=note)
-            yield entry_of(image, path, name, header, self._settings["window"]), self._series(header, name)
+            yield entry_of(image, path, name, header, self._settings["window"]), *self._series(header, name)
 
-    def _series(self, header: Dataset, name: str) -> str:
+    def _series(self, header: Dataset, name: str) -> tuple[str, Bounds | None]:
         window = self._settings["window"]
         if window == "film" or _text(header, "Modality") not in _VOLUMES:
-            return ""
-        if window == "file" and states_window(header):
-            return ""
-        return _text(header, "SeriesInstanceUID") or name
+            return "", None
+        if window == "file" and "VOILUTSequence" in header:
+            return "", None
+        stated = stated_bounds(header) if window == "file" else None
+        return _text(header, "SeriesInstanceUID") or name, stated
 
     def _describe(self, name: str, dataset: Dataset) -> SourceImage:
         modality = self._options.modality or _modality(dataset)
@@ -246,18 +245,13 @@ class DicomReader:
     def _group(self, dataset: Dataset) -> str | None:
         """Return the patient, or the study if the header names none, so that its slices stay together."""
         patient, study = _text(dataset, "PatientID"), _text(dataset, "StudyInstanceUID")
-        if not _is_placeholder(patient):
+        if not is_placeholder(patient):
             return f"patient:{self._hash(patient)}"
         return f"{STUDY_GROUP}{self._hash(study)}" if study else None
 
     def _hash(self, text: str) -> str:
         key = hashlib.sha256(self._settings["salt"].encode()).digest()
         return hashlib.blake2b(text.encode(), key=key, digest_size=8).hexdigest()
-
-
-def _is_placeholder(identifier: str) -> bool:
-    """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
-    return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 
 @lru_cache(maxsize=1)  # once for all frames

@@ -25,7 +25,7 @@ from plantain.pixels.decode import one_line
 from plantain.records import InputError
 from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.columns import candidates, choose, patient_in_path, spelling, stem
+from plantain.sources.columns import candidates, choose, is_placeholder, patient_in_path, spelling, stem
 from plantain.sources.registry import BadRow, Found, Refused, SourceOptions, TableRead, shown, walk
 
 NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
@@ -143,6 +143,8 @@ class LabelTable:
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
         used = [getattr(columns, field) for field in _FIELDS]
         stated = [repeat("") if name is None else map(stated_cell, cells[name]) for name in used]
+        if columns.patient:
+            stated[0] = ("" if is_placeholder(cell) and not cell.isdigit() else cell for cell in stated[0])
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:

@@ -41,9 +41,10 @@ SETTINGS = {
 """`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(
-    r"(?i)(^|[^a-z])(d|prob|a)?(seg|mask|labels?|labelmap|parc)$|(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon)([^a-z]|$)"
+    r"(?i)(^|[^a-z])((d|prob|a)?seg|segmentation|mask|labels?|labelmap|parc|prob|probability|roi|atlas)$|"
+    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|(^|/)labels(tr|ts)/"
 )
-"""Names, without ending, of masks and label maps in BIDS, BraTS and FreeSurfer."""
+"""Names, without ending, of masks, label maps and probabilities in BIDS, BraTS, FreeSurfer, FSL and nnU-Net."""
 
 _OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
 

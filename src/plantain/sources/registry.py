@@ -20,8 +20,7 @@ from plantain.findings import Taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
-from plantain.pixels.encode import encode_prepared
-from plantain.pixels.prepare import prepare, settle_grey
+from plantain.pixels.encode import encode_prepared, prepare, settle_grey
 from plantain.records import Consent, Geometry, InputError, Licence, SourceImage
 from plantain.records.messages import suggest
 from plantain.sources.columns import Columns

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import orjson
 import pytest
@@ -16,7 +18,7 @@ from PIL import Image
 
 import plantain
 from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows
-from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark
+from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark, read_mask
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.records import Direction, InputError, Licence
@@ -233,3 +235,49 @@ def test_any_metadata_ends_in_one_line_problems(tmp_path: Path, rows: list[objec
     assert not reading.samples, "there is no file that a sample could have"
     assert reading.problems
     assert all("\n" not in str(problem) for problem in reading.problems)
+
+
+DISC = np.zeros((60, 80), np.uint8)
+cv2.circle(DISC, (40, 30), 18, 255, -1)
+INSIDE = DISC > 0
+
+
+def png(array: np.ndarray, orientation: int = 1) -> bytes:
+    buffer, exif = io.BytesIO(), Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(array).save(buffer, "PNG", exif=exif)
+    return buffer.getvalue()
+
+
+def rgba(colour: tuple[np.ndarray, np.ndarray]) -> bytes:
+    shade, alpha = colour
+    return png(np.dstack([shade, shade, shade, alpha]))
+
+
+FULL = np.full_like(DISC, 255)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "grey"),
+    [
+        (png(DISC), "binary", DISC),
+        (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
+        (rgba((DISC, FULL)), "binary", DISC),
+        (rgba((FULL, DISC)), "transparency", FULL),
+    ],
+)
+def test_the_same_disc_is_read_whatever_stores_it(data: bytes, kind: str, grey: np.ndarray) -> None:
+    mask = read_mask(data, "mask.png")
+    assert np.array_equal(mask.region, INSIDE)
+    assert mask.kind == kind
+    assert np.array_equal(mask.grey, grey), "the grey levels are those that the published code sees"
+
+
+def test_soft_edges_are_cut_at_half_and_said() -> None:
+    soft = cv2.GaussianBlur(DISC, (0, 0), 3)
+    mask = read_mask(png(soft), "mask.png")
+    assert mask.kind == "soft"
+    assert np.array_equal(mask.region, soft > soft.max() / 2)
+    assert "soft edges" in mask.remark
+    assert np.array_equal(mask.grey, soft)

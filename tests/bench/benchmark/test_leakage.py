@@ -22,7 +22,7 @@ from plantain.bench.benchmark.leakage import find_leakage
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.cli import main
-from plantain.pixels.prepare import prepare
+from plantain.pixels.encode import prepare
 from plantain.records import InputError, Licence
 
 SIZE = (160, 120)

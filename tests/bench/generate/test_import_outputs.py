@@ -10,12 +10,7 @@ from PIL import Image
 
 from bench.small_bench import Brightener, by, made, small_bench
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.bench.generate.output_files import (
-    MAX_FILE_BYTES,
-    export_outputs,
-    find_outputs,
-    outputs_at,
-)
+from plantain.bench.generate.output_files import MAX_FILE_BYTES, export_outputs, find_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.pixels.decode import decode

@@ -15,6 +15,7 @@ from plantain.bench.leaderboard.measures import measure, paper_name
 from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.score.suite import chosen
 from plantain.cli import main
+from plantain.records import InputError
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
@@ -129,10 +130,16 @@ def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         main(["bench", "rank", write(tmp_path / "a.json", by_model()), write(tmp_path / "b.json", broken)])
         == 2
     )
-    assert "Eyes, 7, accuracy, Gemini: expected numbers" in capsys.readouterr().err
+    assert (
+        "Eyes, 7, accuracy, Gemini: expected numbers by sample, model and metric, not 'first'"
+        in capsys.readouterr().err
+    )
 
 
 def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> None:
+    assert chosen(["Masked-SSIM", "MaskedSSIM "]) == {"cp_reference"}  # masked_ssim is ours
+    with pytest.raises(InputError, match="Accuracy_D is a judge's score"):
+        chosen(["psnr", "Accuracy_D"])
     assert chosen(["Masked SSIM", "CP (strict)", "ISim", "talign_d", "PSNR", "clip_dalign"]) == {
         *("cp_reference", "masked_ssim", "clip_isim", "clip_talign_d", "psnr", "clip_dalign")
     }
@@ -142,6 +149,22 @@ def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> 
         *("CP", "CP (strict)", "TAlign_P", "TAlign_D", "DAlign_D", "VQ")
     ]
     assert [paper_name(measures[0]), paper_name(measures[-1])] == ["Masked SSIM", "Quality_D"]
+
+
+def test_models_are_the_same_in_the_spelling_of_either_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The website has "Gemini 2 Flash", Table 2 has gemini_2_flash; a null is not rated."""
+    text = json.dumps(by_model()).replace("Gemini", "Gemini 2 Flash")
+    scores = write(tmp_path / "a.json", json.loads(text))
+    text = json.dumps(ranks() | {"Eyes": {"38": {"accuracy": {"SeedX": None}}}}).replace(
+        "Gemini", "gemini_2_flash"
+    )
+    found = asked(
+        capsys, "rank", scores, write(tmp_path / "b.json", json.loads(text.replace("SeedX", "seedx")))
+    )
+    rows = {(row["metric"], row["dimension"]): row for row in found["rows"]}  # type: ignore[attr-defined]
+    assert rows["EA", "EA"]["spearman"] == pytest.approx((1 + 0.8 + 1) / 3)
 
 
 @pytest.mark.parametrize("nesting", [by_model, by_sample])

@@ -15,8 +15,10 @@ import skimage.data
 from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.checking import check_benchmark
+from plantain.bench.prepare.alignment import align, apply_alignment
 from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
+from plantain.pixels.arrays import Pixels
 from plantain.privacy.text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
@@ -233,3 +235,37 @@ def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFix
     assert lines[lines.index("Ears") + 1 :][:2] == ["  Reconstruct ear", "  Reconstruct auricle"]
     assert main(["bench", "prepare", "--procedures", "Teath"]) == 2
     assert "did you mean 'Teeth'?" in capsys.readouterr().err
+
+
+CAT = picture("chelsea", left=60, top=40, size=SIZE)
+COFFEE = picture("coffee", left=120, top=80, size=SIZE)
+IHC = picture("ihc", left=80, top=80, size=SIZE)
+
+
+def moved(pixels: Pixels, turn: float, scale: float, dx: float, dy: float) -> tuple[Pixels, np.ndarray]:
+    """The picture seen from elsewhere, in other light, and the map that was used."""
+    matrix = cv2.getRotationMatrix2D((SIZE[0] / 2, SIZE[1] / 2), turn, scale)
+    matrix[:, 2] += (dx, dy)
+    warped = cv2.warpAffine(pixels, matrix, SIZE, flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
+    return np.clip(np.rint(warped * 0.85 + 18.0), 0, 255).astype(np.uint8), matrix
+
+
+def corner_error(found: np.ndarray, used: np.ndarray) -> float:
+    """How far a corner lies from itself after the used map and the found one, in pixels."""
+    corners = np.array([[0, 0, 1], [SIZE[0], 0, 1], [0, SIZE[1], 1], [SIZE[0], SIZE[1], 1]], float)
+    there = corners @ used.T
+    back = np.hstack([there, np.ones((4, 1))]) @ found.T
+    return float(np.abs(back - corners[:, :2]).max())
+
+
+@pytest.mark.parametrize("pixels", [CAT, COFFEE, IHC], ids=["cat", "coffee", "stain"])
+def test_a_known_map_is_found_again_through_light_and_the_change(pixels: Pixels) -> None:
+    marked, _ = spot(pixels, (140, 100), 22)
+    after, used = moved(pixels, 6.0, 1.07, 9.0, -6.0)
+    found = align(marked, after)
+    assert found.refusal == ""
+    assert corner_error(found.matrix, used) < 1.5
+    assert found.quality > 0.9 > found.before
+    warped, covered = apply_alignment(after, found.matrix, SIZE)
+    place = covered & ~spot(pixels, (140, 100), 34)[1]
+    assert np.abs(warped.astype(float) - (pixels * 0.85 + 18.0))[place].mean() < 4.0

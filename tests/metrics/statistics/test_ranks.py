@@ -10,12 +10,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from plantain.metrics.statistics.areas import paired_areas
-from plantain.metrics.statistics.ranks import (
-    average_ranks,
-    formula_one,
-    kendall,
-    spearman,
-)
+from plantain.metrics.statistics.ranks import average_ranks, formula_one, kendall, spearman
 
 tied = st.integers(2, 40).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(0, 6), min_size=n, max_size=n) for _ in range(2)])

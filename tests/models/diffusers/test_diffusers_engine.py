@@ -1,9 +1,9 @@
-"""Every class of editor, tiny and with random weights, through the code that real weights take."""
+"""Every class of editor, tiny and with random weights, through the code that real weights take; and lost memory."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +13,14 @@ import torch
 from diffusers.models.autoencoders.vae import DiagonalGaussianDistribution
 from PIL import Image
 
-from models.diffusers.engine_jobs import SEED, Edit, job, run
+from models.diffusers.engine_jobs import SEED, Cramped, Edit, job, run
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Loading
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
+from plantain.models.diffusers.pipelines import imagic
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
-from plantain.records import OutcomeKind
+from plantain.records import Outcome, OutcomeKind
 
 
 def pixels_of(done: Edit) -> np.ndarray:
@@ -125,3 +127,68 @@ def test_what_a_safety_checker_blacks_out_is_a_refusal(
     assert "safety checker" in refused.outcome.reason
     (free,) = run(engine, replace(loading, safety_checker=False), [job()])
     assert free.picture is not None
+
+
+def test_too_little_memory_halves_the_batch_and_says_so() -> None:
+    engine, runner, loading = Engine("cpu"), Cramped(room=2), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners[loading] = runner
+    done = run(engine, loading, [job(number) for number in range(7)])
+    assert all(one.outcome.ok for one in done)
+    assert runner.sizes == [7, 4, 2, 2, 2, 1]
+    assert "did not fit into memory" in str(done[-1].record["said"])
+    runner.sizes.clear()
+    run(engine, loading, [job(number) for number in range(3)])
+    assert runner.sizes == [2, 1]  # what was learned stays
+
+
+class Picky(Cramped):
+    """Cannot draw what another's seed says; loses its device at the next."""
+
+    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
+        if any(job.seed == 1 for job in jobs):
+            raise ValueError("prompt is too long")
+        if any(job.seed == 2 for job in jobs):
+            raise RuntimeError("CUDA error: device-side assert triggered")
+        return super().edit(jobs, steering)
+
+
+def test_edit_that_cannot_be_drawn_spoils_no_other_and_a_lost_device_ends_the_process() -> None:
+    engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
+    engine._runners[loading] = Picky(room=9)
+    done = run(engine, loading, [job(0), job(1), job(3)])
+    assert [one.outcome.kind for one in done] == [OutcomeKind.OK, OutcomeKind.MALFORMED, OutcomeKind.OK]
+    assert "prompt is too long" in done[1].outcome.reason
+    with pytest.raises(RuntimeError, match="device-side"):
+        run(engine, loading, [job(2)])
+
+
+STEERING = Steering(steps=2, guidance=3.0, text_steps=3, model_steps=3)
+
+
+@pytest.fixture(scope="module")
+def runner(tiny_loading: Callable[[str], Loading]) -> imagic.ImagicRunner:
+    return imagic.ImagicRunner(tiny_loading("imagic"), "cpu")
+
+
+def canvas(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+
+
+def edit(runner: imagic.ImagicRunner, seed: int, steering: Steering = STEERING) -> np.ndarray:
+    (drawn,) = runner.edit([Job(canvas(seed), "Remove the mole", seed)], steering)
+    assert isinstance(drawn, np.ndarray)
+    return drawn
+
+
+def weights(runner: imagic.ImagicRunner) -> dict[str, torch.Tensor]:
+    return {name: weight.clone() for name, weight in runner.pipe.unet.state_dict().items()}
+
+
+def test_weights_are_put_back_so_that_no_image_teaches_the_next(runner: imagic.ImagicRunner) -> None:
+    before = weights(runner)
+    first = edit(runner, 1)
+    edit(runner, 2)
+    for name, weight in weights(runner).items():
+        assert torch.equal(weight, before[name]), name
+    assert not any(weight.requires_grad for weight in runner.pipe.unet.parameters())
+    assert np.array_equal(edit(runner, 1), first)

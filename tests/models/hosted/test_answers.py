@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, cast
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.content import CRITERIA, report
-from plantain.models.hosted.answers import Unreadable, read_instruction
+from plantain.files import secrets
+from plantain.journal.batches import BatchLedger, JobRow
+from plantain.models.hosted.answers import JsonObject, Unreadable, read_instruction, text
+from plantain.models.hosted.batch.batcher import JobPoller
+from plantain.models.hosted.batch.files import JobFiles, index
+from plantain.models.hosted.batch.service import BatchJob, BatchService, JobState
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.openai import chat, responses
 from plantain.models.hosted.reports import read_report
-from plantain.records import Criterion, FailureCode
+from plantain.records import Criterion, FailureCode, Outcome, OutcomeKind
+from plantain.roles.options import BatchRules
 from plantain.rubrics import MED_BANANA
 
 
@@ -40,8 +49,7 @@ def test_report_as_asked_is_read_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrap",
-    ["```json\n{}\n```", "Here you are:\n{}\nDone {{}}.", '{{"report": {}}}', "[{}]"],
+    "wrap", ["```json\n{}\n```", "Here you are:\n{}\nDone {{}}.", '{{"report": {}}}', "[{}]"]
 )
 def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     said = json.dumps(a_report())
@@ -52,8 +60,8 @@ def test_report_is_found_in_its_wrapping(wrap: str) -> None:
 
 def test_a_report_in_pythons_notation_is_read_and_one_that_it_quotes_is_not() -> None:
     said, no = repr(a_report()), "{'has_disease': False, 'other_disease': False}"
-    for text in (said, said[:-1] + ", }", f"```python\n{said}\n```"):
-        assert read_report(text, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
+    for reply in (said, said[:-1] + ", }", f"```python\n{said}\n```"):
+        assert read_report(reply, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
     with pytest.raises(Unreadable, match="2 different"):
         read_report(said + said.replace("'has_disease': True", "'has_disease': False"), MED_BANANA)
     for quoted in (f"It shows </think>{no}", f"It shows [/INST] {no}", f'It shows "yes" {no}'):
@@ -128,10 +136,7 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
             "<|channel|>analysis<|message|>Some air.<|end|><|start|>assistant<|channel|>final<|message|>Add air.",
             "Add air.",
         ),
-        (
-            '<|channel|>final <|constrain|>json<|message|>{"instruction": "Add air."}',
-            "Add air.",
-        ),
+        ('<|channel|>final <|constrain|>json<|message|>{"instruction": "Add air."}', "Add air."),
         ("<|begin_of_box|>Add air.<|end_of_box|>", "Add air."),  # GLM-4.1V
         ("So: $\\boxed{Add air.}$", "Add air."),  # Qwen's prompts for reasoning
         ("Add air.<|im_end|>", "Add air."),
@@ -204,3 +209,54 @@ def test_commentary_and_reasoning_are_no_text() -> None:
         for phase, text in said
     ]
     assert responses.read_text({"status": "completed", "output": messages}) == "Add air."
+
+
+def key_of(answer: JsonObject) -> str:
+    return text(answer, "key")
+
+
+def read(answer: JsonObject) -> JsonObject:
+    if answer.get("said") == "!":
+        raise Fault(Outcome(OutcomeKind.TRANSPORT, "an error"))
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"), [("ab", "a"), ("!a", "a"), ("a!", "a"), ("!!ab", "a"), ("a!b", "a"), ("!", "!")]
+)
+def test_first_answer_counts_also_across_files_and_after_an_error(
+    lines: str, expected: str, tmp_path: Path
+) -> None:
+    """An error is not billed, by both providers' texts on batches; an answer behind it is paid for."""
+    for number, said in enumerate(lines):
+        (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
+    found, repeated = index(sorted(tmp_path.iterdir()), key_of, read)
+    assert repeated == len(lines) - 1 - lines.index(expected)  # those behind the one that counts
+    assert found["k"].read()["said"] == expected
+
+
+def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-fake-0123456789abcdef-plantain"
+    monkeypatch.setattr(secrets, "_keys", {})
+    secrets.hide(key)
+    seen: list[list[str]] = []
+
+    class Service:
+        async def fetch(self, file_id: str, to: IO[bytes]) -> None:
+            to.write(f'{{"key": "1", "said": "{key}"}}\nwhole\n'.encode())
+            seen.append([path.name for path in (tmp_path / "jobs").iterdir()])
+            if len(seen) == 1:
+                raise Fault(Outcome(OutcomeKind.TRANSPORT, "cut"))
+
+    class Ledger:
+        async def note(self, key: str, trouble: str) -> None: ...
+
+    files, rules = JobFiles(tmp_path / "jobs"), BatchRules(poll_s=0.001)
+    poller = JobPoller(cast(BatchService, Service()), cast(BatchLedger, Ledger()), files, rules)
+    job = JobRow("job", "a/model", "/v1", "running", "id")
+    asyncio.run(poller._fetch(job, BatchJob("id", JobState.DONE, answers=("file",))))
+    assert seen == [[], []]
+    assert files.answer("job", 0).read_text() == '{"key":"1","said":"[key]"}\nwhole\n'
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["job.answers-0.jsonl"]

@@ -15,7 +15,8 @@ from fakes.content import look
 from fakes.requests import judge_request, original
 from fakes.server import FakeProvider
 from plantain.models.hosted.answers import Unreadable
-from plantain.models.hosted.prompts import PromptLibrary, blind_prompt
+from plantain.models.hosted.prompts import PromptLibrary
+from plantain.models.hosted.reports import blind_prompt
 from plantain.models.hosted.writer_and_judge import read_look, seen_of
 from plantain.models.registry import close_models
 from plantain.records import OutcomeKind
@@ -66,13 +67,7 @@ def test_the_first_turn_has_the_images_alone_and_the_second_says_what_was_asked(
     order = [EDITED.data, ORIGINAL.data] if seed % 2 else [ORIGINAL.data, EDITED.data]
     assert form.pictures_sent(looking) == form.pictures_sent(judging) == order
     alone = looking.body.decode()
-    for told in (
-        "Pneumothorax",
-        "pneumothorax",
-        "left lung apex",
-        "radiograph",
-        "instruction_compliance",
-    ):
+    for told in ("Pneumothorax", "pneumothorax", "left lung apex", "radiograph", "instruction_compliance"):
         assert told not in alone.replace("Radiographs and slices", ""), told
     said = form.prompt_text(judging)
     original_letter, edited_letter = ("B", "A") if seed % 2 else ("A", "B")

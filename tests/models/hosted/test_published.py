@@ -96,6 +96,9 @@ def test_scripts_three_lines_are_read() -> None:
         ("(1) Editing Accuracy — (8/10)", 8.0),
         ("Editing Accuracy: 8 (out of 10)", 8.0),
         ("Editing Accuracy counts most here.\nEditing Accuracy: 8", 8.0),
+        ("● **Editing Accuracy (EA)**：8／10", 8.0),
+        ("<b>Editing Accuracy</b>:\u00a08\u202f/\u202f10", 8.0),
+        ("Editing Accuracy: 8/10 - 2 of 3 teeth are gone", 8.0),
     ],
 )
 def test_lines_that_state_a_value(line: str, value: float) -> None:
@@ -118,6 +121,9 @@ def test_lines_that_state_a_value(line: str, value: float) -> None:
         "Editing Accuracy: 7½/10",
         "Editing Accuracy: −1/10",
         "Editing Accuracy: 7-8/10",
+        "Editing Accuracy: 7 or 8/10",
+        "Editing Accuracy: 7/10 to 8/10",
+        "Editing Accuracy: 4／5",
         "Editing Accuracy: 8/10\nEditing Accuracy: 3/10",
     ],
 )

@@ -21,15 +21,7 @@ from plantain.models.process import workers
 from plantain.models.process.judge import ProcessJudge
 from plantain.models.process.provider import Settings, WorkerCommand, load
 from plantain.pixels.encode import encode_png
-from plantain.records import (
-    Direction,
-    Geometry,
-    InputError,
-    Licence,
-    Observations,
-    OutcomeKind,
-    SourceImage,
-)
+from plantain.records import Direction, Geometry, InputError, Licence, Observations, OutcomeKind, SourceImage
 from plantain.roles import EncodedImage, JudgeRequest, Reply
 from plantain.rubrics import MED_BANANA, rubric_named
 
@@ -216,13 +208,6 @@ def test_rejudge_asks_the_program_about_a_run_of_imported_edits(tmp_path: Path, 
     command = json.dumps(program(tmp_path, "editscore"))
     recipe.write_text(f'[providers.process.workers.editscore]\nfolder = "."\ncommand = {command}\n')
     assert main(["import", str(tmp_path / "edits.csv"), "--run", str(run)]) == 0
-    asked = [
-        "--judge",
-        "process/editscore",
-        "--rubric",
-        "editscore",
-        "--settings",
-        str(recipe),
-    ]
+    asked = ["--judge", "process/editscore", "--rubric", "editscore", "--settings", str(recipe)]
     assert main(["judge", "rejudge", str(run), *asked]) == 0
     assert "process/editscore, rubric editscore: 1 judged, 0 accepted, 0 unscored" in capsys.readouterr().out

@@ -259,11 +259,7 @@ def test_second_question_of_one_call_is_found_again_after_an_interrupt(
 
 @pytest.mark.parametrize("form", ["gemini"])
 def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_the_next_process(
-    form: str,
-    server: FakeProvider,
-    jobs: FakeJobs,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    form: str, server: FakeProvider, jobs: FakeJobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """They hold pictures: a provider that does not obey once must not leave them there for good, unsaid."""
     catalogue = quick_catalogue(tmp_path / "catalogue", images=1)

@@ -22,14 +22,7 @@ from plantain.pipeline.run import run_build
 from plantain.records import OutcomeKind, TaskState
 from plantain.runs.progress import RunSummary
 
-WAITING = {
-    "429 seconds",
-    "503",
-    "hung",
-    "dripping",
-    "429 ms",
-    "429 bare",
-}
+WAITING = {"429 seconds", "503", "hung", "dripping", "429 ms", "429 bare"}
 """Faults that cost a test more time than they are worth here; the matrix of outcomes has them."""
 
 MODELS = {

@@ -16,13 +16,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.pipeline.forecast import make_plan, read_pilot
-from plantain.pipeline.pilot import (
-    PilotNumbers,
-    decide_pilot,
-    drawn_pending,
-    drawn_tasks,
-    pilot_numbers,
-)
+from plantain.pipeline.pilot import PilotNumbers, decide_pilot, drawn_pending, drawn_tasks, pilot_numbers
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 

@@ -117,6 +117,14 @@ def published(root: Path) -> Path:
         "output_path": names[0],
     }
     (root / "Fundus-edit" / "all_conversations.json").write_text(json.dumps([entry]))
+    removed = {
+        "image": "s50000028.jpg",
+        "disease": "lung lesion",
+        "rounds": [{"round": 1}],
+        "status": "success",
+    }
+    chest = root / "Chest-remove" / "all_conversations.json"  # keyed, as the scripts write it
+    chest.write_text(json.dumps({"s50000028-lung lesion": removed}))
     return root
 
 
@@ -127,7 +135,7 @@ def test_paper_form_is_read_and_nothing_is_made_up(tmp_path: Path) -> None:
         assert {key: (row.state, row.round) for key, row in rows.items()} == {
             ("0_left", "AMD"): (TaskState.SUCCESS, 2),
             ("1_left", "Glaucoma"): (TaskState.FAILED, 1),
-            ("s50000028", "Lung Lesion"): (TaskState.SUCCESS, 0),
+            ("s50000028", "Lung Lesion"): (TaskState.SUCCESS, 1),
         }
         first, second = reader.attempts(rows["0_left", "AMD"].id)
         assert (first.instruction, second.instruction) == ("Add drusen.", "Add softer drusen.")

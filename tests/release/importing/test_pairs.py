@@ -17,6 +17,7 @@ from PIL import Image
 from fakes.commands import json_of, plantain, printed
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pixels.decode import decode
 from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
 from plantain.release.importing.pair_rows import rows_of
@@ -90,6 +91,21 @@ def test_an_original_whose_file_says_synthetic_is_recorded_so(pictures, tmp_path
             ("1", False),
             ("2", True),
         ]
+
+
+def test_an_edit_of_our_size_is_turned_upright_like_any_other(pictures, tmp_path):
+    """EXIF 2.32, 4.6.4: orientation 3 is upside down; every other reader of the run ignores it."""
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    shutil.copytree(pictures, tmp_path, dirs_exist_ok=True)
+    levels = np.linspace(0, 255, 1024).astype(np.uint8)
+    Image.fromarray(np.tile(levels[:, None], (1, 1024))).save(tmp_path / "o/1.png")
+    Image.fromarray(np.tile(levels[::-1, None], (1, 1024))).save(tmp_path / "e/1.png", "JPEG", exif=exif)
+    import_pairs(table(tmp_path, "edits.csv", rows()[:1]), tmp_path / "run")
+    with JournalReader.open(tmp_path / "run") as reader:
+        (attempt,) = reader.attempts(next(iter(reader.tasks())).id)
+        pixels = decode(reader.read_blob(attempt.edited))
+    assert np.abs(pixels[..., 0] - levels[:, None].astype(int)).max() <= 3
 
 
 @pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])
@@ -182,7 +198,7 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         "the same original, edit and finding as row 1",
         "leads out",
         "no such file",
-        "add or remove",
+        "add, remove or change",
         "verdict: 'perhaps'",
         "did you mean 'fundus'",
     ):
@@ -213,7 +229,7 @@ def test_a_refused_licence_advises_the_import_that_allows_it(pictures, tmp_path,
         (
             {"direction": "up"},
             {},
-            "no row could be imported; row 2, id a1: direction: 'up': add or remove; all 3",
+            "no row could be imported; row 2, id a1: direction: 'up': add, remove or change; all 3",
         ),
     ],
 )
@@ -280,8 +296,8 @@ def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_ar
     pictures, tmp_path
 ):
     (pictures / "bare.csv").write_text(
-        'before;after;prompt\no/1.png;e/1.png;"Add drusen; then stop."\n'
-        "o/1.png;e/2.png;Please remove the haze.\no/2.png;e/3.png;Brighten it.\n"
+        'before;after;prompt;license\no/1.png;e/1.png;"Add drusen; then stop.";CC-BY-4.0\n'
+        "o/1.png;e/2.png;Please remove the haze.;cc0-1.0\no/2.png;e/3.png;Brighten it.;\n"
     )
     command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
     asked = plantain(*command)

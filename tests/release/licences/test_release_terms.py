@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cffconvert.cli.create_citation import create_citation
+from ruamel.yaml import YAML
 
 from fakes.commands import json_of, plantain, refused
-from plantain.privacy.licences import CC0, CC_BY, KNOWN, decide_parts
+from plantain.privacy.licences import CC0, CC_BY, KNOWN, decide_parts, licence_files
 from plantain.records import InputError, Licence
+from plantain.release.cards import citation
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.licensing import named_terms
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
+from release.facts import facts
 from release.runs import tree
 
 CLASSES = {
@@ -120,3 +125,57 @@ def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: P
     assert done.returncode == 0 and remark in done.stdout
     for licence, why in (("brain-tumor-mri=CC-BYE", "CC-BY"), ("CC0", "did you mean CC0-1.0")):
         assert why in refused(*command, tmp_path / "no", "--licence", licence)
+
+
+def source(licence: str) -> dict[str, dict[str, str | int]]:
+    return {"somewhere": {"licence": licence, "version": "2.1", "images": 3}}
+
+
+@pytest.mark.parametrize(
+    ("licence", "spdx", "duty"),
+    [
+        ("open", "CC-BY-4.0", ""),
+        ("attribution", "CC-BY-4.0", "credit the source"),
+        ("unknown", "LicenseRef-Source-Unknown", "find out"),
+        ("credentialed", "LicenseRef-Source-Agreement", "only under: DUA 7"),
+    ],
+)
+def test_images_have_the_licence_that_their_source_allows(licence: str, spdx: str, duty: str) -> None:
+    images, records = decide_parts(source(licence), "DUA 7")
+    assert images.licence.spdx == spdx and images.duty.startswith(duty) and bool(images.duty) == bool(duty)
+    assert records.part == "records" and records.licence.spdx == "ODC-By-1.0"
+
+
+def test_each_source_is_decided_by_itself() -> None:
+    sources = {
+        "a": {"licence": "open", "images": 1},
+        "b": {"licence": "unknown", "images": 2},
+        "c": {"licence": "credentialed", "images": 3},
+    }
+    parts = decide_parts(sources, "agreement 12")
+    assert [part.agreement for part in parts] == ["", "", "agreement 12", ""]
+    files = licence_files(parts)
+    assert "agreement 12" in files["LICENSES/LicenseRef-Source-Agreement.txt"].decode()
+    told = json.loads(files["LICENSES/parts.json"])
+    assert [part["licence"] for part in told] == [part.licence.spdx for part in parts]
+    assert {part["file"] for part in told} == files.keys() - {"LICENSES/parts.json"}
+
+
+def validate(path: Path) -> None:
+    create_citation(str(path), None).validate()
+
+
+@pytest.mark.parametrize("name", ["plain", 'quo"ted: {', "- x\n- y", "ünïcode 你好"])
+def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> None:
+    sources = {
+        name: {"licence": "open", "version": "v: 1", "images": 4},
+        "more": {"licence": "unknown", "images": 1},
+    }
+    path = tmp_path / "CITATION.cff"
+    path.write_text(
+        citation(replace(facts(), name=name), decide_parts(sources, ""), sources), encoding="utf-8"
+    )
+    validate(path)
+    told = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    assert told["title"].startswith(name) and told["type"] == "dataset"
+    assert {reference["title"] for reference in told["references"]} >= {name, "more"}

@@ -21,12 +21,7 @@ from plantain.records import InputError
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.plan import ExportOptions
-from plantain.release.proof.provenance import (
-    SOURCE_TYPE,
-    embedded_manifest,
-    open_signer,
-    signed_attempt,
-)
+from plantain.release.proof.provenance import SOURCE_TYPE, embedded_manifest, open_signer, signed_attempt
 from plantain.release.proof.verify import verify_release
 from release.certificates import Chain, make_chain
 from release.proofs import kinds

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,12 @@ import pytest
 from fakes.commands import json_of, printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
+from plantain.pixels.decode import pixel_sha256
+from plantain.release.proof.manifest import MANIFEST, SUMS, read_sums
 from plantain.release.proof.verify import verify_release
 from release.proofs import kinds
 from release.resealing import entries_of, reseal
+from release.runs import tree
 
 
 def test_verify_of_an_untouched_release_finds_nothing(release: Path, small_run: Path) -> None:
@@ -163,3 +167,25 @@ def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.
 def test_verify_command_of_what_is_no_release(tmp_path: Path) -> None:
     assert "not a release" in refused("verify", tmp_path)
     assert main(["verify", str(tmp_path / "nothing")]) == 2
+
+
+def test_manifest_lists_every_file_with_its_size_and_hash(release: Path) -> None:
+    listed = {
+        entry.path: (entry.sha256, entry.bytes) for entry, _ in entries_of(release) if not entry.embedded
+    }
+    there = {name: (sha256, (release / name).stat().st_size) for name, sha256 in tree(release).items()}
+    del there[MANIFEST], there[SUMS]
+    assert listed == there
+
+
+def test_manifest_gives_the_pixel_hash_of_every_edited_image(release: Path, small_run: Path) -> None:
+    images = [entry for entry, _ in entries_of(release) if entry.is_edit]
+    with JournalReader.open(small_run) as reader:
+        for entry in images:
+            assert entry.pixel_sha256 == pixel_sha256(reader.read_blob(entry.sha256))
+
+
+def test_sums_satisfy_sha256sum_and_cover_everything(release: Path) -> None:
+    subprocess.run(["sha256sum", "--quiet", "--strict", "-c", SUMS], cwd=release, check=True)
+    listed = {told[2] for told in read_sums(release / SUMS) if len(told) == 3}
+    assert listed == tree(release).keys() - {SUMS}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import orjson
-from PIL import Image
+from PIL import Image, ImageOps
 
 from plantain.bench.benchmark.medebench import METADATA, read_medebench
 from plantain.bench.benchmark.native_format import OWN, read_document, read_own
@@ -89,8 +89,8 @@ def read_mask(data: bytes, name: str) -> StoredMask:
 
 def _bands(data: bytes, shown: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> tuple[Grey, Grey | None]:
     """Return the luminance of a valid file, and its transparency if it has one."""
-    image: Image.Image = Image.open(io.BytesIO(data))
-    if image.mode.startswith("I"):
+    image: Image.Image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    if image.mode[0] in "IF":
         return shown[..., 0], None
     alpha = None
     if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:

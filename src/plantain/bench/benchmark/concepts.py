@@ -23,7 +23,9 @@ from plantain.records.messages import suggest
 COLUMNS = ("sample", "prompt", "concept", "reason")
 
 _POLITE = re.compile(
-    r"\W*(?:(?:please|kindly|(?:can|could|would) you|i(?:'d| would) like to|i want to)\s+)*", re.I
+    r"\W*(?:(?:please|(?!apply\b)\w+ly|(?:can|could|would) you|i(?:'d| would) like to|i want to|"
+    r"(?:in|from|on) (?:the|this) (?:image|picture|photo(?:graph)?))[\s,]+)*",
+    re.I,
 )
 # fmt: off
 _PARTICLES = frozenset((
@@ -41,9 +43,15 @@ _ENDS = frozenset((
 _ASPECTS = frozenset((
     "size", "shape", "appearance", "look", "amount", "number", "visibility", "colour", "color", "thickness",
     "alignment", "position", "presence", "augmentation", "removal", "reconstruction", "liposuction",
-    "tightening", "image", "picture", "photo", "photograph", "scan",
+    "tightening", "image", "picture", "photo", "photograph", "scan", "one", "two", "three", "half", "part", "parts",
 ))
-"""Nouns for a property of the object."""
+"""Words for a property or a number of the object."""
+
+_ADJECTIVES = frozenset((
+    "upper", "lower", "left", "right", "front", "back", "first", "second", "third", "inner", "outer", "small",
+    "large", "dark", "black", "brown", "red", "white", "yellow", "blue", "visible", "old", "new",
+))
+"""Words that share the noun after "and": "upper and lower teeth"; also those that end in -ing and -ed."""
 
 _RESULTS = frozenset((
     "make", "keep", "render", "turn",
@@ -76,7 +84,7 @@ def concept_in(prompt: str) -> tuple[str, str]:
     for place in range(at, len(tokens)):
         token = tokens[place]
         ahead = tokens[phrase[-1]] if phrase else ""
-        adjective = ahead.endswith(("ing", "ed"))  # "missing or injured eye"
+        adjective = ahead in _ADJECTIVES or ahead.endswith(("ing", "ed"))  # "missing or injured eye"
         if (token == "of" and ahead in _ASPECTS) or (token in ("or", "and") and adjective):
             phrase = []
         elif token in _ENDS or token == "of" or not token[0].isalnum():
@@ -85,9 +93,11 @@ def concept_in(prompt: str) -> tuple[str, str]:
         elif token not in _DETERMINERS:
             phrase.append(place)
     result = phrase[-1] + 1 if phrase else 0
-    if tokens[0] in _RESULTS and len(phrase) > 1 and tokens[result : result + 1] in ([], ["."], [","], ["!"]):
-        phrase = phrase[:-1]
-    while phrase and (tokens[phrase[-1]] in _ASPECTS or tokens[phrase[-1]].endswith("ly")):
+    if tokens[0] in _RESULTS and len(phrase) > 1 and tokens[at] not in ("a", "an"):  # not "make a new tooth"
+        ends = tokens[result : result + 1] in ([], ["."], [","], ["!"], ["and"], ["or"], ["but"])
+        phrase = phrase[:-1] if ends or tokens[phrase[-1]].endswith("er") else phrase
+    after = _ASPECTS | _PARTICLES  # "take the stitches out"
+    while phrase and (tokens[phrase[-1]] in after or tokens[phrase[-1]].endswith("ly")):
         phrase = phrase[:-1]
     if not phrase:
         return "", f"the prompt names no object after {words[0][0]!r}"

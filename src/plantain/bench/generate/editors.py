@@ -9,6 +9,7 @@ order. Neither reads its instruction. A caller's function, plain or async, edits
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import importlib.util
 import inspect
@@ -243,16 +244,31 @@ class FunctionEditor:
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
         """Return editor "python/FUNCTION"; its fingerprint depends on the source, or byte code without it.
 
+        The fingerprint of a `functools.partial` or an object with `__call__` also depends on its numbers and texts.
+
         Args:
             function: the function.
             images: the type of its argument; None for that of the annotation of its first parameter.
         """
-        called = re.sub(r"[^\w.-]", "", getattr(function, "__name__", type(function).__name__)) or "function"
+        if inspect.isclass(function):
+            raise InputError(
+                f"{function.__name__} is a class; give an object of it, such as edit = {function.__name__}()"
+            )
+        inner, set_to = function, [getattr(function, "__dict__", {})]
+        while isinstance(inner, functools.partial):
+            set_to += [dict(enumerate(inner.args)), inner.keywords]
+            inner = inner.func
+        named = inner if hasattr(inner, "__name__") else type(inner)
         try:
-            text = inspect.getsource(function)
+            text = inspect.getsource(named)
         except (OSError, TypeError):
-            text = repr(getattr(getattr(function, "__code__", None), "co_code", b""))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+            text = repr(getattr(getattr(named, "__code__", None), "co_code", b""))
+        values = [
+            sorted((str(k), v) for k, v in part.items() if isinstance(v, int | float | str))
+            for part in set_to
+        ]
+        digest = hashlib.sha256((text + repr(values) * any(values)).encode()).hexdigest()[:16]
+        called = re.sub(r"[^\w.-]", "", named.__name__) or "function"
         return cls(function, f"python/{called}", f"python {digest}", images or _annotated(function))
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
@@ -267,7 +283,11 @@ class FunctionEditor:
             problem = one_line(
                 f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
             )
-            given_as = f"; it was given a {'PIL image' if self.images == 'pil' else 'uint8 array'}"
+            given_as = "; it was given a PIL image"
+            if self.images == "array":
+                given_as = (
+                    "; it was given a uint8 array; for PIL images annotate its parameter: PIL.Image.Image"
+                )
             return failed(Outcome(OutcomeKind.MALFORMED, f"{self.name} raised {problem}{given_as}"))
         after = np.asarray(made.convert("RGB")) if isinstance(made, Image.Image) else made
         if not isinstance(after, np.ndarray) or after.dtype != np.uint8 or after.shape != before.shape:

@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.published import COLLECTED, RANKED, is_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.messages import nearest, suggest
+from plantain.records.messages import fold, nearest, suggest
 
 DIMENSIONS = ("EA", "CP", "VQ")
 _RATINGS = {
@@ -114,11 +114,18 @@ def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str
 
 
 def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
-    """Enter published ranks; leave out samples and models that the run does not have, unless it has none of them."""
+    """Enter published ranks; leave out samples and models that the run does not have, unless it has none of them.
+
+    "Gemini 2 Flash", "gemini_2_flash" and the arm "outputs/Gemini_2_Flash" are one model.
+    """
     published = read_published(path)
     if not published.ranks:
         raise InputError(f"{path}: has scores of a judge, not ranks by people; give it in place of the run")
-    for name, found in (("sample", published.rows), ("model", published.models)):
+    alike = {fold(label.rpartition("/")[2]): label for label in places["model"]}
+    own = {
+        name: name if name in places["model"] else alike.get(fold(name), name) for name in published.models
+    }
+    for name, found in (("sample", published.rows), ("model", own.values())):
         if not places[name].keys() & set(found):
             raise InputError(
                 f"{path}: its {name}s are {', '.join(sorted(found)[:3])} …; the run has none of them, but "
@@ -128,8 +135,8 @@ def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mappi
     for sample, models in published.rows.items():
         for model, row in models.items():
             for name, value in row.items():
-                if sample in places["sample"] and model in places["model"]:
-                    into[RANKED[name]][places["sample"][sample], places["model"][model]] = -value
+                if sample in places["sample"] and own[model] in places["model"]:
+                    into[RANKED[name]][places["sample"][sample], places["model"][own[model]]] = -value
                     columns.add(f"{RANKED[name].lower()}_rank")
     return columns
 

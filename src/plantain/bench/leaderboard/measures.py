@@ -67,7 +67,6 @@ _NOT_REGISTERED = (
         Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
         for name in ("EA", "CP", "VQ")
     ),
-    Measure("demo_similarity", "demo_similarity", "similarity to the demonstrations", False),
 )
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
@@ -93,6 +92,8 @@ _JUDGED = {
 }
 _PUBLISHED = {"ea": "Accuracy", "cp": "Context", "vq": "Quality"}
 """MedEBench's names of its judge's scores, before the variant: Accuracy_P, Accuracy_D."""
+_TABLE_3 = {"CP": "Masked SSIM", "psnr": "PSNR", "ssim": "SSIM", "lpips": "LPIPS"}
+_TABLE_3 |= {"image_reward": "ImageReward_P", "image_reward_d": "ImageReward_D"}
 
 
 @cache
@@ -137,8 +138,8 @@ def measure(stored: str, judge: str | None = None) -> Measure:
 def paper_name(one: Measure) -> str:
     """Return what Table 3 of the paper calls a measure, e.g. "Masked SSIM" and "Accuracy_D"; else its own name."""
     metric, _, who = one.stored.partition("@")
-    if one.name == "CP":
-        return "Masked SSIM"
+    if one.name in _TABLE_3:
+        return _TABLE_3[one.name]
     if one.name == one.stored or metric not in _PUBLISHED:
         return one.name
     return f"{_PUBLISHED[metric]}_{who.rpartition('/')[2]}"

@@ -10,13 +10,13 @@ published: plain SSIM above the published number would contradict that reading o
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import orjson
 
 from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.runfile import SampleFacts
@@ -30,6 +30,7 @@ from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
 from plantain.records import InputError, Licence
+from plantain.records.messages import fold
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
@@ -95,6 +96,13 @@ def published_scores(*paths: Path) -> Scores:
             }
             file.rows.clear()
             file.rows.update(rows_of)
+    spelt: dict[str, str] = {}
+    for file in (
+        files
+    ):  # the published files spell a model "Gemini 2 Flash" and "gemini_2_flash": the first one counts
+        own = {model: spelt.get(fold(model), model) for model in file.models}
+        file.rows.update({s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()})
+        spelt |= {fold(model): model for model in own.values()}
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
@@ -259,8 +267,8 @@ class PublishedFile:
 def is_published_file(path: Path) -> bool:
     """Return True if a file's content is in a published form."""
     try:
-        data = orjson.loads(read_regular(path, str(path), MAX_BYTES))
-    except (InputError, OSError, orjson.JSONDecodeError):
+        data = json.loads(read_regular(path, str(path), MAX_BYTES))
+    except (InputError, OSError, ValueError):
         return False
     return any(name in RANKED or name in LIMITS for keys, _ in _leaves(data, ()) for name in keys)
 
@@ -268,12 +276,14 @@ def is_published_file(path: Path) -> bool:
 def read_published(path: Path) -> PublishedFile:
     """Read one file.
 
+    A null or NaN was not given.
+
     Raises:
         InputError: not JSON or another form; names sample, model and name.
     """
-    try:
-        data = orjson.loads(read_regular(path, str(path), MAX_BYTES))
-    except orjson.JSONDecodeError as error:
+    try:  # Python's scripts write NaN
+        data = json.loads(read_regular(path, str(path), MAX_BYTES), parse_constant=lambda name: None)
+    except ValueError as error:
         raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: scores: expected numbers by sample, model and metric")
@@ -284,8 +294,11 @@ def read_published(path: Path) -> PublishedFile:
     for keys, value in leaves:
         around = [key for key in keys if key not in names]
         where = f"{path}: {', '.join(key[:80] for key in keys)}"
+        if value is None:
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float) or len(keys) < 3:
-            raise InputError(f"{where}: expected numbers by sample, model and metric")
+            given = f", not {value[:40]!r}" if isinstance(value, str) else ""
+            raise InputError(f"{where}: expected numbers by sample, model and metric{given}")
         if len(around) == len(keys) or len(around) > 2 + found.ranks:
             *outer, last = (key[:80] for key in keys)
             raise InputError(f"{path}: sample {', '.join(outer)}: {last}: not one of {', '.join(names)}")

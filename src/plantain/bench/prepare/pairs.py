@@ -27,7 +27,7 @@ from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_line
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import resize
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextReader, reader_named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.frame import field_of_view
 from plantain.records import InputError, Score, unscored
-from plantain.records.messages import suggest
+from plantain.records.messages import fold, suggest
 
 PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
 """Metrics that need no network or reader."""
@@ -39,6 +40,7 @@ PAPER = {
     **{(kind.column or name).lower(): name for name, kind in registered().items()},
 }
 """Names in tables and in the paper, in small letters -> names of metrics."""
+_JUDGED = re.compile(r"(?:ea|vq|(?:editing)?accuracy|(?:visual)?quality|context)[pd]?")
 
 REQUIREMENTS = {
     "roi": "the sample has no region of interest",
@@ -54,12 +56,18 @@ Read = Callable[[Output], bytes]
 
 
 def chosen(names: Sequence[str] | None) -> set[str]:
-    """Return the named metrics, by their identifiers or as tables call them, or all of them.
+    """Return the named metrics, by their identifiers or as tables and the paper call them, or all of them.
+
+    `masked_ssim` is ours; "Masked SSIM" in any other spelling is the paper's.
 
     Raises:
         InputError: no such metric, or its package cannot be loaded.
     """
-    names = None if names is None else [PAPER.get(name.strip().lower(), name.lower()) for name in names]
+    paper = {fold(name): metric for name, metric in PAPER.items()}
+    names = None if names is None else [name.strip() for name in names]
+    if judged := [name for name in names or () if _JUDGED.fullmatch(fold(name))]:
+        raise InputError(f"--metrics: {judged[0]} is a judge's score; name the judge with --judge")
+    names = names and [name if name in METRICS else paper.get(fold(name), name.lower()) for name in names]
     for name in names or ():
         if name in unusable():
             raise InputError(f"--metrics: {unusable()[name]}")

@@ -46,7 +46,9 @@ def cases_at(
     else:
         raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
     if next(cases(None), None) is None:
-        raise InputError(f"--from {source}: contains no edited image with its original")
+        raise InputError(
+            f"--from {source}: contains no edited image with its original; import both (--originals)"
+        )
     return cases
 
 

@@ -1,24 +1,26 @@
-"""Ask a language model at most twice for a readable answer, and convert images and usage."""
+"""Ask a language model at most twice for a readable answer, with prompts checked before the first call."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TypeVar
 
 import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.prompts import Prompt, checked_library
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of
+from plantain.models.hosted.reports import blind_prompt, example_case, example_of, judge_prompt
 from plantain.pixels.decode import declared_size, decode_untrusted
-from plantain.pixels.encode import encode_png
-from plantain.pixels.prepare import resize
+from plantain.pixels.encode import encode_png, resize
 from plantain.privacy.permission import made_from
-from plantain.records import OK, Outcome, OutcomeKind, Usage
+from plantain.records import BUILD_DIRECTIONS, OK, Asked, Outcome, OutcomeKind, Usage
 from plantain.roles import EncodedImage, Reply, failed
 from plantain.roles.options import ProviderOptions
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 T = TypeVar("T")
 
@@ -160,6 +162,44 @@ class LanguageRole:
             again = self._library.render("again", {"problem": problem, "answer": words}).text
             asked = replace(question, room=ROOMIER) if cut else replace(question, parts=(*parts, again))
         return failed(Outcome(OutcomeKind.MALFORMED, problem), total, raw)
+
+
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Return the prompts of a run; all templates of a user are rendered once, so that errors appear before any call.
+
+    Raises:
+        InputError: a file cannot be read, replaces nothing, or cannot be rendered.
+    """
+    library = PromptLibrary(folder)
+    if folder is not None:
+        _render_all(library)
+    return library
+
+
+def _render_all(library: PromptLibrary) -> None:
+    finding, image = example_case()
+    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
+    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    attempt |= {"instruction": "example", "reason": "example"}
+    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
+    for direction in BUILD_DIRECTIONS:
+        case = case_of(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
+        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
+        for rubric in (MED_BANANA, MEDEBENCH, *plain):
+            full = replace(example_of(rubric), direction=direction)
+            asked = [full, replace(full, finding=None, truth=None, variant="D")]
+            for request in asked[: 1 if rubric == MED_BANANA else 2]:
+                judge_prompt(library, request, "strict")
+                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
+    library.render("look", {})
+    for prompt in ("", "example"):
+        facts = [{"what": "modality", "value": "example"}]
+        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
+    library.render("again", {"problem": "example", "answer": "example"})
 
 
 def _smaller(question: Question, side: int) -> Question:

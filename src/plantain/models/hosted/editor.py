@@ -12,12 +12,11 @@ from typing import Literal
 
 from plantain.findings import sides_to_name
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import record
+from plantain.models.hosted.asking import checked_library, record
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.prompts import Prompt, PromptLibrary, checked_library, with_images
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, with_images
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
-from plantain.pixels.encode import encode_clear, encode_mask, encode_png
-from plantain.pixels.prepare import prepare, resize, restore
+from plantain.pixels.encode import encode_clear, encode_mask, encode_png, prepare, resize, restore
 from plantain.privacy.permission import made_from
 from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed

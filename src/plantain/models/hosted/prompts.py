@@ -1,44 +1,44 @@
 """The prompt templates: found, fingerprinted, and filled so that text from data cannot become an instruction.
 
-An image's id, file name, group and note are never used."""
+An image's id, file name, group and note are never used. A stranger's template runs in Jinja's sandbox, with a bound on
+the work of a rendering.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import cast
+
+import jinja2
+from jinja2 import nodes
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from plantain.files.opening import MAX_TEXT_BYTES, open_folder, read_inside, replace_file
-from plantain.files.templates import StrangersTemplates
 from plantain.findings import lines_on, shown_sides, sides_on, zones_on
-from plantain.models.hosted.reports import can_answer_in_lines, names_in
 from plantain.records import (
-    BUILD_DIRECTIONS,
-    Asked,
     Attempt,
     Direction,
     Finding,
-    Geometry,
     InputError,
-    Licence,
-    Rubric,
-    RubricCriterion,
     SourceImage,
 )
 from plantain.records.messages import suggest
-from plantain.roles import DescribeRequest, EncodedImage, JudgeRequest, WriteRequest
-from plantain.rubrics import MED_BANANA, MEDEBENCH
+from plantain.roles import DescribeRequest, EncodedImage, WriteRequest
 
 OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
 TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
     **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
-    **dict.fromkeys(("describe", "procedures"), "describe_system"),
+    "describe": "describe_system",
 }
 """Prompt -> template of its system message, where that is not `system`."""
 
@@ -143,6 +143,125 @@ def write_prompts(folder: Path) -> list[Path]:
     return list(paths)
 
 
+LONGEST_SOURCE = 64 * 1024
+
+MOST = 1_000_000
+"""Characters of output and steps of loops of one rendering together; a variable counts for 64 times its length."""
+
+_FILTERS = frozenset(
+    {"capitalize", "d", "default", "first", "int", "join", "last", "length", "list", "lower", "round", "sort"}
+    | {"title", "trim", "unique", "upper"}
+)
+_METHODS = frozenset(
+    {"upper", "lower", "title", "capitalize", "strip", "lstrip", "rstrip", "startswith", "endswith", "split"}
+    | {"splitlines", "items", "keys", "values", "get", "count", "index", "cycle"}
+)
+_OWNERS = (str, dict, list, tuple, jinja2.runtime.LoopContext, jinja2.runtime.Macro)
+
+FAULTS = (
+    *(jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(RecursionError, MemoryError, SyntaxError),
+)
+"""Errors of compiling or rendering a template."""
+
+_left: ContextVar[list[int] | None] = ContextVar("left", default=None)
+
+
+class StrangersTemplates(ImmutableSandboxedEnvironment):
+    """Jinja's sandbox with few filters and methods, no globals, and a bound on each rendering.
+
+    Args:
+        sources: the templates by name, which may include each other and nothing else.
+        finalize: applied to each value before it is written.
+
+    Raises:
+        InputError: one of them cannot be compiled; the line names it and the line in it.
+    """
+
+    intercepted_binops = frozenset({"*", "**", "%"})
+
+    def __init__(self, sources: Mapping[str, str], finalize: Callable[[object], object]) -> None:
+        super().__init__(
+            loader=jinja2.DictLoader(sources),
+            undefined=jinja2.StrictUndefined,
+            finalize=lambda value: _spent(finalize(value)),
+            trim_blocks=True,
+            lstrip_blocks=True,
+            autoescape=False,
+        )
+        self.globals.clear()
+        self.filters = {name: made for name, made in self.filters.items() if name in _FILTERS}
+        self.filters |= {"each step": _each, "a variable": lambda value: _spent(value, 64)}
+        for name, source in sources.items():
+            if len(source) > LONGEST_SOURCE:
+                raise InputError(f"prompt {name}: more than {LONGEST_SOURCE >> 10} KiB")
+            try:
+                self.get_template(name)
+            except jinja2.TemplateSyntaxError as error:
+                raise InputError(f"prompt {name}, line {error.lineno}: {error.message}") from None
+            except FAULTS as error:
+                raise InputError(f"prompt {name}: {_describe(error)}") from None
+
+    def fill(self, name: str, values: Mapping[str, object]) -> str:
+        """Render a template.
+
+        Raises:
+            InputError: it uses something that is missing or forbidden, or does more than `MOST` allows.
+        """
+        token = _left.set([MOST])
+        try:
+            return "".join(str(_spent(part)) for part in self.get_template(name).generate(values))
+        except FAULTS as error:
+            raise InputError(f"prompt {name}: {_describe(error)}") from None
+        finally:
+            _left.reset(token)
+
+    def is_safe_callable(self, obj: object) -> bool:
+        owner = getattr(obj, "__self__", obj)
+        return isinstance(owner, _OWNERS) and (owner is obj or getattr(obj, "__name__", "") in _METHODS)
+
+    def call_binop(
+        self, context: jinja2.runtime.Context, operator: str, left: object, right: object
+    ) -> object:
+        if operator == "**" or not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
+            raise SecurityError(f"{operator!r} is for numbers, and powers are not computed")
+        return super().call_binop(context, operator, left, right)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        for loop in tree.find_all(nodes.For):
+            loop.iter = _through("each step", loop.iter)
+        for named in tree.find_all(nodes.Assign):
+            named.node = _through("a variable", named.node)
+        return tree
+
+
+def _through(name: str, node: nodes.Node) -> nodes.Filter:
+    return nodes.Filter(
+        cast(nodes.Expr, node), name, [], [], None, None, lineno=node.lineno, environment=node.environment
+    )
+
+
+def _each(values: object) -> Iterator[object]:
+    for value in values:  # type: ignore[attr-defined]
+        _spent(None)
+        yield value
+
+
+def _spent(value: object, times: int = 1) -> object:
+    """Count a value against the bound of the present rendering. Raises SecurityError when that is used up."""
+    left = _left.get()
+    if left is not None:
+        left[0] -= 1 + times * len(value) if isinstance(value, (str, list, tuple, dict)) else 1
+        if left[0] < 0:
+            raise SecurityError(f"makes more than {MOST:,} characters and steps")
+    return value
+
+
+def _describe(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
 @lru_cache(maxsize=8)
 def _compiled(sources: tuple[tuple[str, str], ...]) -> StrangersTemplates:
     """Compile once per process: it takes as long as a hundred calls."""
@@ -185,7 +304,7 @@ _FACTS = ("view", "projection", "position", "sequence", "contrast", "plane", "la
 
 def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
     """Return the first instruction's prompt, or the refining one as soon as there is a history."""
-    values = _case(request.finding, request.image, request.task.direction)
+    values = case_of(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
     values |= {
@@ -193,38 +312,6 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
         "shows_failed_edit": request.failed_edit is not None,
     }
     return library.render("refine", values)
-
-
-def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
-    rubric = request.rubric
-    name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
-    return library.render(name, _judged(request, leniency), system_of(rubric))
-
-
-def system_of(rubric: Rubric) -> str:
-    """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
-    return "" if rubric.asked.system == "system" else rubric.asked.system
-
-
-def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
-    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
-
-    Raises:
-        InputError: it requests neither.
-    """
-    if not can_answer_in_lines(rubric):
-        return ()
-    text = judge_prompt(library, _example_of(rubric), "balanced").text
-    if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
-        return ()
-    named = names_in(text)
-    if not named:
-        raise InputError(
-            f"prompt {rubric.asked.templates[0]}.md.j2: asks neither for JSON with the keys of the rubric "
-            f"{rubric.name} nor for lines such as `Editing Accuracy: n/10`"
-        )
-    return named
 
 
 def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list[str | EncodedImage]:
@@ -242,23 +329,6 @@ def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list
     return parts
 
 
-def blind_prompt(
-    library: PromptLibrary,
-    request: JudgeRequest,
-    leniency: str,
-    letters: tuple[str, str],
-    seen: Sequence[str],
-) -> Prompt:
-    """Return the prompt of a blind judge's second turn.
-
-    Args:
-        letters: of the original and of the edit.
-        seen: lines of its report in the first turn.
-    """
-    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
-    return library.render("blind", values)
-
-
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     """Return the prompt that asks for a description of a real pair."""
     facts = [{"what": what, "value": value} for what, value in request.given.items() if value]
@@ -266,112 +336,16 @@ def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     return library.render("describe", values)
 
 
-def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
-    """Return the prompt that asks for procedures on an organ that change how it looks."""
-    return library.render("procedures", {"organ": organ, "known": list(known), "most": most})
-
-
-def checked_library(folder: Path | None) -> PromptLibrary:
-    """Return the prompts of a run; all templates of a user are rendered once, so that errors appear before any call.
-
-    Raises:
-        InputError: a file cannot be read, replaces nothing, or cannot be rendered.
-    """
-    library = PromptLibrary(folder)
-    if folder is not None:
-        _render_all(library)
-    return library
-
-
-def _render_all(library: PromptLibrary) -> None:
-    finding, image = _example()
-    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
-    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
-    attempt |= {"instruction": "example", "reason": "example"}
-    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
-    for direction in BUILD_DIRECTIONS:
-        case = _case(finding, image, direction)
-        library.render("write_initial", case)
-        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
-        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
-        for rubric in (MED_BANANA, MEDEBENCH, *plain):
-            full = replace(_example_of(rubric), direction=direction)
-            asked = [full, replace(full, finding=None, truth=None, variant="D")]
-            for request in asked[: 1 if rubric == MED_BANANA else 2]:
-                judge_prompt(library, request, "strict")
-                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
-    library.render("look", {})
-    for prompt in ("", "example"):
-        facts = [{"what": "modality", "value": "example"}]
-        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
-    procedures_prompt(library, "example", ["example"], 1)
-    library.render("edit", {"instruction": "example", "shown": "example"})
-    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
-    library.render("again", {"problem": "example", "answer": "example"})
-
-
-def _example() -> tuple[Finding, SourceImage]:
-    text = "example"
-    finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
-    geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
-    image = SourceImage("", "", text, (text,), Licence.OPEN, "", "", geometry, view="frontal")
-    return finding, image
-
-
-def _example_of(rubric: Rubric) -> JudgeRequest:
-    finding, image = _example()
-    shown = EncodedImage(b"", "image/png")
-    return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
-
-
-def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
-    """Return the variables of a judge's template; those of a finding only if there is one."""
-    rubric, finding = request.rubric, request.finding
-    keys = {criterion.key for criterion in rubric.criteria}
-    case = _case(finding, request.image, request.direction) if finding is not None else {"finding": None}
-    return {
-        "modality": _modality(request.image.modality),
-        **case,
-        "instruction": request.instruction,
-        "variant": request.variant,
-        "shows_truth": request.truth is not None,
-        "criteria": [_questioned(criterion) for criterion in rubric.criteria],
-        "most": max((criterion.scale[1] for criterion in rubric.criteria if criterion.scale), default=1),
-        "flags": [
-            {"name": name, "question": question}
-            for name, question in rubric.facts.items()
-            if name not in keys
-        ],
-        "codes": list(rubric.codes),
-        "differences": rubric.asked.differences,
-        "opinion": rubric.asked.opinion,
-        "decides": "qualified" in keys,
-        "leniency": leniency,
-    }
-
-
-def _questioned(criterion: RubricCriterion) -> dict[str, object]:
-    least, most = criterion.scale or (0, 1)
-    marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
-    values = {
-        "name": criterion.key or criterion.name,
-        "bare": bool(criterion.key),
-        "question": criterion.question,
-        "marks": marks,
-    }
-    return {**values, "scale": criterion.scale is not None, "least": least, "most": most}
-
-
-def _modality(name: str) -> str:
+def modality_of(name: str) -> str:
     return MODALITIES.get(name, name.replace("_", " "))
 
 
-def _case(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
+def case_of(finding: Finding, image: SourceImage, direction: Direction) -> dict[str, object]:
     facts = [{"what": name, "value": getattr(image, name)} for name in _FACTS]
     return {
         "adding": direction is Direction.ADD,
         "finding": finding,
-        "modality": _modality(image.modality),
+        "modality": modality_of(image.modality),
         "facts": [fact for fact in facts if fact["value"] != "unknown"],
         "labels": ", ".join(image.labels) or "nothing",
         "sides": sides_on(finding, image),

@@ -1,4 +1,4 @@
-"""Read a judge's report: JSON by the schema of the rubric, or MedEBench's published lines `Editing Accuracy: 8/10`.
+"""A judge's report and its prompt: JSON by the schema of the rubric, or MedEBench's lines `Editing Accuracy: 8/10`.
 
 A report is complete or `Unreadable`: there are no default verdicts. The published format is that of the paper's judging
 prompts (H.2, H.3, an answer is in E.1); its published script also requests `Contextual Preservation`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from plantain.models.hosted.answers import (
     JsonObject,
@@ -17,7 +17,20 @@ from plantain.models.hosted.answers import (
     read_object,
     without_thoughts,
 )
-from plantain.records import CriterionResult, Direction, Observations, Rubric, RubricCriterion
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of, modality_of
+from plantain.records import (
+    CriterionResult,
+    Direction,
+    Finding,
+    Geometry,
+    InputError,
+    Licence,
+    Observations,
+    Rubric,
+    RubricCriterion,
+    SourceImage,
+)
+from plantain.roles import EncodedImage, JudgeRequest
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
@@ -148,16 +161,23 @@ LABELS = {
 
 _NAMES = "|".join(f"(?P<{name}>{label})" for name, label in LABELS.items())
 _LINE = re.compile(
-    rf"(?im)^[ \t>•·*+–—-]*(?:\(?(?:\d+|[a-z])[.)][ \t]*)?(?:{_NAMES})[ \t]*(?:\(0[ \t]*[-–][ \t]*10\))?[ \t]*"
-    r"(?:[:：=]|[-–—](?=[ \t]))?[ \t]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
+    rf"(?im)^[^\w\n(]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})"
+    r"(?:[^\S\n]*\((?:EA|CP|VQ|0[ \t]*[-–][ \t]*10)\))*[^\S\n]*"
+    r"(?:[:：﹕∶=]|[-–—](?=\s))?[^\S\n]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
 )
-"""A line that states a score, markup removed: list mark, name, optional scale and separator, number."""
+"""A line that states a score, markup removed: list mark, name, optional short name, scale and separator, number."""
 
-_SCALE = re.compile(r"[\])]?\s*(?:/|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE)
-_NOT_ALONE = re.compile(r"[^\W_]|½|\.\d|[\])]?\s*(?:%|/|,\d|(?:[-–~]|to\b)\s*\d)", re.IGNORECASE)
-"""A continuation that makes the number part of a longer number, a range, a percentage or a fraction."""
+_SCALE = re.compile(
+    r"[\])]?\s*(?:[/／∕⁄]|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE
+)
+_NOT_ALONE = re.compile(r"[^\W_]|[½+]|\.\d|[\])]?\s*(?:%|[/／∕⁄]|,\d)")
+"""A continuation that makes the number part of a longer number, a percentage or a fraction."""
 
-_MARKUP = re.compile(r"[*_`#|\\]+")
+_RANGE = re.compile(r"[\])]?\s*(?:[-–~]|(?:to|or)\b)\s*\d", re.IGNORECASE)
+_RANGE_AFTER_SCALE = re.compile(r"\s*(?:[-–~]\d|(?:[-–~]|(?:to|or)\b)\s*[\d.]+\s*(?:/|$))", re.IGNORECASE)
+"""A second number; after `8/10` a reason may begin with one: `8/10 - 2 of 3 teeth are gone`."""
+
+_MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -195,7 +215,8 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         scale = _SCALE.match(line["rest"])
         rest = line["rest"][scale.end() :] if scale else line["rest"]
         value = float(line["value"].replace("−", "-"))
-        if (scale and float(scale["most"]) != SCALE[1]) or _NOT_ALONE.match(rest) or not 0 <= value <= 10:
+        other = (_RANGE_AFTER_SCALE if scale else _RANGE).match(rest) or _NOT_ALONE.match(rest)
+        if other or (scale and float(scale["most"]) != SCALE[1]) or not 0 <= value <= 10:
             problems.append(f"{name} must be a number from 0 to 10, not {line['value']}{line['rest'][:20]}")
         values[name].add(value)
         reasons[name] = reasons[name] or (rest.lstrip(" ])\t,.;:-–—") + plain[line.end() : end]).strip()
@@ -220,3 +241,109 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
 
 def _label(name: str) -> str:
     return name.replace("context_", "contextual_").replace("_", " ").title()
+
+
+# --- the prompt that asks for it ---------------------------------------------------------------------
+
+
+def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
+    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
+    rubric = request.rubric
+    name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
+    return library.render(name, _judged(request, leniency), system_of(rubric))
+
+
+def system_of(rubric: Rubric) -> str:
+    """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
+    return "" if rubric.asked.system == "system" else rubric.asked.system
+
+
+def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
+    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
+
+    Raises:
+        InputError: it requests neither.
+    """
+    if not can_answer_in_lines(rubric):
+        return ()
+    text = judge_prompt(library, example_of(rubric), "balanced").text
+    if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
+        return ()
+    named = names_in(text)
+    if not named:
+        raise InputError(
+            f"prompt {rubric.asked.templates[0]}.md.j2: asks neither for JSON with the keys of the rubric "
+            f"{rubric.name} nor for lines such as `Editing Accuracy: n/10`"
+        )
+    return named
+
+
+def blind_prompt(
+    library: PromptLibrary,
+    request: JudgeRequest,
+    leniency: str,
+    letters: tuple[str, str],
+    seen: Sequence[str],
+) -> Prompt:
+    """Return the prompt of a blind judge's second turn.
+
+    Args:
+        letters: of the original and of the edit.
+        seen: lines of its report in the first turn.
+    """
+    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
+    return library.render("blind", values)
+
+
+def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+    """Return the variables of a judge's template; those of a finding only if there is one."""
+    rubric, finding = request.rubric, request.finding
+    keys = {criterion.key for criterion in rubric.criteria}
+    case = case_of(finding, request.image, request.direction) if finding is not None else {"finding": None}
+    return {
+        "modality": modality_of(request.image.modality),
+        **case,
+        "instruction": request.instruction,
+        "variant": request.variant,
+        "shows_truth": request.truth is not None,
+        "criteria": [_questioned(criterion) for criterion in rubric.criteria],
+        "most": max((criterion.scale[1] for criterion in rubric.criteria if criterion.scale), default=1),
+        "flags": [
+            {"name": name, "question": question}
+            for name, question in rubric.facts.items()
+            if name not in keys
+        ],
+        "codes": list(rubric.codes),
+        "differences": rubric.asked.differences,
+        "opinion": rubric.asked.opinion,
+        "decides": "qualified" in keys,
+        "leniency": leniency,
+    }
+
+
+def _questioned(criterion: RubricCriterion) -> dict[str, object]:
+    least, most = criterion.scale or (0, 1)
+    marks = [{"score": score, "meaning": meaning} for score, meaning in criterion.marks]
+    values = {
+        "name": criterion.key or criterion.name,
+        "bare": bool(criterion.key),
+        "question": criterion.question,
+        "marks": marks,
+    }
+    return {**values, "scale": criterion.scale is not None, "least": least, "most": most}
+
+
+def example_case() -> tuple[Finding, SourceImage]:
+    """Return the finding and image of such a request."""
+    text = "example"
+    finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
+    geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
+    image = SourceImage("", "", text, (text,), Licence.OPEN, "", "", geometry, view="frontal")
+    return finding, image
+
+
+def example_of(rubric: Rubric) -> JudgeRequest:
+    """Return a request by a rubric, for rendering its prompt before any call."""
+    finding, image = example_case()
+    shown = EncodedImage(b"", "image/png")
+    return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)

@@ -305,9 +305,10 @@ def _file_window(values: npt.NDArray[np.number], dataset: Dataset) -> Floats | N
         return np.asarray(apply_windowing(values.astype(np.float64), stated) / 65535.0)
 
 
-def states_window(dataset: Dataset) -> bool:
-    """Return True if a frame's header has a VOI LUT or a valid window."""
-    return bool(dataset.get("VOILUTSequence")) or _window(dataset) is not None
+def stated_bounds(dataset: Dataset) -> Bounds | None:
+    """Return the ends of a frame's first valid window; None without one."""
+    window = _window(dataset)
+    return None if window is None else (window[0] - window[1] / 2, window[0] + window[1] / 2)
 
 
 def _window(dataset: Dataset) -> tuple[float, float, str] | None:

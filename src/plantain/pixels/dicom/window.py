@@ -42,11 +42,14 @@ def without_padding(values: Number) -> Number:
     """Return the values without those that a scanner or program filled outside of the field of view, (N,).
 
     Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest,
-    with what resampling made between it and the rest; air of -1000 Hounsfield units is not.
+    with what resampling made between it and the rest; air of -1000 Hounsfield units is not. The greatest value may be
+    padding too (`padding_above`).
 
     Args:
         values: finite, any shape.
     """
+    if (above := padding_above(values)) is not None:
+        values = values[values < above]
     least = values.min()
     rest = values[values > least]
     if least > -1000 or not 0 < rest.size <= 0.99 * values.size:
@@ -54,3 +57,12 @@ def without_padding(values: Number) -> Number:
     low, high = np.percentile(rest, (5.0, 99.5))
     margin = 0.1 * (high - low)
     return rest[rest >= low - margin] if low - least > margin else values.ravel()
+
+
+def padding_above(values: Number) -> float | None:
+    """Return the greatest value if it is 1000 or above, fills 1 % or more, and is further up than the rest reaches."""
+    most = values.max()
+    if most < 1000 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
+        return None
+    low, high = np.percentile(values[values < most], (0.5, 99.5))
+    return float(most) if most - high > high - low else None

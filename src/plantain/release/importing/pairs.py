@@ -30,14 +30,14 @@ from plantain.journal.verdicts import PUBLISHED
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import (
     BadImage,
+    decode,
     decode_output,
     decode_untrusted,
     grey_bits,
     one_line,
     pixel_sha256,
 )
-from plantain.pixels.encode import encode_prepared
-from plantain.pixels.prepare import prepare, resize, settle_grey
+from plantain.pixels.encode import encode_prepared, prepare, resize, settle_grey
 from plantain.records import (
     OK,
     Attempt,
@@ -78,8 +78,13 @@ YES = frozenset({"true", "yes", "1", "1.0", "pass", "passed", "success", "qualif
 NO = frozenset(
     {"false", "no", "0", "0.0", "fail", "failed", "failure", "rejected", "reject", "not qualified"}
 )
-DIRECTIONS = dict.fromkeys(("add", "edit", "insert"), Direction.ADD)
-DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase"), Direction.REMOVE) | {"change": Direction.CHANGE}
+DIRECTIONS = dict.fromkeys(("add", "addition", "edit", "insert"), Direction.ADD) | {
+    "change": Direction.CHANGE
+}
+DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase", "delete"), Direction.REMOVE)
+LICENCES = dict.fromkeys(("cc0-1.0", "pddl-1.0"), Licence.OPEN) | {one.value: one for one in Licence}
+LICENCES |= dict.fromkeys(("cc-by-4.0", "cc-by-sa-4.0", "odc-by-1.0"), Licence.ATTRIBUTION)
+"""Terms of a licence by our names, and by the SPDX ids of tables on Hugging Face."""
 
 
 @dataclass(slots=True)
@@ -321,11 +326,12 @@ def _direction(row: PairRow) -> Direction:
     word = row.direction.strip().lower()
     if word:
         if word not in DIRECTIONS:
-            raise InputError(f"direction: {row.direction[:40]!r}: add or remove")
+            raise InputError(f"direction: {row.direction[:40]!r}: add, remove or change")
         return DIRECTIONS[word]
     if not (found := direction_in(row.instruction)):
         raise InputError(
-            "direction: is empty, and the instruction is neither clearly an addition nor a removal"
+            "direction: is empty, and the instruction is neither clearly an addition nor a removal: write add, remove "
+            "or change"
         )
     return Direction(found)
 
@@ -349,8 +355,9 @@ def _image(row: PairRow, modality: str, source: str, original: _PreparedOriginal
 
 
 def _kept(data: bytes, pixels: Pixels, *, grey: bool, synthetic: bool) -> bytes:
-    """Return the published bytes if they are a JPEG of our size already, else the prepared image."""
-    if pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8":
+    """Return the published bytes if they are a JPEG of our size that needs no turn or profile, else as prepared."""
+    ours = pixels.shape[:2] == (SIDE, SIDE) and data[:2] == b"\xff\xd8"
+    if ours and np.array_equal(decode(data), pixels):
         return data
     prepared = prepare(pixels, SIDE)[0]
     prepared = settle_grey(prepared) if grey else prepared
@@ -388,7 +395,7 @@ def _verdict(cell: str) -> bool | None:
 
 
 def _licence(cell: str) -> Licence:
-    try:
-        return Licence(cell.strip().lower()) if cell.strip() else Licence.UNKNOWN
-    except ValueError:
-        raise InputError(f"licence: {cell[:40]!r}: {suggest(cell, [one.value for one in Licence])}") from None
+    name = cell.strip().lower() or Licence.UNKNOWN
+    if name not in LICENCES:
+        raise InputError(f"licence: {cell[:40]!r}: {suggest(cell, LICENCES)}")
+    return LICENCES[name]

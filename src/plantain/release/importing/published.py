@@ -38,6 +38,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
+from plantain.records.messages import fold
 from plantain.release.importing.reading import LARGEST_IMAGE
 from plantain.release.naming import safe
 from plantain.release.task_record import AttemptRecord, ScoreRecord, TaskRecord
@@ -76,6 +77,7 @@ class PublishedTree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._names = {safe(f.name): f for f in load_taxonomy().findings if not f.normal}
+        self._alike = {fold(name): name for name in self._names}
         self._image = cache(_read_image)  # records are read three times, and decoding is most of the time
 
     @staticmethod
@@ -97,7 +99,7 @@ class PublishedTree:
                 if match is None or match["task"] != place["task"]:
                     raise InputError(f"{path}: expected IMAGE-DISEASE-{place['task']}.jpeg")
                 image_id, disease = self._parts(path, finding.name, match["stem"])
-                key = TreeKey(place["dataset"], image_id, disease, _DIRECTION[place["task"]])
+                key = TreeKey(place["dataset"], image_id, self._spelt(disease), _DIRECTION[place["task"]])
                 number = None if match["round"] is None else int(match["round"])
                 yield TreeImage(path, key, place["failed"] is not None, number)
 
@@ -127,6 +129,10 @@ class PublishedTree:
             raise InputError(f"{path}: expected IMAGE-DISEASE before the task in the file's name")
         return image_id, disease
 
+    def _spelt(self, disease: str) -> str:
+        """Return a disease as trees name it, so that "pleural effusion" in JSON finds Pleural_Effusion."""
+        return self._alike.get(fold(disease), disease.replace(" ", "_"))
+
     def _conversations(self) -> dict[TreeKey, tuple[Path, int, int]]:
         """Return the file, offset and length of entries by task, in the paper's form or the scripts'."""
         found: dict[TreeKey, tuple[Path, int, int]] = {}
@@ -139,7 +145,7 @@ class PublishedTree:
                 if not isinstance(entry, dict) or "disease" not in entry:
                     raise InputError(f"{path}: entry {number}: expected an object with a disease")
                 image = Path(str(entry.get("image_id") or entry.get("image") or "")).stem
-                disease = str(entry["disease"]).replace(" ", "_")
+                disease = self._spelt(str(entry["disease"]))
                 found[TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])] = (
                     path,
                     offset,

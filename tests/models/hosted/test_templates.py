@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.files.templates import StrangersTemplates
-from plantain.models.hosted.prompts import checked_library
+from plantain.models.hosted.asking import checked_library
+from plantain.models.hosted.prompts import StrangersTemplates
 from plantain.records import InputError
 
 HOSTILE = {
