@@ -142,7 +142,9 @@ class LabelTable:
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
         used = [getattr(columns, field) for field in _FIELDS]
-        stated = [repeat("") if name is None else map(stated_cell, cells[name]) for name in used]
+        stated: list[Iterable[str]] = [
+            repeat("") if name is None else map(stated_cell, cells[name]) for name in used
+        ]
         if columns.patient:
             stated[0] = ("" if is_placeholder(cell) and not cell.isdigit() else cell for cell in stated[0])
         rows: dict[str, _Row] = {}

@@ -42,9 +42,10 @@ SETTINGS = {
 
 _MASK = re.compile(
     r"(?i)(^|[^a-z])((d|prob|a)?seg|segmentation|mask|labels?|labelmap|parc|prob|probability|roi|atlas)$|"
-    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|(^|/)labels(tr|ts)/"
+    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|"
+    r"(^|/)(?-i:(m?w|r)?c[1-6][A-Za-z]|(m?w|r)p[1-3][A-Za-z])[^/]*$|(^|/)labels(tr|ts)/"
 )
-"""Names, without ending, of masks, label maps and probabilities in BIDS, BraTS, FreeSurfer, FSL and nnU-Net."""
+"""Names, without ending, of masks, label maps and tissue maps: BIDS, BraTS, FreeSurfer, FSL, SPM, CAT12, nnU-Net."""
 
 _OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
 

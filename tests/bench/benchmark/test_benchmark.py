@@ -240,6 +240,7 @@ def test_any_metadata_ends_in_one_line_problems(tmp_path: Path, rows: list[objec
 DISC = np.zeros((60, 80), np.uint8)
 cv2.circle(DISC, (40, 30), 18, 255, -1)
 INSIDE = DISC > 0
+RINGS = DISC // 255 + cv2.erode(DISC, None, iterations=6) // 255 + cv2.erode(DISC, None, iterations=9) // 255
 
 
 def png(array: np.ndarray, orientation: int = 1) -> bytes:
@@ -262,6 +263,7 @@ FULL = np.full_like(DISC, 255)
     [
         (png(DISC), "binary", DISC),
         (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(RINGS), "labels", RINGS),
         (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
         (rgba((DISC, FULL)), "binary", DISC),
         (rgba((FULL, DISC)), "transparency", FULL),

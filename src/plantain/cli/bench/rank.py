@@ -167,7 +167,7 @@ _OWN = {"EA": ("EA", "Accuracy_D", "Accuracy_P"), "CP": ("CP",), "VQ": ("VQ", "Q
 
 def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
-    shown = RichTable(title="By organ: EA, CP and VQ with raters", title_justify="left")
+    shown = RichTable(title="By organ: EA, CP and VQ with raters")
     shown.add_column("organ")
     for name in found.images:
         shown.add_column(name, justify="right")
