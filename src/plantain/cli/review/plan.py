@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.messages import counted
@@ -104,14 +104,12 @@ def _components(
 def table_of(plan: ReaderStudyPlan) -> Table:
     """Return power by readers and cases, for a terminal."""
     rows = by_readers(plan.table)
+    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
     table = Table(
+        *right("readers", *(counted(c, "case") for c in cases)),
         title="power and hours; every reader reads every case",
         caption=f"bold: at least {100 * WANTED:.0f} %",
     )
-    table.add_column("readers", justify="right")
-    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
-    for c in cases:
-        table.add_column(counted(c, "case"), justify="right")
     for readers, row in rows.items():
         cells = []
         for c in cases:
