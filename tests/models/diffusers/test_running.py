@@ -122,6 +122,8 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
     tiny_folder: Callable[[str], Path],
 ) -> None:
     folder = tiny_folder("qwen-image-edit")
+    with pytest.raises(InputError, match="image_guidance: qwen-image-edit has no such setting"):
+        plan(folder, image_guidance=1.5)
     assert set(RUNNING) == {field.name for field in fields(Running)}
     usual = plan(folder)
     assert not any(name in usual.fingerprint for name in RUNNING)
