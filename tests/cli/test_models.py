@@ -124,9 +124,3 @@ def test_models_lists_what_can_be_used_here(monkeypatch: pytest.MonkeyPatch) -> 
     shown = printed("models")
     assert "offline/procedural" in shown and "gemini/gemini-3.8-flash" in shown
     assert "openai/gpt-5-mini" not in shown and "plantain models --all" in shown
-
-
-def test_models_of_a_provider_are_listed_also_without_its_key() -> None:
-    names = [row["name"] for row in json_of("models", "--provider", "openai")]
-    assert "openai/gpt-5" in names and all(name.startswith("openai/") for name in names)
-    assert "did you mean 'openai'?" in refused("models", "--provider", "opnai")
