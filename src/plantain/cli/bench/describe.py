@@ -75,8 +75,7 @@ def _print_figures(figures: tuple[PaperFigure, ...]) -> None:
 
 def _print(description: Description) -> None:
     title = f"{escape(description.name)}: {counted(description.samples, 'sample')}"
-    numbers = right("samples", "tasks", "sources", "mean region", "shows")
-    organs = Table("organ", *numbers, title=title, title_justify="left")
+    organs = Table("organ", *right("samples", "tasks", "sources", "mean region", "shows"), title=title)
     for row in description.organs:
         share = "" if row.roi_share is None else f"{row.roi_share:.1%}"
         shows = "none" if row.detectable is None else f"{row.detectable:.2f}"
@@ -86,7 +85,7 @@ def _print(description: Description) -> None:
     listed = description.table5()
     if listed:
         title = f"Tasks with more than {counted(MORE_THAN, 'sample')}"
-        tasks = Table("organ", "task", *right("samples"), title=title, title_justify="left")
+        tasks = Table("organ", "task", *right("samples"), title=title)
         for task in listed:
             tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
         print_table(tasks)

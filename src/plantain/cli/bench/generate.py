@@ -176,7 +176,7 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
 
 def _print_table(rows: list[dict[str, object]]) -> None:
     numbers = right("samples", "outputs", "images")
-    table = Table(*folded("arm"), *numbers, "without an image", title="outputs", title_justify="left")
+    table = Table(*folded("arm"), *numbers, "without an image", title="outputs")
     for row in rows:
         lost = cast(dict[str, int], row["without_image"])
         why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in lost.items())

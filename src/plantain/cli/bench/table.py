@@ -13,7 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -162,8 +161,6 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
         title=f"{name}: {counted(len(samples), 'sample')}",
         caption="\n".join(_caption(made)) if organ == OVERALL else None,
         caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
         padding=(0, 1, 0, 0),
     )
     arms = made.general
@@ -190,11 +187,8 @@ def differences(made: Table) -> RichTable:
         *folded("model"),
         *right(*(measure.name for measure in made.main)),
         title=f"minus {plain(made.reference)}, sample by sample",
-        title_justify="left",
         caption="difference, its 95 % interval, and p after Holm's correction over the models",
         caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
         padding=(0, 1, 0, 0),
     )
     for arm in made.general:
@@ -299,7 +293,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
 def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
     """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
     names = [short for short, _ in ATTENTION.values()]
-    shown = RichTable(*folded("model"), "organ", *right("n", *names), box=SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable(*folded("model"), "organ", *right("n", *names))
     for row in rows:
         if not row.task:
             means = (decimal(row.estimates[name].value, 3) for name in ATTENTION)
@@ -326,7 +320,7 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
 def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
     numbers, metrics, cells = shot_grid(rows)
     print(title)
-    shown = RichTable("task", *right(*map(str, numbers)), box=SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable("task", *right(*map(str, numbers)))
     for task, row in cells.items():
         shown.add_row(plain(task) or "all", *row)
     print_table(shown)

@@ -38,7 +38,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.messages import counted, suggest
+from plantain.records.messages import counted, next_line, suggest
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import RunSetup
@@ -245,7 +245,8 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
         print_json(document)
     else:
-        typer.echo(f"models: {to / 'models'}\nTable 7: {page}")
+        again = next_line("bench", "table", to / "evaluation")
+        typer.echo(f"models: {to / 'models'}\nTable 7: {page}\n{again}")
 
 
 NO_JUDGE = "none"
