@@ -14,7 +14,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
-from plantain.journal.questions.accepted import accepted_rows
+from plantain.journal.questions.accepted import accepted_rows, turn_rows
 from plantain.journal.questions.telemetry import not_closed, status_summary
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskState
@@ -42,6 +42,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         share = share_of(reader)
         engine = stored_state(reader)
         accepted = accepted_rows(reader)
+        turns = turn_rows(reader)
         resumes = resume_lines(reader)
     document |= {
         **({} if engine is None else {"engine": engine}),
@@ -49,6 +50,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
         "accepted": [asdict(row) for row in accepted],
+        **({"turns": [asdict(row) for row in turns]} if turns else {}),
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
@@ -71,6 +73,8 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
+    if turns:
+        table.add_row("turns", "\n".join(map(str, turns)))
     for row in accepted:
         found = f"{row.accepted:,} of {row.required:,} accepted, {row.tried:,} tried: {row.why}"
         table.add_row(f"{row.direction} {row.finding}", found)
