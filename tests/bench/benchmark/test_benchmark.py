@@ -19,6 +19,7 @@ from PIL import Image
 import plantain
 from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows
 from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark, read_mask
+from plantain.bench.benchmark.concepts import store_concepts
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.records import Direction, InputError, Licence
@@ -71,6 +72,9 @@ def test_keys_of_the_paper_are_read_and_paths_may_be_left_out(tree: Path) -> Non
     as_in_the_paper = Benchmark.load(tree)
     assert as_in_the_paper.samples == as_published.samples
     assert as_in_the_paper.digest == as_published.digest
+    first = as_published.samples[0].id
+    assert store_concepts(tree, {first: "the lower tooth"}) == 1  # the metadata has "Id"
+    assert Benchmark.load(tree).sample(first).key_concept == "the lower tooth"
     rows = [{k: v for k, v in row.items() if not k.endswith(("image", "mask"))} for row in published_rows()]
     write_rows(tree, rows)
     assert all(sample.changed and sample.roi for sample in Benchmark.load(tree).samples)

@@ -15,7 +15,7 @@ from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Se
 from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.messages import counted, next_line, suggest
+from plantain.records.messages import command_line, counted, next_line, suggest
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import (
     Material,
@@ -86,7 +86,11 @@ def new(
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
         found = with_arms(found, chosen)
         if preset:
-            judged = [one for one in found if one.verdicts]
+            if not (judged := [one for one in found if one.verdicts]):
+                line = command_line("judge", "rejudge", source[0], "--judge", "MODEL", "--decisive")
+                raise InputError(
+                    f"--preset {preset}: no edit of {source[0]} is accepted or rejected yet: {line}"
+                )
             found = [replace(one, stratum=f"{one.modality} {one.direction}") for one in judged]
 
         def load(drawn: Sequence[Material]) -> list[Material]:
