@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
@@ -27,7 +27,7 @@ from plantain.offline.workers import close_workers
 from plantain.records import InputError, TaskState
 from plantain.records.messages import counted
 from plantain.runs.engine import state_in_words
-from plantain.runs.progress import ProgressObserver
+from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.train.plans import TrainingProgress
 
 PLAIN_EVERY_S = 10.0
@@ -123,9 +123,9 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that moves a bar: (done, total or None if unknown)."""
-    with Bar(what, quiet=quiet, transient=True) as bar:
+    with Bar(what, transient=True) as bar:
 
         def move(done: int, wanted: int | None) -> None:
             bar.move(done, wanted)
@@ -353,14 +353,6 @@ def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 T = TypeVar("T")
 
 
-class Ended(Protocol):
-    """The end of a run: `stopped` is the reason, or None when all tasks are done."""
-
-    stopped: str | None
-    failed: bool
-    left: str
-
-
 def damage_named(places: Sequence[str], what: str) -> int:
     """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
     for place in places:
@@ -368,7 +360,7 @@ def damage_named(places: Sequence[str], what: str) -> int:
     return 1 if places else 0
 
 
-def print_end(context: typer.Context, summary: Ended) -> int:
+def print_end(context: typer.Context, summary: RunSummary) -> int:
     """Print why a run stopped and how to resume it; return the exit code."""
     if summary.stopped is None:
         return 0
