@@ -134,8 +134,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
         yield move
 
 
-class _Observer(ProgressObserver):
-    """Messages that all observers of a run print."""
+class _WithBar:
+    """A bar that ends with a `with` block, and notes between; a quiet one shows neither."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -147,8 +147,11 @@ class _Observer(ProgressObserver):
         self._bar.__exit__()
 
     def note(self, line: str) -> None:
-        say(line)
+        if self._bar.live or self._bar.plain:
+            say(line)
 
+
+class _Observer(_WithBar, ProgressObserver):
     def stopping(self) -> None:
         say("finishing the calls in flight; press Ctrl-C again to stop at once")
 
@@ -160,6 +163,9 @@ class StageProgress(_Observer):
         super().__init__(Bar(quiet=quiet))
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
         self._started = time.monotonic()
+
+    def note(self, line: str) -> None:
+        say(line)
 
     def stage_started(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
@@ -181,18 +187,12 @@ class StageProgress(_Observer):
         return f"{line}, {time_left(self._measured, self._total - earlier, now - self._started)}"
 
 
-class TrainingBar(TrainingProgress):
+class TrainingBar(_WithBar, TrainingProgress):
     """Progress of a training: step and loss."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._bar = Bar("training", quiet=quiet, transient=True)
+        super().__init__(Bar("training", quiet=quiet, transient=True))
         self._what, self._steps = "training", 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__()
 
     def begin(self, what: str, steps: int) -> None:
         self._what, self._steps = what, steps
@@ -205,10 +205,6 @@ class TrainingBar(TrainingProgress):
         self._bar.move(step, tally=tally)
         shown = f", {tally}" if tally else ""
         self._bar.line(lambda _: f"{self._what}: step {step} of {self._steps}{shown}")
-
-    def note(self, line: str) -> None:
-        if self._bar.live or self._bar.plain:
-            say(line)
 
 
 class BuildProgress(_Observer):
@@ -243,10 +239,6 @@ class BuildProgress(_Observer):
         if self._ticking is not None:
             self._ticking.cancel()
         super().__exit__()
-
-    def note(self, line: str) -> None:
-        if self._bar.live or self._bar.plain:
-            say(line)
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         self._total, self._budget = tasks, budget
