@@ -19,9 +19,9 @@ def words(name: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def percent(value: float | None) -> str:
+def percent(value: float | None, digits: int = 0) -> str:
     """Return a share as a percentage; a dash for None."""
-    return DASH if value is None else f"{100 * value:.0f} %"
+    return DASH if value is None else f"{100 * value:.{digits}f} %"
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
