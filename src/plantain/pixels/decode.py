@@ -366,7 +366,7 @@ def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]
     if values.dtype.kind == "f":
         if low >= 0.0 and high <= 1.0:
             share = 1.0 - values if white_is_zero else values
-            return np.rint(share * 65535.0).astype(np.uint16) >> 8, 0
+            return (np.rint(share * 65535.0) // 256).astype(np.uint16), 0
         if not np.array_equal(values, np.rint(values)):
             why = "floating point is read from 0 to 1 or as whole numbers; save as 16-bit PNG"
             raise BadImage(f"{name}: values from {low:g} to {high:g}; {why}")
