@@ -30,7 +30,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Mask
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
 from plantain.review.answers import region_of
