@@ -107,7 +107,7 @@ def test_nothing_is_downloaded_or_sent_to_the_maker_of_the_library(tmp_path: Pat
     assert not [path for path in tmp_path.rglob("*") if "Microsoft" in path.parts]
     read, without = done.stdout.splitlines()
     assert "MARY SMITH" in read
-    assert without == "rapidocr is not installed (pip install -e '.[ocr]') None"
+    assert without == "rapidocr is not installed (in plantain's clone: pip install -e '.[ocr]') None"
 
 
 def lettered(pixels: np.ndarray, *words: tuple[str, int, int]) -> np.ndarray:

@@ -166,6 +166,7 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
         typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
+        typer.echo(f"models edit the images in {out / 'previous'}: aligned, cut and resized copies")
         typer.echo(str(made.path))
         typer.echo(next_line("bench", "check", out))
 
