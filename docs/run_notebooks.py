@@ -16,7 +16,7 @@ NOTEBOOKS = Path(__file__).parent / "notebooks"
 def without_progress(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Return outputs with their text in one piece, without lines of progress."""
     text = "".join(one.text for one in outputs if one.output_type == "stream")
-    text = re.sub(r"^plantain: \w+: \d+/\d+.*\n", "", text, flags=re.M)
+    text = re.sub(r"^plantain: [\w ]+: \d+/\d+.*\n", "", text, flags=re.M)
     streams = [nbformat.v4.new_output("stream", name="stdout", text=text)] if text else []
     return streams + [one for one in outputs if one.output_type != "stream"]
 

@@ -33,7 +33,7 @@ def picture(number: int, width: int, height: int) -> np.ndarray:
 
 def make_benchmark(folder: Path, pictures: int, side: int) -> list[Path]:
     """Writes a benchmark of square pictures of one side; the files that an editor is handed."""
-    from plantain.bench.benchmark.from_build import write_held_out
+    from plantain.cli.train.editors import write_held_out
     from plantain.train.pairs import TrainingPair
 
     def pairs() -> Iterator[TrainingPair]:

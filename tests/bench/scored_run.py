@@ -170,8 +170,6 @@ def plain_scores(arm: Arm, i: int, k: int) -> Mapping[str, float | None]:
         "ssim": float(np.clip(0.4 + ea / 3 + wobble, -1, 1)),
         "lpips": float(np.clip(0.5 - ea / 3 + wobble, 0, 1)),
     }
-    if arm.shots is not None:
-        found["demo_similarity"] = 0.2 + 0.1 * arm.shots + wobble
     return found
 
 

@@ -137,6 +137,7 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
         ("run 'my scans'", "plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
         ("run my-images", "plantain ingest folder my-images --modality MODALITY --to catalogue"),
         ("bench prepare raw --keep-unaligned", "Did you mean --keep unaligned?"),
+        ("export 'my run' --keep-unaligned", "; options: plantain export --help"),
         ("bench prepare b --concepts c.csv --to d", "--to d: --concepts and --study change RAW itself"),
         ("resume 'runs/my pilot'", "plantain build 'my pilot.toml' --run 'runs/my pilot'"),
         ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),

@@ -58,7 +58,8 @@ def test_show_json_is_whole(run: Path) -> None:
 
 def test_show_writes_a_page(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "story.html"
-    assert printed("show", run, id_of(run, "AMD"), "--to", page) == f"page: {page}\n"
+    lines = [f"page: {page}", f"next: plantain view {run}"]
+    assert printed("show", run, id_of(run, "AMD"), "--to", page).splitlines() == lines
     assert "Panel of 3" in page.read_text(encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from fakes.commands import json_of, plantain, printed, refused
 from fakes.full_disk import full_disk
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
 from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
-from plantain.bench.benchmark.from_build import write_held_out
+from plantain.cli.train.editors import write_held_out
 from plantain.pipeline.run import run_build
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions

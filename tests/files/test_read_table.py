@@ -84,7 +84,7 @@ def test_a_cell_of_a_workbook_without_its_value_is_named(tmp_path: Path) -> None
     }
     book.active.merge_cells("A1:B1")
     book.save(tmp_path / "t.xlsx")
-    with pytest.raises(InputError, match="line 1: cells A1:B1 are merged: unmerge them and fill in each"):
+    with pytest.raises(InputError, match="line 1: cells A1:B1 are merged: fill in each"):
         read_table(tmp_path / "t.xlsx")
 
 

@@ -67,9 +67,9 @@ class Wreck:
         return int(self.driver.stdout.readline())
 
 
-def killed_builds(folder: Path, kills: Sequence[int], *, accepted: int = 0) -> Iterator[Wreck]:
+def killed_builds(folder: Path, kills: Sequence[int], accepted: int = 0, turns: int = 1) -> Iterator[Wreck]:
     """Build the folder's catalogue as `crash_driver.py` says; each wreck is to be resumed."""
-    with started("killed/crash_driver.py", folder, accepted, *kills) as driver:
+    with started("killed/crash_driver.py", folder, accepted, turns, *kills) as driver:
         assert driver.stdout is not None
         for k in kills:
             yield Wreck(k, folder / f"killed-{k}", int(driver.stdout.readline()), driver)

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from plantain.review.ratings import ADMINISTRATOR, Ratings
+from plantain.review.ratings import Ratings
 from plantain.review.study import ReaderTask, Study
 from review.study_on_paper import MODELS, answer_to, mask_of, small_study
 
@@ -98,32 +98,28 @@ def test_nothing_that_a_reader_gets_tells_a_model(tmp_path: Path):
     ratings.close()
 
 
-ROUTES = [  # (method, path, nobody, reader, administrator)
-    ("GET", "/", 303, 200, 303),
-    ("GET", "/enter", 200, 200, 200),
-    ("GET", "/static/study.js", 200, 200, 200),
-    ("GET", "/static/../server.py", 404, 404, 404),
-    ("GET", "/static/%2e%2e%2fserver.py", 404, 404, 404),
-    ("GET", "/api/me", 401, 200, 200),
-    ("GET", "/api/case/b1/0", 401, 200, 403),
-    ("GET", "/api/case/b1/9999", 401, 404, 403),
-    ("GET", "/api/case/b1/-1", 401, 404, 403),
-    ("GET", "/api/case/b9/0", 401, 404, 403),
-    ("GET", "/image/0123456789abcdef0123456789abcdef", 401, 404, 403),
-    ("GET", "/image/..%2f..%2fstudy.json", 404, 404, 404),
-    ("GET", "/image/c0001-0.png", 401, 404, 403),
-    ("POST", "/api/answer", 401, 422, 403),
-    ("POST", "/api/agreement", 401, 422, 403),
-    ("POST", "/api/close/b1", 401, 422, 403),
-    ("POST", "/api/close/b9", 401, 404, 403),
-    ("POST", "/api/train-again/b1", 401, 404, 403),
-    ("GET", "/admin", 303, 303, 200),
-    ("GET", "/api/admin", 401, 403, 200),
-    ("GET", "/api/admin/export", 401, 403, 200),
-    ("GET", "/study.json", 404, 404, 404),
-    ("GET", "/ratings.sqlite", 404, 404, 404),
-    ("GET", "/docs", 404, 404, 404),
-    ("GET", "/openapi.json", 404, 404, 404),
+ROUTES = [  # (method, path, nobody, reader)
+    ("GET", "/", 303, 200),
+    ("GET", "/enter", 200, 200),
+    ("GET", "/static/study.js", 200, 200),
+    ("GET", "/static/../server.py", 404, 404),
+    ("GET", "/static/%2e%2e%2fserver.py", 404, 404),
+    ("GET", "/api/me", 401, 200),
+    ("GET", "/api/case/b1/0", 401, 200),
+    ("GET", "/api/case/b1/9999", 401, 404),
+    ("GET", "/api/case/b1/-1", 401, 404),
+    ("GET", "/api/case/b9/0", 401, 404),
+    ("GET", "/image/0123456789abcdef0123456789abcdef", 401, 404),
+    ("GET", "/image/..%2f..%2fstudy.json", 404, 404),
+    ("GET", "/image/c0001-0.png", 401, 404),
+    ("POST", "/api/answer", 401, 422),
+    ("POST", "/api/agreement", 401, 422),
+    ("POST", "/api/close/b1", 401, 422),
+    ("POST", "/api/close/b9", 401, 404),
+    ("GET", "/study.json", 404, 404),
+    ("GET", "/ratings.sqlite", 404, 404),
+    ("GET", "/docs", 404, 404),
+    ("GET", "/openapi.json", 404, 404),
 ]
 
 
@@ -145,18 +141,13 @@ def paths_of(routed):
 
 def test_every_route_by_role(paired):
     _, ratings, app = paired
-    visitors = [
-        Visitor(app),
-        Visitor(app, ratings.invite()[1]),
-        Visitor(app, ratings.invite(ADMINISTRATOR)[1]),
-    ]
+    visitors = [Visitor(app), Visitor(app, ratings.invite()[1])]
     for method, path, *expected in ROUTES:
         found = [(v.get(path) if method == "GET" else v.post(path)).status_code for v in visitors]
         assert found == expected, (method, path)
     assert set(paths_of(app)) == {
         "/", "/enter", "/leave", "/static/{name}", "/api/me", "/api/agreement",
         "/api/case/{block}/{position}", "/image/{token}", "/api/answer", "/api/close/{block}",
-        "/api/train-again/{block}", "/admin", "/api/admin", "/api/admin/export",
     }  # fmt: skip
 
 
@@ -262,37 +253,23 @@ def test_a_drawn_region_comes_back_exact(paired):
     ).all()
 
 
-def test_training_is_to_be_passed_and_may_be_read_again(tmp_path: Path):
-    study, ratings, app = opened(tmp_path / "s", ReaderTask.REAL_OR_EDITED, training=4, pass_mark=1.0)
+def test_training_shows_the_truth_and_comes_before_the_main_cases(tmp_path: Path):
+    _, ratings, app = opened(tmp_path / "s", ReaderTask.REAL_OR_EDITED, training=2)
     visitor = Visitor(app, ratings.invite()[1])
-    for position in range(4):
-        case = visitor.get(f"/api/case/b1/{position}").json()
-        told = visitor.answer(case, {"real": position > 1}, f"{position:016d}").json()
-        assert told["feedback"]["truth"] in ("real", "edited")
-    block = visitor.get("/api/me").json()["blocks"][0]
-    assert block["state"] == "training failed" and visitor.get("/api/case/b1/4").status_code == 404
-    assert visitor.post("/api/train-again/b1").status_code == 200
-    for position in range(4):
+    assert visitor.get("/api/case/b1/2").status_code == 404
+    for position in range(2):
         case = visitor.get(f"/api/case/b1/{position}").json()
         assert case["answer"] is None  # nothing is filled in beforehand
-        truth = study.by_item[next(i for i in study.by_item if visitor_item(app, study, i, case))][1].truth
-        visitor.answer(case, {"real": truth == "real"}, f"again{position:016d}")
-    assert visitor.get("/api/me").json()["blocks"][0]["state"] == "open"
-    assert (
-        "feedback"
-        not in visitor.answer(visitor.get("/api/case/b1/4").json(), {"real": True}, "m" * 16).json()
-    )
-    assert len(ratings.history()) == 9
+        told = visitor.answer(case, {"real": True}, f"{position:016d}").json()
+        assert told["feedback"]["truth"] in ("real", "edited")
+    case = visitor.get("/api/case/b1/2").json()
+    assert "feedback" not in visitor.answer(case, {"real": True}, "m" * 16).json()
     ratings.close()
-
-
-def visitor_item(app, study, item: str, case: dict) -> bool:
-    return study.keyed("R01", "item", item) == case["item"]
 
 
 def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_path: Path):
     from plantain.records import InputError
-    from plantain.review.results.writing import export_archive
+    from plantain.review.results.writing import export_files
     from plantain.review.serving import check_host
 
     study, ratings, app = opened(tmp_path / "s", ReaderTask.ACCEPT, credentialed=True)
@@ -305,7 +282,7 @@ def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_p
     assert ratings.readers()[0].confirmed_name == "Dr Ada Lovelace"  # who confirmed stays on record
     case = visitor.get("/api/case/b1/0").json()
     assert visitor.answer(case, answer_to(case)).status_code == 200
-    assert b"Lovelace" not in export_archive(study, ratings)
+    assert all(b"Lovelace" not in data for _, data in export_files(study, ratings))
     with pytest.raises(InputError, match="only with --agreement"):
         check_host(study, "0.0.0.0", agreement=False)
     check_host(study, "127.0.0.1", agreement=False)
@@ -324,7 +301,7 @@ def test_an_answer_that_finds_no_room_is_not_stored_and_said_in_one_line(tmp_pat
     while (told := visitor.answer(case, value, f"{saved:016d}")).status_code == 200:
         saved += 1
     assert told.status_code == 507
-    assert told.json() == {"detail": "not saved: the disk is full; please inform the administrator"}
+    assert told.json() == {"detail": "not saved: the disk is full; please inform the owner of the study"}
     assert len(ratings.history()) == saved > 0 and not ratings._db.in_transaction
     assert visitor.get("/api/me").json()["blocks"][0]["answered"] == 1  # reading goes on
     ratings._db.execute(limit.format(1 << 30))

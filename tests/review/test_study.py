@@ -31,13 +31,11 @@ from review.study_on_paper import MODELS, drawn, material, read_all, small_study
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return small_study(
-        tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25, anchors=1, pass_mark=0.5
-    )
+    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25, anchors=1)
 
 
 def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
-    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1, pass_mark=0.5)
+    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
     assert {block.task for block in study.blocks} == set(ReaderTask)
@@ -155,7 +153,6 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
         ({"cases": 4, "training": 2}, r"--cases 4: there are 3 after 2 for training"),
         ({"training": 5}, r"--training 5: no case of 5 is left"),
         ({"groups": 6}, r"--groups 6: more groups than cases \(5\)"),
-        ({"pass_mark": 0.5}, r"--pass 0.5: the study has no training"),
         ({"name": f"Is {MODELS[0].upper()} good?"}, rf"names the model {MODELS[0]}"),
         ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it names the model"),
         ({"tasks": (ReaderTask.PAIR,)}, "--task pair: needs cases with outputs of two models"),

@@ -128,12 +128,6 @@ def prepare(place: Place, limits: str) -> Made:
     return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
 
 
-def procedures(place: Place, limits: str) -> Made:
-    run = place.folder / "procedures"
-    arguments = ["bench", "prepare", "--procedures", "all", "--describer", MODEL, "--run", str(run)]
-    return Made([*arguments, "--settings", place.settings(limits)], run)
-
-
 def audit(place: Place, limits: str) -> Made:
     """The run that is looked at was made by models on loopback, which may see everything."""
     seen, run = place.folder / "run", place.folder / "audit"
@@ -166,10 +160,8 @@ CASES: dict[str, Callable[[Place, str], Made]] = {
     "generate editor, demonstrations": generate("--shots", "1"),
     "score judge": score,
     "prepare describer": prepare,
-    "prepare procedures": procedures,
     "audit judge": audit,
 }
-SHOWS_PICTURES = [name for name in CASES if name != "prepare procedures"]
 
 
 @pytest.fixture(autouse=True)
@@ -191,9 +183,7 @@ def describing_or(route: Callable[..., object]) -> Callable[..., object]:
 
     def answer(request: object) -> object:
         asked = json.dumps(request.fields.get("generationConfig", {}))  # type: ignore[attr-defined]
-        return (
-            describing_route(request) if "rephrasings" in asked or "procedures" in asked else route(request)
-        )
+        return describing_route(request) if "rephrasings" in asked else route(request)
 
     return answer
 
@@ -211,7 +201,7 @@ def placed(
 
 
 @pytest.mark.parametrize("checked", [True, False], ids=["all checks", "the gate alone"])
-@pytest.mark.parametrize("name", SHOWS_PICTURES)
+@pytest.mark.parametrize("name", CASES)
 def test_nothing_credentialed_leaves(
     name: str,
     checked: bool,
@@ -261,7 +251,7 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
         hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
     }
     assert len(calls) == len(away.calls) > 0
-    assert recorded == shown and bool(shown) == (name in SHOWS_PICTURES)
+    assert recorded == shown and shown
     assert all(session.ended_at for session in sessions)
     asked = len(away.calls)
     assert main(CASES[name](place, "concurrency = 2").arguments) == 0

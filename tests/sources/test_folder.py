@@ -242,3 +242,13 @@ def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path, end: str) -> 
     entries = [item for item in reader.scan() if isinstance(item, SourceEntry)]
     # 12 bits to 8: 4095 // 16 and 1000 // 16.
     assert [int(entry.decode(entry.path.read_bytes()).max()) for entry in entries] == [255, 62]
+
+
+def test_masks_among_images_are_refused_by_their_published_names(tmp_path: Path) -> None:
+    """COVID-19 Radiography Database, TCGA-LGG, BUSI; a row of the table may name an image so."""
+    names = ["normal/masks/a", "glioma/t_1_mask", "glioma/g (1)_mask_1", "glioma/masked", "glioma/seg"]
+    put(tmp_path, **{f"{name}.png": b"not decoded" for name in names})
+    put(tmp_path, **{"labels.csv": b"file,labels\nglioma/seg.png,glioma\nglioma/masked.png,glioma\n"})
+    found = list(FolderReader(SourceOptions(tmp_path, "brain_mri"), TAXONOMY).scan())
+    assert [one.image.id for one in found if isinstance(one, SourceEntry)] == ["masked", "seg"]
+    assert sum("a mask or label map" in one.reason for one in found if isinstance(one, Refused)) == 3

@@ -15,7 +15,6 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields, replace
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 
 from pydantic import TypeAdapter
 
@@ -419,9 +418,7 @@ class Catalogue:
     def __enter__(self) -> Catalogue:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()
 
     def _meta(self, key: str) -> str:

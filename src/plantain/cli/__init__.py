@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.messages import command_line, working_directory
+from plantain.records.messages import command_line, like_path, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:
@@ -122,13 +123,19 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     """Return a fault of the command line in one line, with the line to type if a part of it is missing."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path.split()[1:] if context else [name]
-    line = f"{' '.join(path)}: {error.format_message()}"
+    fault = " ".join(error.format_message().replace("Value error, ", "").split())
+    line = ": ".join(filter(None, (" ".join(path), fault)))
     if type(error).__name__ == "NoSuchOption" and context:
         typed = str(getattr(error, "option_name", ""))
         near = next((o for p in context.command.params for o in p.opts if typed.startswith(f"{o}-")), "")
-        return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?" if near else line
+        if near:
+            return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?"
+        return line if "?" in line else f"{line}; options: {command_line(*path, '--help')}"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
+    recipe = Path(args[1] if name == "build" and args[1:] else "")
+    if recipe.suffix == ".toml" and not recipe.exists():  # wrong, whatever else is missing
+        return f"{recipe}: no such recipe{like_path(recipe)}"
     value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
     if param.param_type_name == "argument":
         words = [*path, value, *args[len(path) :]]

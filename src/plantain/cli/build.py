@@ -9,7 +9,6 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.status import NAMED, print_unsuccessful, reasons, tasks_line
 from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, RecipeArgument
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
@@ -34,7 +33,7 @@ from plantain.pipeline.run import Chosen, run_build
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
-from plantain.report.task_list import unsuccessful
+from plantain.report.task_list import reasons, tasks_line, unsuccessful
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 
@@ -88,12 +87,11 @@ def _print_built(recipe_file: Path, run: Path, summary: RunSummary, *, as_json: 
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
         causes = reasons(reader)
-        ended = unsuccessful(reader, NAMED)
+        ended = unsuccessful(reader)
     if as_json:
         print_json(status)
         return
-    print("\n".join([tasks_line(status), *causes]))
-    print_unsuccessful(ended, run)
+    print(tasks_line(status), *causes, *ended.lines(run), sep="\n")
     counts = status["tasks"]
     assert isinstance(counts, dict)
     if counts["total"] and counts["not_applicable"] == counts["total"]:

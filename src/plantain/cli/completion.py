@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import Literal
 
 import typer
 from typer._completion_shared import get_completion_script
 
 from plantain.cli.terminal.groups import COMPLETING
 
-
-class Shell(StrEnum):
-    """Shells that typer supports."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
+SHELL = typer.Argument(..., metavar="SHELL", help="Shell: bash, zsh or fish.")
 
 
-def completion(shell: Shell = typer.Argument(..., metavar="SHELL", help="bash, zsh or fish")) -> None:
+def completion(shell: Literal["bash", "zsh", "fish"] = SHELL) -> None:
     """Print a script that completes commands and options; nothing is installed.
 
     Example: plantain completion bash > ~/.local/share/bash-completion/completions/plantain
     """
-    print(get_completion_script(prog_name="plantain", complete_var=COMPLETING, shell=shell.value))
+    print(get_completion_script(prog_name="plantain", complete_var=COMPLETING, shell=shell))

@@ -15,7 +15,7 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.cli.build import build_watched
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
-from plantain.cli.terminal.tables import TerminalConsole, print_json
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -69,7 +69,7 @@ def demo(
         }
         print_json({**status, **extra})
     else:
-        TerminalConsole().print(table_one(run, written.numbers.composition))
+        print_table(table_one(run, written.numbers.composition))
         for card in cards_of(run):
             print(f"judge's card: {card.line}")
         print(f"report: {written.path}")

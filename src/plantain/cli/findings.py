@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, OwnFindings
-from plantain.cli.terminal.tables import TerminalConsole, print_json
+from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.messages import command_line, suggest
@@ -75,10 +75,10 @@ def how_23_is_reached(taxonomy: Taxonomy) -> str:
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
-        table = Table(title=escape(title), title_justify="left", expand=True)
+        table = Table(title=escape(title))
         table.add_column("finding", no_wrap=True)
         for column in ("where", "shown on", "changes"):
-            table.add_column(column, ratio=1, overflow="fold")
+            table.add_column(column)
         for finding in (f for f in shown if f.modality == modality):
             cells = (
                 finding.name + (" (optional)" if finding.optional else ""),
@@ -87,7 +87,7 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
                 "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
             )
             table.add_row(*map(escape, cells))
-        TerminalConsole().print(table)
+        print_table(table)
     if {finding.modality for finding in shown} >= set(PAPER):
         print(how_23_is_reached(load_taxonomy()))
     one = command_line("findings", "Pleural Effusion")

@@ -52,9 +52,7 @@ def command(
     context: typer.Context,
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(
-        None, "--to", "--out", metavar="CATALOGUE", help="New or growing folder."
-    ),
+    out: Path | None = typer.Option(None, "--to", metavar="CATALOGUE", help="New or growing folder."),
     modality: str = typer.Option("", help="Modality of a folder's images, e.g. chest_xray."),
     licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
     dataset: str = typer.Option("", help="Name of the dataset; default: that of the kind or the folder."),
@@ -168,7 +166,8 @@ def _print_kinds(as_json: bool) -> None:
     if as_json:
         print_json(kinds())
         return
-    table = Table("kind", "reads", box=None, pad_edge=False)
+    table = Table("kind", "reads")
+    table.columns[1].overflow = "fold"
     for name, summary in kinds().items():
         table.add_row(name, summary)
     print_table(table)

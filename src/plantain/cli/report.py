@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.status import NAMED, print_unsuccessful, resume_lines
+from plantain.cli.status import resume_lines
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
@@ -40,7 +40,8 @@ def report(
 
     print_table(table_one(run, written.numbers.composition))
     with JournalReader.open(run) as reader:
-        print_unsuccessful(unsuccessful(reader, NAMED), run)
+        for line in unsuccessful(reader).lines(run):
+            print(line)
         for one in standings_of(reader):
             print(f"judge's card: {with_settings(one.line, reader.meta(COMMANDS), 'build')}")
         if corrected := corrections_line(corrected_edits(reader)):

@@ -13,7 +13,7 @@ from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.records import InputError, TaskState
-from plantain.records.messages import command_line, suggest
+from plantain.records.messages import next_line, suggest
 from plantain.report.task_list import TaskFilter, listed
 
 
@@ -78,8 +78,8 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
         typer.echo("no task matches")
     if len(tasks) > limit:
         typer.echo("and more: raise --limit, or filter by --state, --finding, --direction, --image")
-    elif shown:
-        typer.echo(f"one in full: {command_line('show', reader.run, shown[0].id)}")
+    else:
+        typer.echo(next_line("show", reader.run, *(task.id for task in shown[:1])))
 
 
 def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> None:
@@ -88,7 +88,8 @@ def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> 
         from plantain.report.page import write_story
 
         path = write_story(reader, row, to)
-        typer.echo(json.dumps({"page": str(path)}) if as_json else f"page: {path}")
+        line = f"page: {path}\n{next_line('view', reader.run)}"
+        typer.echo(json.dumps({"page": str(path)}) if as_json else line)
     elif as_json:
         from plantain.report.gallery import story_document
 
@@ -98,3 +99,4 @@ def _story(reader: JournalReader, task: str, as_json: bool, to: Path | None) -> 
         from plantain.report.terminal import story
 
         TerminalConsole().print(story(reader, row), crop=False)
+        typer.echo(next_line("view", reader.run))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import asdict, fields
-from pathlib import Path
 
 from rich.table import Table
 
@@ -15,18 +14,14 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
-from plantain.journal.questions.accepted import accepted_rows
-from plantain.journal.questions.telemetry import not_closed, status_summary, why_not_done
+from plantain.journal.questions.accepted import accepted_rows, turn_rows
+from plantain.journal.questions.telemetry import not_closed, status_summary
 from plantain.pipeline.plan import share_of
-from plantain.pixels.decode import one_line
 from plantain.records import TaskState
 from plantain.records.messages import COMMANDS, counted, next_line, typed_before
-from plantain.report.task_list import Unsuccessful, unsuccessful
+from plantain.report.task_list import reasons, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
-
-NAMED = 5
-"""Failed and stopped tasks that are listed by id."""
 
 STALE_S = 60.0
 """Age of the last engine state, in seconds, from which that age is printed."""
@@ -42,11 +37,12 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         jobs = jobs_waiting(reader)
         name = reader.header.name
         causes = reasons(reader)
-        ended = unsuccessful(reader, NAMED)
+        ended = unsuccessful(reader)
         held = list(costs_of(reader).values())
         share = share_of(reader)
         engine = stored_state(reader)
         accepted = accepted_rows(reader)
+        turns = turn_rows(reader)
         resumes = resume_lines(reader)
     document |= {
         **({} if engine is None else {"engine": engine}),
@@ -54,6 +50,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
         "accepted": [asdict(row) for row in accepted],
+        **({"turns": [asdict(row) for row in turns]} if turns else {}),
     }
     if as_json:
         failed = {"unsuccessful": [asdict(task) for task in ended.tasks]}
@@ -76,6 +73,8 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_row("success in" if section == "rounds" else section, ", ".join(parts) or "none")
         if section == "tasks" and causes:
             table.add_row("", "\n".join(cause.strip() for cause in causes))
+    if turns:
+        table.add_row("turns", "\n".join(map(str, turns)))
     for row in accepted:
         found = f"{row.accepted:,} of {row.required:,} accepted, {row.tried:,} tried: {row.why}"
         table.add_row(f"{row.direction} {row.finding}", found)
@@ -108,8 +107,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         print(
             f"Record the billed amount for held calls by run retry {shlex.quote(str(run))} with --settle-held"
         )
-    print_unsuccessful(ended, run)
-    print(*resumes, next_line("report", run), sep="\n")
+    print(*ended.lines(run), *resumes, next_line("report", run), sep="\n")
 
 
 def resume_lines(reader: JournalReader) -> list[str]:
@@ -137,32 +135,3 @@ def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
     rate = float(str(engine["per_s"]))
     left = f", about {minutes(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
     return f"{state}; {rate:.2f} a second{left}"
-
-
-def print_unsuccessful(ended: Unsuccessful, run: Path) -> None:
-    """Print failed and stopped tasks, one line each."""
-    for line in ended.lines(run):
-        print(one_line(line))
-
-
-def tasks_line(summary: dict[str, object]) -> str:
-    """Return the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
-    tasks = summary["tasks"]
-    assert isinstance(tasks, dict)
-    always = ("success", "failed")
-    parts = [f"{tasks[state]} {state}" for state in always]
-    parts += [
-        f"{n} {state.replace('_', ' ')}"
-        for state, n in tasks.items()
-        if n and state not in (*always, "total")
-    ]
-    return f"{counted(tasks['total'], 'task')}: {', '.join(parts)}"
-
-
-def reasons(reader: JournalReader, most: int = 4) -> list[str]:
-    """Return the `most` frequent reasons of tasks without a result, one line each with its count."""
-    rows = why_not_done(reader)
-    lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
-    if len(rows) > most:
-        lines.append(f"  {sum(n for *_, n in rows[most:])} for other reasons: see the report")
-    return lines

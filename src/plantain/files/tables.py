@@ -71,12 +71,11 @@ _BAD_SHEET = (
 """Errors of openpyxl for a damaged, encrypted or foreign workbook."""
 
 _FORMULA = re.compile(
-    rb'<c (?![^>]*\bt="str")[^>]*\br="([A-Z]+)(\d+)"[^>]*>\s*'
-    rb"<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+    r'<c (?![^>]*\bt="str")[^>]*\br="([A-Z]+(\d+))"[^>]*>\s*'
+    r"<f\b[^>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
 )
 """A cell whose formula has no value: openpyxl computes none. Empty text (`t="str"`) is a value."""
-_NO_VALUE = "a formula without a value: open and save the workbook in a spreadsheet program"
-_MERGED = re.compile(rb'<mergeCell ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
+_MERGED = re.compile(r'<mergeCell ref="(([A-Z]+)(\d+):([A-Z]+)(\d+))"')
 
 _STRICT = tuple(
     (
@@ -274,18 +273,12 @@ def _sheet_rows(path: Path) -> Iterator[_Numbered]:
         sheet = next((one for one in sheets if one.sheet_state == "visible"), sheets[0])
         sheet.reset_dimensions()  # some programs state a range that is too small
         with zipfile.ZipFile(data) as parts:
-            content = re.sub(rb"<(/?)\w+:", rb"<\1", parts.read(sheet._worksheet_path))  # without prefixes
-        faults = {
-            int(row): f"cell {name.decode()}{row.decode()}: {_NO_VALUE}"
-            for name, row in _FORMULA.findall(content)
-        }
-        merged = sorted(_merged_rows(content), reverse=True)
+            faults = sorted(_sheet_faults(parts.read(sheet._worksheet_path)), reverse=True)
         for number, values in enumerate(sheet.iter_rows(values_only=True), 1):
-            while merged and merged[-1][1] < number:
-                merged.pop()
-            if merged and merged[-1][0] <= number:
-                faults[number] = f"cells {merged[-1][2]} are merged: unmerge them and fill in each"
-            yield number, [_sheet_text(value) for value in values], faults.get(number, "")
+            while faults and faults[-1][1] < number:
+                faults.pop()
+            fault = faults[-1][2] if faults and faults[-1][0] <= number else ""
+            yield number, [_sheet_text(value) for value in values], fault
     except InputError:
         raise
     except _BAD_SHEET as error:
@@ -293,11 +286,18 @@ def _sheet_rows(path: Path) -> Iterator[_Numbered]:
         raise InputError(f"{path}: is not a readable .xlsx file ({why})") from error
 
 
-def _merged_rows(sheet: bytes) -> Iterator[tuple[int, int, str]]:
-    """Yield first and last row of merged cells that lose their value there, and their range."""
-    for name, row, last_name, last in _MERGED.findall(sheet):
-        first = int(row) + (name == last_name)  # the upper or left cell has the value
-        yield first, int(last), f"{name.decode()}{row.decode()}:{last_name.decode()}{last.decode()}"
+def _sheet_faults(sheet: bytes) -> Iterator[tuple[int, int, str]]:
+    """Yield first and last row of cells without a value of their own, and which ones they are."""
+    text = re.sub(r"<(/?)\w+:", r"<\1", sheet.decode(errors="replace"))  # without prefixes
+    for cell, row in _FORMULA.findall(text):
+        yield (
+            int(row),
+            int(row),
+            f"cell {cell}: a formula without a value; save the file in a spreadsheet program",
+        )
+    for cells, column, first, last_column, last in _MERGED.findall(text):
+        # The upper or left one of them has the value.
+        yield int(first) + (column == last_column), int(last), f"cells {cells} are merged: fill in each"
 
 
 def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from plantain.pipeline.post_edit import (
     restored,
     veto,
 )
+from plantain.pipeline.turns import NAME as ORIGINAL_CHECK
+from plantain.pipeline.turns import OriginalCheck
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
 from plantain.records import (
@@ -151,6 +153,7 @@ class Rounds:
     image: SourceImage
     images: ImageCache
     text_check: TextCheck | None = None
+    original_check: OriginalCheck | None = None
 
     @property
     def original(self) -> EncodedImage:
@@ -297,11 +300,14 @@ class Rounds:
             await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
             return replace(attempt, judge_outcome=OK, verdict=known.verdict)
         edited = await self._read(attempt.edited)
-        objections: tuple[str, ...] = ()
+        objections = dict[str, str]()
         if self.text_check is not None:
-            objections = await self.text_check.objections(
-                attempt, self.image, self.original.data, edited.data
-            )
+            changes = await self.text_check.objections(attempt, self.image, self.original.data, edited.data)
+            if changes:
+                objections[NAME] = f"burned-in text: {', '.join(changes)}"
+        if self.original_check is not None:
+            differs = await self.original_check.objection(attempt, edited.data)
+            objections |= {ORIGINAL_CHECK: differs} if differs else {}
         panel: Panel = []
         for draw in range(len(self.method.judges)):
             request, outcome = await self._looked(attempt, edited, draw)
@@ -338,7 +344,7 @@ class Rounds:
         )
 
     def _judge_call(
-        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: tuple[str, ...]
+        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: Mapping[str, str]
     ) -> CallSpec[Observations]:
         judge = self.method.judges[draw]
         identity: dict[str, object] = {
@@ -377,13 +383,14 @@ class Rounds:
 
         return CallSpec(Step.JUDGE, attempt.round, draw, judge.name, identity, send, settle)
 
-    def _decide(self, panel: Panel, objections: tuple[str, ...] = ()) -> Verdict:
+    def _decide(self, panel: Panel, objections: Mapping[str, str] | None = None) -> Verdict:
         method = self.method
         name, observations = panel[0]
         if len(panel) > 1:
             name, observations = "panel", majority(panel, method.rubric, self.task.direction)
         if objections:
-            name, observations = f"{name} + {NAME}", object_to(observations, objections)
+            name = " + ".join((name, *objections))
+            observations = object_to(observations, "; ".join(objections.values()))
         verdict = decide(
             observations, method.rubric, judge=name, policy=method.policy, threshold=method.threshold
         )

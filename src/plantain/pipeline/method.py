@@ -31,7 +31,7 @@ from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import EditTask, InputError, Rubric, SourceImage, TaskKind, task_id
-from plantain.records.messages import suggest
+from plantain.records.messages import counted, suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
 from plantain.runs.consent import check_consent, hosted_models, kinship
@@ -220,6 +220,11 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
             f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
             "not_applicable. Measure it on a benchmark with regions by bench generate --editor, or choose another"
         )
+    if recipe.loop.turns > 1:
+        remarks.append(
+            f"loop.turns = {recipe.loop.turns}: the plan is of the first turn; each accepted edit is edited up to "
+            f"{counted(recipe.loop.turns - 1, 'time')} more"
+        )
     return made, remarks
 
 
@@ -283,7 +288,7 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
     """
     regrouped = []
     for image in list(journal.reader.images()):
-        there = catalogue.find(image.id)
+        there = catalogue.find(image.origin)
         if there is None:
             continue
         grouped = replace(image, group=there.group or image.group, split=there.split or image.split)

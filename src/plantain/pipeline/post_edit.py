@@ -121,12 +121,12 @@ class TextCheck:
         return text_changes(decode(original), decode(edited), known, self.reader)
 
 
-def object_to(observations: Observations, objections: tuple[str, ...]) -> Observations:
-    """Return a judge's report in which fidelity fails because of what happened to text."""
+def object_to(observations: Observations, objection: str) -> Observations:
+    """Return a judge's report in which fidelity fails for a reason that was measured."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
-    evidence = "; ".join(filter(None, (f"burned-in text: {', '.join(objections)}", seen.evidence)))
+    evidence = "; ".join(filter(None, (objection, seen.evidence)))
     codes = tuple(dict.fromkeys((*seen.codes, FailureCode.EXCESS_CHANGE))) if not seen.passed else ()
     failed = CriterionResult(False, None, codes or (FailureCode.EXCESS_CHANGE,), evidence)
     return replace(observations, criteria={**observations.criteria, Criterion.FIDELITY_PRESERVATION: failed})

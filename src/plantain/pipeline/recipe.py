@@ -82,6 +82,10 @@ class Loop(Section):
 
     `restore`: "outside" restores the original around the edit before the answer is judged; the answer as it came is
     kept too. About one second of CPU time per image, no call.
+
+    `turns`: with 2 to 5, an accepted edit is edited again: a task of the next turn adds or removes a further finding,
+    drawn by the seed. It is judged against the result of the turn before. It also must not differ from the original
+    where no turn made a change. The turns of an image end with the first edit that is not accepted.
     """
 
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
@@ -89,6 +93,7 @@ class Loop(Section):
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
     writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
+    turns: Annotated[int, Field(ge=1, le=5)] = 1
 
 
 class Recipe(Section):
@@ -150,7 +155,7 @@ class Recipe(Section):
             "settings": cast(JsonValue, roles),
             "seed": self.seed,
             "models": {**self.models.model_dump(mode="json"), "judge": list(self.models.judges)},
-            "loop": self.loop.model_dump(mode="json"),
+            "loop": self.loop.model_dump(mode="json", exclude={"turns"} if self.loop.turns == 1 else None),
         }
 
 

@@ -52,6 +52,7 @@ from plantain.pipeline.plan import (
 )
 from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.turns import add_turns, original_check
 from plantain.privacy.text import TextReader, open_reader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.open_run import ImageCache, OpenRun
@@ -191,6 +192,9 @@ class Carrier:
             image=image,
             images=self.images,
             text_check=self.text_check,
+            original_check=original_check(journal, self.images, self.taxonomy, row.task)
+            if image.parent
+            else None,
         )
         loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified
         await self._close(row, await loop(rounds))
@@ -252,23 +256,28 @@ def ending(required: int, count: PartCount, floor: float) -> str:
 
 
 async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
-    """Add the next wave of every finding and direction whose tasks are all closed, and record which have ended.
+    """Add the next turns, and with `accepted_per_finding` the next wave of every finding and direction.
+
+    A wave is added when all its part's tasks are closed; which parts have ended is recorded.
 
     Returns:
-        The number of new tasks; 0 if the recipe has no `accepted_per_finding`, or no finding continues.
+        The number of new tasks; 0 if nothing continues.
     """
     whole, reader = recipe.data.accepted_per_finding, journal.reader
+    added = 0
+    if recipe.loop.turns > 1:
+        added = await add_turns(recipe, ready.catalogue, ready.taxonomy, journal)
     if whole is None:
         if reader.meta(ACCEPTED):
             await journal.set_meta(ACCEPTED, "")
-        return 0
+        return added
     share = ready.share
     required, counts, gone = (
         required_of(whole, None if share is None else share.shard),
         count_parts(reader),
         account_of(reader.connection),
     )
-    added, ended = 0, []
+    ended = []
     for finding in chosen_findings(recipe, ready.catalogue, ready.taxonomy):
         for direction in recipe.data.directions:
             part = (finding.modality, finding.name, direction.value)

@@ -7,7 +7,9 @@ into the original. Where any of this fails the answer stays as it came, with the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -76,11 +78,56 @@ def restore_outside(
         return unrestored("neither a known finding nor a region limits the edit")
     if region is None and finding is not None and finding.support == "diffuse":
         return unrestored("the finding changes the whole image")
-    registered, residual, why_not = register(original, answer)
+    toned, changed, residual, why_not = _compared(original, answer, region)
     if why_not:
         return unrestored(why_not)
     unit = max(original.shape[:2]) / 1024
+    if not changed.any():
+        return unrestored("it contains no coherent change")
+    soft = feather(dilate(changed, _MARGIN * unit), _SOFT * unit)
+    mask = _jpeg_blocks(soft > 0)
+    if mask.mean() > _MOST:
+        return unrestored(f"the change covers more than {_MOST:.0%} of the image")
+    return Restored(composite(original, toned, soft), mask, float(1.0 - mask.mean()), residual)
+
+
+def changed_untouched(versions: Sequence[Pixels], findings: Sequence[Finding]) -> tuple[float, str]:
+    """Return how much of what no turn touched differs from the original after the last turn.
+
+    Args:
+        versions: uint8 (H, W, 3), of one shape: the original, then the result of each turn.
+        findings: of each turn.
+
+    Returns:
+        The share of the untouched pixels that differ by more than redrawing explains, in [0, 1]; why no pixel is known
+        to be untouched ("" where some are).
+    """
+    for turn, finding in enumerate(findings, 1):
+        if finding.support == "diffuse":
+            return 0.0, f"turn {turn}: the finding changes the whole image"
+    original, unit = versions[0], max(versions[0].shape[:2]) / 1024
+    touched = np.zeros(original.shape[:2], bool)
+    for turn, (before, after) in enumerate(pairwise(versions), 1):
+        _, changed, _, why_not = _compared(before, after)
+        if why_not:
+            return 0.0, f"turn {turn}: {why_not}"
+        touched |= changed
+    untouched = ~dilate(touched, _NEAR * unit)
+    if not untouched.any():
+        return 0.0, "the turns changed the whole image"
+    _, changed, _, why_not = _compared(original, versions[-1])
+    return 1.0 if why_not else float(changed[untouched].mean()), ""
+
+
+def _compared(
+    original: Pixels, answer: Pixels, region: Mask | None = None
+) -> tuple[Pixels, Mask, float, str]:
+    """Return an answer with its original's position and tones, where it differs, the residual, and why it cannot be."""
+    registered, residual, why_not = register(original, answer)
     changed = np.zeros(original.shape[:2], bool)
+    if why_not:
+        return registered, changed, residual, why_not
+    unit = max(original.shape[:2]) / 1024
     for _ in range(2):  # the second time without what changed
         unchanged = ~dilate(changed, _MARGIN * unit)
         toned = match_tone(original, registered, unchanged)
@@ -90,16 +137,8 @@ def restore_outside(
     apart = np.abs(cv2.GaussianBlur(toned.astype(np.float32) - original, (0, 0), 1.5).mean(axis=2))
     left = float(np.median(apart[~changed])) if not changed.all() else 0.0
     if left > _WORST_TONE:
-        return unrestored(
-            f"its tones cannot be matched: {left:.1f} levels are left, at most {_WORST_TONE:g} may be"
-        )
-    if not changed.any():
-        return unrestored("it contains no coherent change")
-    soft = feather(dilate(changed, _MARGIN * unit), _SOFT * unit)
-    mask = _jpeg_blocks(soft > 0)
-    if mask.mean() > _MOST:
-        return unrestored(f"the change covers more than {_MOST:.0%} of the image")
-    return Restored(composite(original, toned, soft), mask, float(1.0 - mask.mean()), residual)
+        why_not = f"its tones cannot be matched: {left:.1f} levels are left, at most {_WORST_TONE:g} may be"
+    return toned, changed, residual, why_not
 
 
 def _changed(original: Pixels, toned: Pixels, unit: float) -> Mask:

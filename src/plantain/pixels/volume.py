@@ -43,11 +43,8 @@ _SATURATED = 0.2
 _UNIT_MM = {1: 1000.0, 3: 0.001}
 """Millimetres by the code of space in `xyzt_units`: metres and microns; any other is millimetres or unknown."""
 
-_LABEL_INTENTS = (1002, 1003)
-"""NIFTI_INTENT_LABEL and NIFTI_INTENT_NEURONAME."""
-
 _IMAGE_INTENTS = (0, 1001, 1011, 2001)
-"""None, ESTIMATE, DIMLESS and TIME_SERIES; others are statistics, vectors, matrices or surfaces (nifti1.h)."""
+"""None, ESTIMATE, DIMLESS and TIME_SERIES; others are labels, statistics, vectors or surfaces (nifti1.h)."""
 
 MAX_VOXELS = 256 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
@@ -138,10 +135,8 @@ def read_volume(data: bytes, name: str) -> Volume:
         raise BadImage(
             f"{name}: no NIfTI that can be read ({one_line(' '.join(str(error).split()))[:160]})"
         ) from error
-    if intent in _LABEL_INTENTS:
-        raise BadImage(f"{name}: its header declares a label map (intent {intent})")
     if intent not in _IMAGE_INTENTS:
-        raise BadImage(f"{name}: its header declares statistics or vectors, not an image (intent {intent})")
+        raise BadImage(f"{name}: its header declares a label map, statistics or vectors (intent {intent})")
     if not all(0.001 <= zoom <= 100 for zoom in zooms):
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     values = _unpadded(values)

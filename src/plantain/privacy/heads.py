@@ -7,7 +7,6 @@ none there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -15,10 +14,6 @@ import numpy.typing as npt
 
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.boxes import Box
-
-if TYPE_CHECKING:
-    pass
-
 
 HEAD_MM = 185.0
 """Length of an adult's head from front to back, where the scale of a slice is not known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +41,10 @@ class Consent:
 
     by: str
     agreement: str
+
+
+_TURN = re.compile(r"\+turn[0-9]-([0-9a-f]{20})-[0-9a-f]{8}$")
+"""End of the id of an accepted edit that a further turn edits: turn, the task that made it, and its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,17 @@ class SourceImage:
     consent: Consent | None = None
     note: str = ""
 
+    @property
+    def parent(self) -> str:
+        """Return the id of the task whose accepted edit it is; "" for an image of a catalogue."""
+        found = _TURN.search(self.id)
+        return found[1] if found else ""
+
+    @property
+    def origin(self) -> str:
+        """Return the id of the catalogue's image from which its turns started; else its own."""
+        return _TURN.sub("", self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
@@ -116,14 +132,14 @@ class Withdrawal:
     def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
         """Return the names that select an image for removal; empty if none does.
 
-        A rendering ("0_left+drusen") is removed with the image that it was drawn on.
+        A rendering ("0_left+drusen") and the source image of a later turn are removed with the image that they are of.
 
         Args:
             image: its record.
             groups: further groups that it is known under.
         """
         return self.groups.intersection((image.group, *groups)) | self.images.intersection(
-            (image.id, image.id.partition("+")[0])
+            (image.origin, image.id.partition("+")[0])
         )
 
 

@@ -209,7 +209,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
     """Decide for the images of closed tasks.
 
     A dataset is as strict as the strictest of its images, and an image that is also the original of a restricted one
-    is never released.
+    is never released. The source image of a later turn is an edit, not an original.
 
     Args:
         released: images of closed tasks.
@@ -219,8 +219,9 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
     barred = frozenset(
         image.prepared_sha256
         for image in reader.images()
-        if classes[image.dataset] not in FREE_TO_LEAVE and image.prepared_sha256
+        if classes[image.dataset] not in FREE_TO_LEAVE and image.prepared_sha256 and not image.parent
     )
+    released = [image for image in released if not image.parent]
     wanted = {image.prepared_sha256 for image in released} - barred - {""} if mode == "auto" else set()
     carried = {}
     ordered = sorted(wanted)

@@ -44,6 +44,9 @@ FACTS = "run.json"
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 """In every release: each task's record, one a line."""
 
+CONVERSATIONS = "trajectories/conversations.jsonl"
+"""In releases of several turns: each chain of accepted edits, one a line."""
+
 STAGING = ".export"
 """Folder of an unfinished release with its progress; removed last."""
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
-from plantain.journal.questions.accepted import AcceptedRow, accepted_rows
+from plantain.journal.questions.accepted import AcceptedRow, TurnRow, accepted_rows, turn_rows
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -80,6 +80,7 @@ class ReportNumbers:
     unsuccessful: Unsuccessful
     corrections: tuple[CorrectedEdit, ...] = ()
     accepted: tuple[AcceptedRow, ...] = ()
+    turns: tuple[TurnRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,7 @@ def gather(reader: JournalReader) -> ReportNumbers:
         unsuccessful=unsuccessful(reader, LISTED),
         corrections=corrected_edits(reader),
         accepted=accepted_rows(reader),
+        turns=turn_rows(reader),
     )
 
 
@@ -211,6 +213,9 @@ def _run(header: RunHeader) -> dict[str, object]:
 def _document(
     header: RunHeader, numbers: ReportNumbers, selection: Selection, judges: Sequence[Standing]
 ) -> dict[str, object]:
+    counted = asdict(numbers)
+    if not numbers.turns:
+        del counted["turns"]
     return {
         "format": "plantain report",
         "format_version": 1,
@@ -222,7 +227,7 @@ def _document(
             "findings": "tasks in success, failed, other and rate; attempts in judged and qualified rates",
             "outcomes": "calls",
         },
-        **asdict(numbers),
+        **counted,
         "judges": [{"judge": one.judge, "card": one.line, "qualifies": one.qualifies} for one in judges],
         "gallery": asdict(selection),
     }

@@ -1,4 +1,4 @@
-"""A run's tasks as a list: those without success, with the reason, and those that a filter selects."""
+"""A run's tasks in words: how many ended how and why, and lists of those without success or that a filter selects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.journal import JournalReader, TaskRow
+from plantain.journal.questions.telemetry import why_not_done
+from plantain.pixels.decode import one_line
 from plantain.records import TaskState
-from plantain.records.messages import command_line, fold
+from plantain.records.messages import command_line, counted, fold
+
+NAMED = 5
+"""Failed, undecided and stopped tasks of a state that a command lists."""
 
 UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 """States that a user asks about first."""
@@ -45,9 +50,10 @@ class Unsuccessful:
         """Yield a line for each task, and how to list the others."""
         for state, count in self.counts:
             shown = [task for task in self.tasks if task.state == state]
-            yield from (task.line for task in shown)
+            yield from (one_line(task.line) for task in shown)
             if count > len(shown):
-                yield f"and {count - len(shown)} more {state}: {command_line('show', run, '--state', state)}"
+                more = command_line("show", run, "--state", state)
+                yield one_line(f"and {count - len(shown)} more {state}: {more}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,34 @@ def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
         yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
 
 
-def unsuccessful(reader: JournalReader, most: int) -> Unsuccessful:
+def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:
     """Return failed, undecided and stopped tasks, at most `most` of each state."""
     counts = reader.counts()
     tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
     return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
+
+
+def tasks_line(summary: dict[str, object]) -> str:
+    """Return the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    tasks = summary["tasks"]
+    assert isinstance(tasks, dict)
+    always = ("success", "failed")
+    parts = [f"{tasks[state]} {state}" for state in always]
+    parts += [
+        f"{n} {state.replace('_', ' ')}"
+        for state, n in tasks.items()
+        if n and state not in (*always, "total")
+    ]
+    return f"{counted(tasks['total'], 'task')}: {', '.join(parts)}"
+
+
+def reasons(reader: JournalReader, most: int = 4) -> list[str]:
+    """Return the `most` frequent reasons of tasks without a result, one line each with its count."""
+    rows = why_not_done(reader)
+    lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
+    if len(rows) > most:
+        lines.append(f"  {sum(n for *_, n in rows[most:])} for other reasons: see the report")
+    return lines
 
 
 def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:

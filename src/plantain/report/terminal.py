@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -41,11 +40,8 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
         + f"rate{behind}: success of success and failed, with 95 % interval; other: undecided, not applicable, "
         "stopped, pending\n"
         f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
-        title_justify="left",
         caption_justify="left",
-        box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
-        pad_edge=False,
     )
     for heading in ("modality", "task"):
         table.add_column(heading)
@@ -68,7 +64,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
 
 def task_table(tasks: Sequence[ListedTask]) -> Table:
     """Return tasks as a table that fits a terminal of 80 columns."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(padding=(0, 1, 0, 0))
     table.add_column("task", no_wrap=True)
     table.add_column("state", no_wrap=True)
     table.add_column("round", justify="right")

@@ -67,7 +67,6 @@ class StudySettings:
         cases: main cases to draw; None: all that the training leaves.
         groups: of readers, each with cases of its own.
         training: training items with feedback, on cases of their own.
-        pass_mark: share of the training that must be right.
         repeats: share of each block's main items that are read again.
         anchors: items of known truth in each block.
         scale: of ratings.
@@ -80,7 +79,6 @@ class StudySettings:
     cases: int | None = None
     groups: int = 1
     training: int = 0
-    pass_mark: float = 0.0
     repeats: float = 0.0
     anchors: int = 0
     scale: tuple[int, int] = (0, 10)
@@ -188,8 +186,6 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
         raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
     if settings.groups > main:
         raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
-    if settings.pass_mark and not settings.training:
-        raise InputError(f"--pass {settings.pass_mark:g}: the study has no training; add --training")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
@@ -304,7 +300,6 @@ def _block(
         scale=settings.scale,
         codes=tuple(settings.rubric.codes),
         choices=_choices([*main, *spare]) if task is ReaderTask.WHICH_FINDING else (),
-        pass_mark=settings.pass_mark,
     )
 
 

@@ -32,15 +32,13 @@ CREATE TABLE reader(
 CREATE TABLE session(id_hash TEXT PRIMARY KEY, reader TEXT NOT NULL REFERENCES reader(code), at TEXT NOT NULL) STRICT;
 CREATE TABLE answer(
   id INTEGER PRIMARY KEY, reader TEXT NOT NULL REFERENCES reader(code), item TEXT NOT NULL, key TEXT NOT NULL,
-  turn INTEGER NOT NULL, slots TEXT NOT NULL, position INTEGER NOT NULL, value TEXT NOT NULL,
+  slots TEXT NOT NULL, position INTEGER NOT NULL, value TEXT NOT NULL,
   focus_ms INTEGER NOT NULL, at TEXT NOT NULL, UNIQUE (reader, item, key)
 ) STRICT;
 CREATE TABLE closed(reader TEXT NOT NULL, block TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (reader, block)) STRICT;
-CREATE TABLE turn(reader TEXT NOT NULL, block TEXT NOT NULL, turn INTEGER NOT NULL, PRIMARY KEY (reader, block)) STRICT;
 """
-"""`turn` counts how often a reader restarted the training of a block; answers of earlier turns do not count."""
 
-READER, ADMINISTRATOR, IMPORTED = "reader", "administrator", "imported"
+READER, IMPORTED = "reader", "imported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +53,16 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """One answer as it was given: `slots` say whose image was in which position, `turn` in which training."""
+    """One answer as it was given: `slots` say whose image was in which position."""
 
     id: int
     reader: str
     item: str
-    turn: int
     slots: tuple[str, ...]
     position: int
     value: Mapping[str, Any]
     focus_ms: int
     at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderProgress:
-    """How far a reader is: item -> turn of its newest answer, closed blocks, and block -> turn of its training."""
-
-    answered: Mapping[str, int]
-    closed: frozenset[str]
-    turns: Mapping[str, int]
 
 
 class Ratings:
@@ -136,8 +124,7 @@ class Ratings:
             if code in taken:
                 raise InputError(f"{self.path}: a reader {code!r} already exists")
             number = int(db.execute("SELECT count(*) FROM reader WHERE role = ?", (role,)).fetchone()[0])
-            letter = "A" if role == ADMINISTRATOR else "R"
-            free = (name for n in itertools.count(number + 1) if (name := f"{letter}{n:02d}") not in taken)
+            free = (name for n in itertools.count(number + 1) if (name := f"R{n:02d}") not in taken)
             name = code or next(free)
             db.execute(
                 "INSERT INTO reader(code, number, role, token_hash, invited_at) VALUES (?, ?, ?, ?, ?)",
@@ -147,7 +134,7 @@ class Ratings:
 
     def readers(self) -> list[StudyReader]:
         """Return all readers, imported ones too, in the order in which they were added."""
-        rows = self._rows(f"SELECT {_READER} FROM reader r WHERE role <> 'administrator' ORDER BY rowid")
+        rows = self._rows(f"SELECT {_READER} FROM reader r ORDER BY rowid")
         return [StudyReader(*row) for row in rows]
 
     def begin_session(self, token: str) -> tuple[StudyReader, str] | None:
@@ -208,14 +195,11 @@ class Ratings:
                 return int(known[0])
             if db.execute("SELECT 1 FROM closed WHERE reader = ? AND block = ?", (reader, block)).fetchone():
                 raise InputError("this block is closed: its answers cannot be changed")
-            turn = db.execute(
-                "SELECT turn FROM turn WHERE reader = ? AND block = ?", (reader, block)
-            ).fetchone()
             text = [orjson.dumps(part).decode() for part in (slots, value)]
-            row = (reader, item, key, turn[0] if turn else 0, text[0], position, text[1], focus_ms, _now())
+            row = (reader, item, key, text[0], position, text[1], focus_ms, _now())
             made = db.execute(
-                "INSERT INTO answer(reader, item, key, turn, slots, position, value, focus_ms, at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO answer(reader, item, key, slots, position, value, focus_ms, at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 row,
             )
             return int(made.lastrowid or 0)
@@ -230,44 +214,29 @@ class Ratings:
 
     def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
         rows = self._rows(
-            "SELECT id, reader, item, turn, slots, position, value, focus_ms, at FROM answer"
+            "SELECT id, reader, item, slots, position, value, focus_ms, at FROM answer"
             f" WHERE {which} AND reader = coalesce(?, reader) ORDER BY id",
             (reader,),
         )
         return [
-            ReaderAnswer(
-                number, who, item, turn, tuple(orjson.loads(slots)), place, orjson.loads(value), focus, at
-            )
-            for number, who, item, turn, slots, place, value, focus, at in rows
+            ReaderAnswer(number, who, item, tuple(orjson.loads(slots)), place, orjson.loads(value), focus, at)
+            for number, who, item, slots, place, value, focus, at in rows
         ]
 
     def last(self) -> int:
         """Return the id of the newest answer; it grows with each one."""
         return int(self._rows("SELECT coalesce(max(id), 0) FROM answer")[0][0])
 
-    def progress(self, reader: str) -> ReaderProgress:
-        """Return how far a reader is, without reading the answers themselves."""
-        answered = self._rows(
-            "SELECT item, turn, max(id) FROM answer WHERE reader = ? GROUP BY item", (reader,)
-        )
+    def progress(self, reader: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the items that a reader has answered and the blocks that they have closed."""
+        answered = self._rows("SELECT DISTINCT item FROM answer WHERE reader = ?", (reader,))
         closed = self._rows("SELECT block FROM closed WHERE reader = ?", (reader,))
-        turns = self._rows("SELECT block, turn FROM turn WHERE reader = ?", (reader,))
-        return ReaderProgress(
-            {item: turn for item, turn, _ in answered}, frozenset(block for (block,) in closed), dict(turns)
-        )
+        return frozenset(item for (item,) in answered), frozenset(block for (block,) in closed)
 
     def newest(self, reader: str, item: str) -> dict[str, Any] | None:
         """Return a reader's newest answer to an item; None if there is none."""
         rows = self._rows(
             "SELECT value FROM answer WHERE reader = ? AND item = ? ORDER BY id DESC LIMIT 1", (reader, item)
-        )
-        return dict(orjson.loads(rows[0][0])) if rows else None
-
-    def first(self, reader: str, item: str, turn: int) -> dict[str, Any] | None:
-        """Return a reader's first answer to an item in one turn of the training; None if there is none."""
-        rows = self._rows(
-            "SELECT value FROM answer WHERE reader = ? AND item = ? AND turn = ? ORDER BY id LIMIT 1",
-            (reader, item, turn),
         )
         return dict(orjson.loads(rows[0][0])) if rows else None
 
@@ -283,13 +252,6 @@ class Ratings:
             db.execute("UPDATE meta SET study = ?", (study.digest,))
         for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
             self._db.execute(statement)
-
-    def train_again(self, reader: str, block: str) -> None:
-        with self._writing() as db:
-            db.execute(
-                "INSERT INTO turn VALUES (?, ?, 1) ON CONFLICT(reader, block) DO UPDATE SET turn = turn + 1",
-                (reader, block),
-            )
 
 
 _READER = "r.code, r.number, r.role, r.confirmed_name"

@@ -14,7 +14,7 @@ from plantain.files.installed import require_extra
 from plantain.journal.connect import RunLock
 from plantain.journal.rows import RunLocked
 from plantain.records import InputError
-from plantain.review.ratings import ADMINISTRATOR, Ratings
+from plantain.review.ratings import Ratings
 from plantain.review.study import Study, open_study
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def serve(
     port: int,
     agreement: bool,
     url: str,
-    announce: Callable[[str, str, int], None],
+    announce: Callable[[str, int], None],
 ) -> None:
     """Serve a study until interrupted.
 
     Args:
-        announce: called once the port is open, with its address, the administrator's link and the number of readers.
+        announce: called once the port is open, with its address and the number of readers.
         url: the address that readers use, through a proxy with TLS; "" for the server's own.
 
     Raises:
@@ -83,12 +83,11 @@ def serve(
     try:
         opened = listen(host, port)
         base = f"http://{host if ':' not in host else f'[{host}]'}:{opened.getsockname()[1]}"
-        _, token = ratings.invite(ADMINISTRATOR)
         public = urlsplit(url)
         names = {LOOPBACK, "localhost", "[::1]", host, public.hostname or host}
         known = frozenset(names) if is_loopback(host) or url else frozenset[str]()
         app = create_app(study, ratings, hosts=known, secure=public.scheme == "https")
-        announce(url or base, link(url or base, token), len(ratings.readers()))
+        announce(url or base, len(ratings.readers()))
         _run(app, opened)
     finally:
         ratings.close()

@@ -126,7 +126,6 @@ class Block:
         scale: least and most of a rating.
         codes: reasons why an edit is wrong.
         choices: closed list of findings.
-        pass_mark: share of the training that must be right before the main items.
     """
 
     id: str
@@ -138,7 +137,6 @@ class Block:
     scale: tuple[int, int] = (0, 10)
     codes: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
-    pass_mark: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Every role has a `name`, "provider/model", and a `fingerprint`: a short text tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -252,7 +252,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-    """Describe a real pair for a benchmark, and name procedures that collectors of pairs can search for."""
+    """Describe a real pair for a benchmark."""
 
     @property
     def name(self) -> str: ...
@@ -261,10 +261,6 @@ class Describer(Protocol):
     def fingerprint(self) -> str: ...
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]: ...
-
-    async def procedures(
-        self, organ: str, known: Sequence[str], most: int, seed: int
-    ) -> Reply[tuple[str, ...]]: ...
 
 
 @runtime_checkable

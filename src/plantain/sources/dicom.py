@@ -193,12 +193,10 @@ class DicomReader:
 
     def _series(self, header: Dataset, name: str) -> tuple[str, Bounds | None]:
         window = self._settings["window"]
-        if window == "film" or _text(header, "Modality") not in _VOLUMES:
+        alone = window == "film" or (window == "file" and "VOILUTSequence" in header)
+        if alone or _text(header, "Modality") not in _VOLUMES:
             return "", None
-        if window == "file" and "VOILUTSequence" in header:
-            return "", None
-        stated = stated_bounds(header) if window == "file" else None
-        return _text(header, "SeriesInstanceUID") or name, stated
+        return _text(header, "SeriesInstanceUID") or name, stated_bounds(header) if window == "file" else None
 
     def _describe(self, name: str, dataset: Dataset) -> SourceImage:
         modality = self._options.modality or _modality(dataset)

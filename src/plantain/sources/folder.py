@@ -17,7 +17,7 @@ from plantain.pixels.decode import grey_bits, one_line
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import suggest
 from plantain.sources.brain_slice import PLANES, STATED, UNKNOWN
-from plantain.sources.label_table import NO_LABEL, LabelTable, RowLabels
+from plantain.sources.label_table import MASK, NO_LABEL, LabelTable, RowLabels
 from plantain.sources.registry import (
     UNREAD,
     Found,
@@ -106,8 +106,12 @@ class FolderReader:
 
     def row(self, name: str) -> RowLabels:
         """Return labels and further fields of a file. Raise InputError if it has neither a label nor a row."""
-        row = self._table.of(name, self._modality)
-        if row.labels or self._table.names(name):
+        row, listed = self._table.of(name, self._modality), self._table.names(name)
+        if not listed and MASK.search(name):
+            raise InputError(
+                "a mask or label map by its name; an image of this name needs a row in labels.csv"
+            )
+        if row.labels or listed:
             return row
         if self._table.path is not None:
             raise InputError(f"has no row in {self._table.path.name}")

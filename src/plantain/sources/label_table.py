@@ -33,6 +33,11 @@ NAMES = ("labels.csv", "labels.tsv", "labels.xlsx")
 NO_LABEL = "no label: the source has none"
 """Note of an image that neither table nor folder labels, until a later ingest labels it."""
 
+MASK = re.compile(
+    r"(?i)(^|[^a-z])(masks?|[ad]?seg|segmentations?|label[-_ ]?maps?|ground[-_ ]?truths?)([-_ ]?\d+)?(\.[a-z]+)*(/|$)"
+)
+"""Paths of masks and label maps: x_mask.tif of TCGA-LGG, masks/x.png of the COVID-19 Radiography Database, BraTS."""
+
 CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
 
 MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
@@ -142,7 +147,9 @@ class LabelTable:
         marked = map(_marked, repeat(marks), zip(*(cells[name] for name in marks), strict=True))
         labels = marked if marks else repeat(None) if columns.labels is None else cells[columns.labels]
         used = [getattr(columns, field) for field in _FIELDS]
-        stated = [repeat("") if name is None else map(stated_cell, cells[name]) for name in used]
+        stated: list[Iterable[str]] = [
+            repeat("") if name is None else map(stated_cell, cells[name]) for name in used
+        ]
         if columns.patient:
             stated[0] = ("" if is_placeholder(cell) and not cell.isdigit() else cell for cell in stated[0])
         rows: dict[str, _Row] = {}

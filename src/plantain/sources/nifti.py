@@ -19,7 +19,7 @@ from plantain.pixels.boxes import Box
 from plantain.pixels.volume import AXES, Volume, choose_slices, read_volume, show_slice
 from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of_air
 from plantain.records import InputError, SourceImage
-from plantain.sources.label_table import NO_LABEL, LabelledFiles
+from plantain.sources.label_table import MASK, NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
     UNREAD,
     Found,
@@ -41,10 +41,11 @@ SETTINGS = {
 """`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(
-    r"(?i)(^|[^a-z])((d|prob|a)?seg|segmentation|mask|labels?|labelmap|parc|prob|probability|roi|atlas)$|"
-    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|(^|/)labels(tr|ts)/"
+    r"(?i)(^|[^a-z])(probseg|labels?|parc|prob|probability|roi|atlas)$|"
+    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|"
+    r"(^|/)(?-i:(m?w|r)?c[1-6][A-Za-z]|(m?w|r)p[1-3][A-Za-z])[^/]*$|(^|/)labels(tr|ts)/"
 )
-"""Names, without ending, of masks, label maps and probabilities in BIDS, BraTS, FreeSurfer, FSL and nnU-Net."""
+"""Names, without ending, of label maps and tissue maps of BIDS, FreeSurfer, FSL, SPM, CAT12 and nnU-Net."""
 
 _OTHER_VOLUMES = (".hdr", ".mgh", ".mgz", ".nrrd", ".nhdr", ".mha", ".mhd")
 
@@ -122,7 +123,7 @@ class NiftiReader:
                     raise InputError(
                         f"{name}: a volume of another format (Analyze, FreeSurfer, NRRD, ...); convert it to .nii"
                     )
-                if _MASK.search(_stem(name)):
+                if MASK.search(name) or _MASK.search(_stem(name)):
                     raise InputError(f"{name}: a mask or label map by its name")
                 volume = _volume(read_regular(path, name), name)
                 image = self._describe(name, volume)

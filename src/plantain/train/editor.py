@@ -7,15 +7,11 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plantain.files.opening import files_like
 from plantain.journal.blobs import sync_folder
 from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.records import InputError
-
-if TYPE_CHECKING:
-    pass
 from plantain.train.base import InstructionPipeline
 
 CARD = "README.md"

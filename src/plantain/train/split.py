@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plantain.records import InputError, derive_seed
+from plantain.records.messages import counted
 from plantain.train.pairs import ListedExample
 
 
@@ -65,8 +66,8 @@ def split_task(
         (training if len(training) < largest and cluster not in reserved else held_out).extend(members)
     if len(training) < largest or not held_out:
         raise InputError(
-            f"task {task!r} has {len(training)} examples in {len(clusters)} groups: too few to train on {largest} "
-            "and hold others out; choose smaller sizes, or other tasks"
+            f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: too few "
+            f"to train on {largest} and hold others out; choose smaller sizes, or other tasks"
         )
     return TaskSplit(task, tuple(held_out), tuple(training))
 

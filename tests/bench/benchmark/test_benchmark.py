@@ -19,6 +19,7 @@ from PIL import Image
 import plantain
 from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows
 from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark, read_mask
+from plantain.bench.benchmark.concepts import store_concepts
 from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.records import Direction, InputError, Licence
@@ -71,6 +72,9 @@ def test_keys_of_the_paper_are_read_and_paths_may_be_left_out(tree: Path) -> Non
     as_in_the_paper = Benchmark.load(tree)
     assert as_in_the_paper.samples == as_published.samples
     assert as_in_the_paper.digest == as_published.digest
+    first = as_published.samples[0].id
+    assert store_concepts(tree, {first: "the lower tooth"}) == 1  # the metadata has "Id"
+    assert Benchmark.load(tree).sample(first).key_concept == "the lower tooth"
     rows = [{k: v for k, v in row.items() if not k.endswith(("image", "mask"))} for row in published_rows()]
     write_rows(tree, rows)
     assert all(sample.changed and sample.roi for sample in Benchmark.load(tree).samples)
@@ -240,6 +244,7 @@ def test_any_metadata_ends_in_one_line_problems(tmp_path: Path, rows: list[objec
 DISC = np.zeros((60, 80), np.uint8)
 cv2.circle(DISC, (40, 30), 18, 255, -1)
 INSIDE = DISC > 0
+RINGS = DISC // 255 + cv2.erode(DISC, None, iterations=6) // 255 + cv2.erode(DISC, None, iterations=9) // 255
 
 
 def png(array: np.ndarray, orientation: int = 1) -> bytes:
@@ -262,6 +267,7 @@ FULL = np.full_like(DISC, 255)
     [
         (png(DISC), "binary", DISC),
         (png(DISC // 255), "0 and 1", DISC // 255),
+        (png(RINGS), "labels", RINGS),
         (png(np.rot90(DISC), orientation=6), "binary", DISC),  # EXIF 2.32: the 0th row is the right side
         (rgba((DISC, FULL)), "binary", DISC),
         (rgba((FULL, DISC)), "transparency", FULL),

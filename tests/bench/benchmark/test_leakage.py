@@ -183,4 +183,5 @@ def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_nam
     assert capsys.readouterr().out == (
         "no sample is a near duplicate of 1 image in place; not read, so not compared: e.jsonl, rest.zip, "
         "train/data.arrow\n"
+        f"next: plantain bench generate {bench.root} --run runs/{bench.root.name}\n"
     )

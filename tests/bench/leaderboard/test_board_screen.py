@@ -110,7 +110,3 @@ def test_which_of_two_editors_is_better_and_how_sure_in_one_click(page: Any, tab
 def test_means_and_intervals_are_drawn_as_dots(page: Any, table: Table) -> None:
     titles = set(page.locator("#table figure svg text").all_text_contents())
     assert {measure.name for measure in table.main} <= titles
-
-
-def test_no_image_waits_for_scrolling(page: Any) -> None:
-    assert page.locator('img[loading="lazy"]').count() == 0

@@ -107,7 +107,7 @@ def test_a_study_pairs_every_number_of_shots_with_the_fewest(table: Table) -> No
     )
     assert line[2].change.value < -0.08
     assert line[2].differs
-    assert {row.metric for row in rows} == {"EA", "CP", "CP (strict)", "VQ", "demo_similarity"}
+    assert {row.metric for row in rows} == {"EA", "CP", "CP (strict)", "VQ"}
 
 
 def test_a_sweep_becomes_a_grid_of_settings(table: Table) -> None:

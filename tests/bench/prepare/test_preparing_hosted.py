@@ -48,10 +48,6 @@ def route(request: Request) -> Answer | None:
 
 
 def words(text: str) -> str:
-    if "Name procedures" in text:
-        return json.dumps(
-            {"procedures": ["Excise a mole", "Abrade a scar.", "Abrade a scar", "Cut a cyst out"]}
-        )
     return json.dumps(ANSWER)
 
 
@@ -173,17 +169,3 @@ def test_no_image_of_unknown_licence_leaves(
     assert prepare(raw, tmp_path / "out", "gemini/m", str(file)) == 2
     assert "has no known licence" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.calls").exists()
-
-
-def test_procedures_are_proposed_beside_ours(
-    server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = settings(tmp_path, server, "openai/m")
-    args = ["--procedures", "skin", "--describer", "openai/m", "--settings", file, "--json"]
-    assert main(["bench", "prepare", *args]) == 2  # answers are paid for: there has to be a place for them
-    assert "--run" in capsys.readouterr().err
-    args += ["--run", str(tmp_path / "asked")]
-    assert main(["bench", "prepare", *args]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["Skin"]["proposed"] == ["Abrade a scar", "Cut a cyst out"], "ours and repeats are left out"
-    assert len(server.calls) == 1

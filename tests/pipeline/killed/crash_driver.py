@@ -1,8 +1,8 @@
 """Runs builds that are killed by SIGKILL right after their k-th durable event, each in a forked child.
 
-Started as its own process: python crash_driver.py FOLDER ACCEPTED K..., where ACCEPTED is the number of accepted edits
-that the builds ask for, or 0. Everything heavy is imported once, every edit is drawn once, and no thread runs in the
-parent. Each k gets a folder with the run, the log of calls made before the kill and after it. An edit costs `EDIT_USD`.
+Started as its own process: python crash_driver.py FOLDER ACCEPTED TURNS K..., where ACCEPTED is the number of accepted
+edits that the builds ask for, or 0. Everything heavy is imported once, every edit is drawn once, and no thread runs in
+the parent. Each k gets a folder with the run, and logs of calls before the kill and after it. An edit costs `EDIT_USD`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Billed(QuickEditor):
         return replace(reply, usage=Usage(input_tokens=0, images=int(reply.outcome.ok)))
 
 
-FOLDER, ACCEPTED = Path(sys.argv[1]), int(sys.argv[2])
+FOLDER, ACCEPTED, TURNS = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 
 
 def run(folder: Path, log: Path, kill_at: int | None = None) -> None:
@@ -36,7 +36,8 @@ def run(folder: Path, log: Path, kill_at: int | None = None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     data = {"accepted_per_finding": ACCEPTED} if ACCEPTED else {}
-    recipe = quick_recipe(FOLDER / "catalogue", findings=("AMD",), data=data, limits=LIMITS, parts=PRICED)
+    catalogue, findings = FOLDER / "catalogue", ("AMD", "Cataract")[:TURNS]
+    recipe = quick_recipe(catalogue, findings=findings, data=data, limits=LIMITS, parts=PRICED, turns=TURNS)
     method = quick_method(CallLog(log), max_rounds=1 if ACCEPTED else 3)
     method = replace(method, editor=Billed(CallLog(log)))
     asyncio.run(run_build(recipe, folder, method=method, on_commit=on_commit))
@@ -52,7 +53,7 @@ def child(folder: Path, log: Path, kill_at: int | None = None) -> int:
 
 def main() -> None:
     run(FOLDER / "undisturbed", FOLDER / "undisturbed.log")
-    for k in map(int, sys.argv[3:]):
+    for k in map(int, sys.argv[4:]):
         killed = FOLDER / f"killed-{k}"
         print(child(killed, FOLDER / f"before-{k}.log", k), flush=True)
         sys.stdin.readline()  # the test looks at the wreck first

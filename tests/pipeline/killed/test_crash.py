@@ -44,6 +44,18 @@ def test_build_killed_after_every_durable_event_resumes_to_the_same_bytes(tmp_pa
     )
 
 
+@pytest.mark.slow
+def test_build_killed_between_or_within_turns_asks_no_recorded_call_again(tmp_path: Path) -> None:
+    quick_catalogue(tmp_path / "catalogue", images=2)
+    for wreck in killed_builds(tmp_path, [*range(76, 90, 2), 104, 120], turns=2):
+        before = answered(wreck.run)
+        assert wreck.end == -9 and wreck.resume() == 0
+        check_wreck(wreck.run)
+        assert derived(wreck.run) == derived(tmp_path / "undisturbed"), f"k = {wreck.k}"
+        assert not calls_made(wreck.run, tmp_path / f"after-{wreck.k}.log") & before
+    assert "+turn2-" in str(derived(wreck.run)["task"])
+
+
 def billed(folder: Path, k: int) -> float:
     """What the editor asks for the edits that it was asked for: all but one in eight, which it refuses."""
     logs = [folder / f"{when}-{k}.log" for when in ("before", "after")]

@@ -36,7 +36,7 @@ class StoredMask:
     Attributes:
         grey: uint8 (H, W), the luminance, which the published code uses; it ignores transparency.
         region: bool (H, W), the intended region.
-        kind: "binary", "soft", "0 and 1", "transparency", "empty", "full".
+        kind: "binary", "soft", "0 and 1", "labels", "transparency", "empty", "full".
         remark: why the two differ, or another peculiarity; "" for a plain binary mask.
     """
 
@@ -49,8 +49,8 @@ class StoredMask:
 def read_mask(data: bytes, name: str) -> StoredMask:
     """Return a mask's file at its own size.
 
-    The region exceeds half of the brightest level, so 0 and 1, 0 and 255 and soft edges give the same region. If all
-    colours are equal, transparency is the mask.
+    The region exceeds half of the brightest level, so 0 and 1, 0 and 255 and soft edges give the same region; of up to
+    8 labels numbered below 16 all belong to it. If all colours are equal, transparency is the mask.
 
     Raises:
         BadImage: the bytes are not an image.
@@ -68,11 +68,13 @@ def read_mask(data: bytes, name: str) -> StoredMask:
     top = int(carrier.max())
     if top == 0:
         return StoredMask(grey, np.zeros(grey.shape, bool), "empty", "it marks nothing")
-    region: Mask = carrier > top / 2
+    numbers = top < 16 and np.unique(carrier).size <= 9
+    region: Mask = carrier > (0 if numbers else top / 2)
     if region.all():
         return StoredMask(grey, region, "full", "it marks the whole image")
-    if top == 1:
-        kind, remark = "0 and 1", "stored as 0 and 1, which the published code reads as almost empty"
+    if numbers:
+        kind, levels = ("0 and 1",) * 2 if top == 1 else ("labels", f"0 to {top}")
+        remark = f"stored as {levels}, which the published code reads as almost empty"
     elif kind == "binary":
         middle = float(((carrier > top / 8) & (carrier < top * 7 / 8)).mean())
         if middle > SOFT:

@@ -18,7 +18,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.files.opening import read_regular, replace_file
 from plantain.files.tables import written_csv
 from plantain.records import InputError
-from plantain.records.messages import suggest
+from plantain.records.messages import fold, suggest
 
 COLUMNS = ("sample", "prompt", "concept", "reason")
 
@@ -136,14 +136,17 @@ def store_concepts(root: Path, concepts: Mapping[str, str]) -> int:
     path = metadata_of(root)
     data = orjson.loads(path.read_bytes())
     given = data["samples"] if isinstance(data, dict) and "samples" in data else data
-    pairs = given.items() if isinstance(given, dict) else ((row.get("id"), row) for row in given)
-    rows = {str(row.get("id", key)): row for key, row in pairs}
+    pairs = given.items() if isinstance(given, dict) else (("", row) for row in given)
+    spelt = [(key, row, {fold(name): name for name in row}) for key, row in pairs]  # Figure 8 has "Id"
+    rows = {str(row.get(names.get("id"), key)): (row, names) for key, row, names in spelt}
     changed = 0
     for sample, concept in concepts.items():
         if sample not in rows:
             raise InputError(f"--concepts: no sample {sample!r}; {suggest(sample, rows)}")
-        if concept and rows[sample].get("key_concept", "") != concept:
-            rows[sample]["key_concept"] = concept
+        row, names = rows[sample]
+        name = names.get("keyconcept", names.get("concept", "key_concept"))
+        if concept and row.get(name, "") != concept:
+            row[name] = concept
             changed += 1
     replace_file(path, orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
     return changed

@@ -1,4 +1,4 @@
-"""Make benchmarks from a build, where each success becomes two samples, or from a training's held-out pairs.
+"""Make a benchmark from a build, where each success becomes two samples.
 
 In the reverse sample of a success, the real original is the ground truth. In the forward sample it is the accepted
 edit, marked as synthetic. The region is the editor's own mask.
@@ -6,18 +6,15 @@ edit, marked as synthetic. The region is the editor's own mask.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample, plain_image
+from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
 from plantain.catalogue.groups import Groups
 from plantain.findings import Taxonomy, describe_place, load_taxonomy
 from plantain.journal import BadBlob, JournalReader, TaskRow
@@ -298,63 +295,3 @@ def _sized(pixels: Pixels, side: int) -> Pixels:
         return pixels
     scale = side / max(height, width)
     return resize(pixels, round(width * scale), round(height * scale))
-
-
-class HeldOutPair(Protocol):
-    """A pair of a training."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def cluster(self) -> str: ...
-    @property
-    def instruction(self) -> str: ...
-    @property
-    def before(self) -> Pixels: ...
-    @property
-    def after(self) -> Pixels: ...
-    @property
-    def region(self) -> Mask | None: ...
-
-
-def write_held_out(pairs: Iterable[HeldOutPair], out: Path, name: str, digest: str) -> Benchmark:
-    """Return the benchmark of held-out pairs, written if it does not exist.
-
-    Its ground truths are edits that a judge accepted, as their notes state.
-
-    Args:
-        pairs: read one at a time.
-        out: folder of the benchmark.
-        name: of the benchmark.
-        digest: hash of the pairs' source and selection; a folder with another digest is refused.
-
-    Raises:
-        InputError: the folder has other contents.
-    """
-    named = f"{name} {hashlib.sha256(digest.encode()).hexdigest()[:12]}"
-    if (out / "benchmark.json").is_file():
-        benchmark = Benchmark.load(out)
-        if benchmark.name != named:
-            raise InputError(
-                f"{out}: contains the held-out pairs of another training; use another --to folder"
-            )
-        return benchmark
-    with BenchmarkWriter(out, named) as writer:
-        for pair in pairs:
-            height, width = pair.before.shape[:2]
-            sample = Sample(
-                id=pair.id,
-                organ=pair.task,
-                task=pair.task,
-                prompt=pair.instruction,
-                cluster=pair.cluster,
-                image=plain_image(pair.id, (width, height), name),
-                previous=Path(),
-                size=(width, height),
-                aligned=True,
-                notes=(SYNTHETIC,),
-            )
-            writer.add(sample, pair.before, pair.after, pair.region)
-    return Benchmark.load(out)

@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Final
 
 import cv2
@@ -124,9 +123,7 @@ class BenchmarkWriter:
     def __enter__(self) -> BenchmarkWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *ended: object) -> None:
         if kind is None:
             self.close()
 

@@ -18,7 +18,6 @@ from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
 from plantain.bench.generate.runfile import PNG, changed_of, previous_of
-from plantain.bench.generate.similarity import score_demo_similarity
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
@@ -80,8 +79,6 @@ async def generate(
         opened.planned(_counts(reader, arms), lambda: _counts(reader, arms)[TaskState.PENDING] > 0)
         generation = _Generation(benchmark, opened, seed, arms, wanted.retry)
         await _run_arms(generation, planned, limit)
-        if wanted.shots and not opened.stopping:
-            await score_demo_similarity(benchmark, opened.journal, [one.arm for one in planned])
     return opened.summary
 
 

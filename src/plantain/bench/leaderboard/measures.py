@@ -67,7 +67,6 @@ _NOT_REGISTERED = (
         Measure(f"{name} rank", f"rank_{name.lower()}", f"rank by people in {name}, 1 is best", False, 0.0)
         for name in ("EA", "CP", "VQ")
     ),
-    Measure("demo_similarity", "demo_similarity", "similarity to the demonstrations", False),
 )
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 

@@ -22,9 +22,6 @@ from plantain.pixels.arrays import Floats
 
 K = TypeVar("K")
 
-CONFUSION = "demo_similarity"
-"""How similar outputs are to the demonstrations: high where an editor confuses them with the sample."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShotRow:
@@ -68,7 +65,7 @@ def shot_studies(table: Table) -> dict[str, list[ShotRow]]:
 def _shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
     """Return the rows of one study: over all its samples, then by task."""
     scores = table.scores
-    measures = [m for m in table.measures if m.name in (*MAIN, CONFUSION)]
+    measures = [m for m in table.measures if m.name in MAIN]
     members = np.flatnonzero(np.logical_and.reduce([scores.covered(arm) for arm in arms]))
     rows: list[ShotRow] = []
     for task in ("", *sorted({scores.samples[i].task for i in members})):

@@ -6,10 +6,9 @@ import asyncio
 import hashlib
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -17,7 +16,7 @@ import orjson
 
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.pairs import GIVEN
-from plantain.calls import Answer, CallSpec
+from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import compressed
@@ -33,9 +32,6 @@ from plantain.runs.terms import Terms
 BY_OWNER = "offline/as-told"
 SEAM = 8
 """Width in pixels of the white line between the two halves of a concatenated image."""
-
-PROCEDURES = 10
-"""Procedures requested in one call."""
 
 PUBLISHED = "published"
 PUBLISHED_TASKS = 70
@@ -53,8 +49,6 @@ _VERBS = {
     "straighten": ("Make straight", "Align", "Realign"),
     "replace": ("Exchange", "Substitute", "Swap"),
 }
-
-T = TypeVar("T")
 
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
 """Return the description of a pair, or the reason for its failure."""
@@ -181,29 +175,17 @@ async def _described(
     async def send() -> Reply[ChangeDescription]:
         return await describer.describe(request)
 
-    answer = await asked_once(opened, task, describer.name, identity, send)
+    async def settle(reply: Reply[ChangeDescription], draft: CallResult) -> CallResult:
+        return draft if reply.value is None else replace(draft, answer=orjson.dumps(reply.value).decode())
+
+    spec = CallSpec(Step.WRITE, 1, 0, describer.name, identity, send, settle)
+    answer = await opened.calls(task.id, 1).answer(spec)
+    state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
+    await opened.close_task(task.id, state, 1, answer.outcome.reason)
     if not answer.outcome.ok:
         return f"{answer.outcome.kind.value}: {answer.outcome.reason}".rstrip(": ")
     found = orjson.loads(answer.text)
     return ChangeDescription(**{**found, "rephrasings": tuple(found["rephrasings"])})
-
-
-async def asked_once(
-    opened: OpenRun,
-    task: EditTask,
-    model: str,
-    identity: dict[str, object],
-    send: Callable[[], Awaitable[Reply[T]]],
-) -> Answer:
-    """Return the answer to a task's one call, from the run's journal if it exists."""
-
-    async def settle(reply: Reply[T], draft: CallResult) -> CallResult:
-        return draft if reply.value is None else replace(draft, answer=orjson.dumps(reply.value).decode())
-
-    answer = await opened.calls(task.id, 1).answer(CallSpec(Step.WRITE, 1, 0, model, identity, send, settle))
-    state = TaskState.SUCCESS if answer.outcome.ok else TaskState.STOPPED
-    await opened.close_task(task.id, state, 1, answer.outcome.reason)
-    return answer
 
 
 def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
@@ -223,43 +205,3 @@ def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
     if organ != "all" and name not in ours:
         raise InputError(f"--procedures: no list of {organ!r}; {suggest(organ, ('all', PUBLISHED, *ours))}")
     return {key: tuple(found) for key, found in ours.items() if organ == "all" or key == name}
-
-
-async def propose_procedures(
-    listed: Mapping[str, Sequence[str]], terms: Terms, run: Path, seed: int
-) -> tuple[dict[str, tuple[str, ...]], RunSummary]:
-    """Return a model's additions to a list, by organ.
-
-    Args:
-        listed: procedures by organ.
-        terms: name the one model.
-        run: folder of the journal of its answers, which are reused.
-        seed: of its draws.
-
-    Raises:
-        InputError: the model is unknown or cannot name procedures.
-    """
-    setup = RunSetup(terms)
-    setup.check()
-    model = _hosted_describer(setup, terms.models[0])
-    proposed: dict[str, tuple[str, ...]] = {}
-    async with setup.open(run, NewRun("procedures", seed, {"kind": "procedures", "seed": seed})) as opened:
-
-        async def carry(organ: str) -> None:
-            known = list(listed[organ])
-            name = hashlib.sha256(f"procedures\x1f{organ}".encode()).hexdigest()[:20]
-            task = EditTask(name, "none", organ, "procedures", Direction.CHANGE, TaskKind.BENCH)
-            await opened.journal.add_tasks([task])
-            identity: dict[str, object] = {
-                "fingerprint": model.fingerprint,
-                "organ": organ,
-                "known": known,
-                "seed": seed,
-            }
-            answer = await asked_once(
-                opened, task, model.name, identity, lambda: model.procedures(organ, known, PROCEDURES, seed)
-            )
-            proposed[organ] = tuple(orjson.loads(answer.text)) if answer.outcome.ok else ()
-
-        await opened.walk(listed, carry)
-    return proposed, opened.summary

@@ -24,7 +24,8 @@ from plantain.bench.prepare.pairs import (
     prepared_there,
     read_raw,
 )
-from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal, RegionProposer
+from plantain.bench.prepare.regions_grounded import GroundedProposer
+from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal
 from plantain.engines.contract import remote_engine, repeated
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
@@ -59,7 +60,7 @@ class PreparePlan:
     rules: PairRules
     terms: Terms
     calls: Path
-    proposer: RegionProposer = field(default_factory=DifferenceProposer)
+    proposer: DifferenceProposer | GroundedProposer = field(default_factory=DifferenceProposer)
     seed: int = 0
     first_region: bool = True
     keep_sources: bool = False

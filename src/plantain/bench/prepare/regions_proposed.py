@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -31,22 +30,6 @@ class RegionProposal:
     mask: Mask
     score: float
     how: str
-
-
-class RegionProposer(Protocol):
-    """Proposes regions. `name` identifies the method or weights, and changes whenever its proposals could."""
-
-    name: str
-
-    def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
-        """Return at most `MOST` regions of the image before, the best first.
-
-        Args:
-            previous: uint8 (H, W, 3).
-            changed: the image after in the same frame, or None.
-            task: e.g. "Remove a mole".
-        """
-        ...
 
 
 class DifferenceProposer:

@@ -12,7 +12,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
@@ -28,6 +27,7 @@ from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
 from plantain.models.diffusers.attention.watched import WatchedEditor
+from plantain.models.diffusers.attention.watching import AttentionLook
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
@@ -46,22 +46,6 @@ MAP_SIDE = 128
 
 VERSION = 2
 """Raise it when the same map would be measured differently."""
-
-
-class RecordedEdit(Protocol):
-    """A repeated edit; see `plantain.models.diffusers.attention.attender.AttentionLook`."""
-
-    @property
-    def attention(self) -> npt.NDArray[np.float32] | None: ...
-    @property
-    def tokens(self) -> tuple[int, ...]: ...
-    @property
-    def edited(self) -> Pixels | None: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    def on_image(self) -> npt.NDArray[np.float32]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +181,7 @@ class _RepeatedEdits:
         )
         return await asyncio.to_thread(self._measured, sample, output, seen)
 
-    def _measured(self, sample: Sample, output: Output, seen: RecordedEdit) -> list[StoredScore]:
+    def _measured(self, sample: Sample, output: Output, seen: AttentionLook) -> list[StoredScore]:
         detail: dict[str, JsonValue] = {
             "tokens": list(seen.tokens),
             "differs": self._difference(output, seen.edited),

@@ -8,10 +8,7 @@ app = LazyGroup(
     "bench",
     "Measure models that edit medical images: data in, outputs, scores, tables.",
     {
-        "demo": (
-            "plantain.cli.bench.demo:demo",
-            "Build, run and score a small benchmark offline",
-        ),
+        "demo": ("plantain.cli.bench.demo:demo", "Build, run and score a small benchmark offline"),
         "check": ("plantain.cli.bench.check:check", "List the problems of a benchmark, one per line"),
         "leakage": (
             "plantain.cli.bench.check:leakage",

@@ -107,3 +107,4 @@ def leakage(
             typer.echo(f"  {pair.sample} ({pair.shown}): {pair.other}, {pair.bits} of 256 bits differ")
         if len(one.pairs) > PAIRS_SHOWN:
             typer.echo(f"  and {len(one.pairs) - PAIRS_SHOWN:,} more (--json prints all)")
+    typer.echo(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}"))

@@ -16,7 +16,7 @@ from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress, print_stop
-from plantain.cli.terminal.tables import TerminalConsole, print_json
+from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.questions.telemetry import status_summary
 from plantain.pipeline.demo import peak_rss_mb
@@ -44,7 +44,7 @@ def demo(
     if as_json:
         print_json(_as_dict(made, time.monotonic() - started))
     else:
-        TerminalConsole().print(leaderboard(made.table))
+        print_table(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
         print(f"leaderboard: {made.report}")

@@ -74,9 +74,7 @@ def _print_figures(figures: tuple[PaperFigure, ...]) -> None:
 
 
 def _print(description: Description) -> None:
-    organs = Table(
-        title=f"{escape(description.name)}: {counted(description.samples, 'sample')}", title_justify="left"
-    )
+    organs = Table(title=f"{escape(description.name)}: {counted(description.samples, 'sample')}")
     for heading in ("organ", "samples", "tasks", "sources", "mean region", "shows"):
         organs.add_column(heading, justify="left" if heading == "organ" else "right")
     for row in description.organs:
@@ -87,7 +85,7 @@ def _print(description: Description) -> None:
     print_table(organs)
     listed = description.table5()
     if listed:
-        tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}", title_justify="left")
+        tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}")
         for heading in ("organ", "task", "samples"):
             tasks.add_column(heading, justify="right" if heading == "samples" else "left")
         for task in listed:

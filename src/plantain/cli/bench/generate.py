@@ -175,7 +175,7 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
 
 
 def _print_table(rows: list[dict[str, object]]) -> None:
-    table = Table(title="outputs", title_justify="left")
+    table = Table(title="outputs")
     for heading in ("arm", "samples", "outputs", "images", "without an image"):
         table.add_column(heading, justify="left" if heading.startswith(("arm", "without")) else "right")
     table.columns[0].overflow = "fold"

@@ -19,12 +19,11 @@ from plantain.bench.prepare.describers import (
     PUBLISHED,
     PUBLISHED_TASKS,
     listed_procedures,
-    propose_procedures,
 )
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_grounded import GroundedProposer
-from plantain.bench.prepare.regions_proposed import DifferenceProposer, RegionProposer
+from plantain.bench.prepare.regions_proposed import DifferenceProposer
 from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunArgument, Seed, SettingsFile
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
@@ -38,7 +37,7 @@ from plantain.review.answers import region_of
 from plantain.review.blinding import fitted_mask
 from plantain.review.results.rows import Row, main_rows
 from plantain.review.study import ReaderTask, open_study
-from plantain.runs.terms import Terms, load_terms
+from plantain.runs.terms import load_terms
 
 
 class Regions(StrEnum):
@@ -58,7 +57,7 @@ class Keep(StrEnum):
 def prepare(
     context: typer.Context,
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
-    out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
+    out: Path | None = typer.Option(None, "--to", metavar="DIR", help="A new folder."),
     describer: str = typer.Option(BY_OWNER, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
     detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),
@@ -94,7 +93,7 @@ def prepare(
     """
     terms = load_terms(settings, (describer,), engine=engine)
     if procedures:
-        return _print_procedures(context, procedures, terms, run, seed, as_json)
+        return _print_procedures(procedures, as_json)
     if out is not None and (concepts or study):
         raise InputError(
             f"--to {out}: --concepts and --study change RAW itself; leave out --to, or copy RAW first"
@@ -116,7 +115,7 @@ def prepare(
         rules,
         terms,
         run or out.with_name(f"{out.name}.calls"),
-        _proposer(regions, detector, segmenter),
+        GroundedProposer(detector, segmenter) if regions is Regions.GROUNDED_SAM else DifferenceProposer(),
         seed,
         regions is not Regions.NONE,
         Keep.URLS in kept,
@@ -130,34 +129,14 @@ def prepare(
     return print_end(context, made.summary)
 
 
-def _proposer(regions: Regions, detector: str, segmenter: str) -> RegionProposer:
-    return GroundedProposer(detector, segmenter) if regions is Regions.GROUNDED_SAM else DifferenceProposer()
-
-
-def _print_procedures(
-    context: typer.Context, organ: str, terms: Terms, run: Path | None, seed: int, as_json: bool
-) -> int:
-    """Print a list of procedures, with the additions of a hosted describer."""
+def _print_procedures(organ: str, as_json: bool) -> int:
+    """Print a list of procedures, as search terms for pairs."""
     listed = listed_procedures(organ)
-    document = {name: {"listed": list(found), "proposed": list[str]()} for name, found in listed.items()}
-    model = terms.models[0]
-    if model != BY_OWNER:
-        if run is None:
-            raise InputError("--procedures: name a folder for the describer's paid answers with --run")
-        proposed, summary = asyncio.run(propose_procedures(listed, terms, run, seed))
-        for name, added in proposed.items():
-            document[name]["proposed"] = list(added)
-        if summary.stopped is not None:
-            return print_end(context, summary)
     if as_json:
-        print_json(document)
+        print_json({name: {"listed": found} for name, found in listed.items()})
         return 0
-    for name, found in document.items():
-        typer.echo(name)
-        for procedure in found["listed"]:
-            typer.echo(f"  {procedure}")
-        for procedure in found["proposed"]:
-            typer.echo(f"  {procedure}  (proposed by {model})")
+    for name, found in listed.items():
+        print("\n  ".join((name, *found)))
     if organ == PUBLISHED:
         rest = PUBLISHED_TASKS - sum(map(len, listed.values()))
         typer.echo(f"The other {rest} tasks have five samples or fewer each; the paper does not name them.")

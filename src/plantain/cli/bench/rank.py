@@ -100,6 +100,10 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
         InputError: no study, or none of its answers orders this run's models.
     """
     rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
+    if not rows:
+        raise InputError(
+            f"--study {folder}: no answers to rank or rate yet: {command_line('review', 'serve', folder)}"
+        )
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
@@ -167,7 +171,7 @@ _OWN = {"EA": ("EA", "Accuracy_D", "Accuracy_P"), "CP": ("CP",), "VQ": ("VQ", "Q
 
 def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
-    shown = RichTable(title="By organ: EA, CP and VQ with raters", title_justify="left")
+    shown = RichTable(title="By organ: EA, CP and VQ with raters")
     shown.add_column("organ")
     for name in found.images:
         shown.add_column(name, justify="right")

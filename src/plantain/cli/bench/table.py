@@ -13,7 +13,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -158,8 +157,6 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
         title=f"{name}: {counted(len(samples), 'sample')}",
         caption="\n".join(_caption(made)) if organ == OVERALL else None,
         caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
         padding=(0, 1, 0, 0),
     )
     ranked = made.ranked
@@ -191,11 +188,8 @@ def differences(made: Table) -> RichTable:
     """Return each model minus the reference over all samples, with interval and p, for a terminal."""
     shown = RichTable(
         title=f"minus {plain(made.reference)}, sample by sample",
-        title_justify="left",
         caption="difference, its 95 % interval, and p after Holm's correction over the models",
         caption_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
         padding=(0, 1, 0, 0),
     )
     shown.add_column("model", overflow="fold")
@@ -302,7 +296,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
 
 def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
     """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
-    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable()
     shown.add_column("model", overflow="fold")
     shown.add_column("organ")
     for heading in ("n", *(short for short, _ in ATTENTION.values())):
@@ -333,7 +327,7 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
 def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
     numbers, metrics, cells = shot_grid(rows)
     print(title)
-    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable()
     shown.add_column("task")
     for number in numbers:
         shown.add_column(str(number), justify="right")

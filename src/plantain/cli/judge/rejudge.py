@@ -130,7 +130,7 @@ def _print_rejudged(
         same, few = cast(Any, study["identical"]), cast(Any, study["one_dimension"])
         print(f"consistency study (Med-Banana-50K, 4.3), {study['judge']} asked {study['repeat']} times:")
         print(
-            f"  identical {_share(same)}, different in at most one dimension {_share(few)}, n = {same['n']}"
+            f"  identical {_share(same)}, different in one dimension {_share(few)}, n = {same['n']}"
             f" ({study['unscored']} unscored); the paper: 87.2 % and 12.8 % of 500"
         )
     for flip in found:

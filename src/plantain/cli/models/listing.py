@@ -99,7 +99,7 @@ def models(
 def _is_ready(row: dict[str, Any]) -> bool:
     """Return True if the row's key was found, its package is installed and its weights are on this machine."""
     key = row["key"].startswith(("found", "not needed"))
-    return key and not row["extra"].startswith("missing") and row.get("on_disk") != "no"
+    return key and not row["extra"].startswith("missing") and row.get("on_disk", "yes") == "yes"
 
 
 def model_rows() -> list[dict[str, Any]]:

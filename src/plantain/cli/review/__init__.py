@@ -6,7 +6,7 @@ from plantain.cli.terminal.groups import LazyGroup
 
 app = LazyGroup(
     "review",
-    "Reader studies: accept, rate, compare, rank and outline; and their results.",
+    "Run reader studies: accept, rate, compare, rank and outline; analyse the answers.",
     {
         "new": (
             "plantain.cli.review.new:new",
@@ -24,9 +24,6 @@ app = LazyGroup(
             "plantain.cli.review.demo:demo",
             "Make a study of the demo's run with two simulated readers",
         ),
-        "plan": (
-            "plantain.cli.review.plan:plan",
-            "Plan readers and cases for a difference, with hours",
-        ),
+        "plan": ("plantain.cli.review.plan:plan", "Plan readers and cases for a difference, with hours"),
     },
 )

@@ -88,6 +88,7 @@ def export(
         print_json(document)
         return
     print(f"{target}: {counted(answers, 'answer')}; {', '.join(name for name in names if '/' not in name)}")
+    print(next_line("view", study))
 
 
 def import_(
@@ -109,3 +110,4 @@ def import_(
         return
     for reader, answers in found.items():
         print(f"{reader}: {counted(answers, 'answer')}")
+    print(next_line("review", "results", study))

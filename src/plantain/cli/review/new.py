@@ -15,7 +15,7 @@ from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Se
 from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.messages import counted, next_line, suggest
+from plantain.records.messages import command_line, counted, next_line, suggest
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import (
     Material,
@@ -49,7 +49,6 @@ def new(
     scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
     groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
     training: int = typer.Option(0, min=0, help="Training items before each block."),
-    pass_mark: float = typer.Option(0.0, "--pass", min=0, max=1, help="Fraction of training items to pass."),
     repeats: float = typer.Option(0.0, min=0, max=1, help="Fraction of items read twice."),
     anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
@@ -75,7 +74,6 @@ def new(
         cases=VALIDATED if preset and cases is None else cases,
         groups=groups,
         training=training,
-        pass_mark=pass_mark,
         repeats=repeats,
         anchors=anchors,
         scale=_scale(scale),
@@ -88,7 +86,11 @@ def new(
         chosen = [arm.strip() for arm in arms.split(",") if arm.strip()] or _without_baselines(found)
         found = with_arms(found, chosen)
         if preset:
-            judged = [one for one in found if one.verdicts]
+            if not (judged := [one for one in found if one.verdicts]):
+                line = command_line("judge", "rejudge", source[0], "--judge", "MODEL", "--decisive")
+                raise InputError(
+                    f"--preset {preset}: no edit of {source[0]} is accepted or rejected yet: {line}"
+                )
             found = [replace(one, stratum=f"{one.modality} {one.direction}") for one in judged]
 
         def load(drawn: Sequence[Material]) -> list[Material]:

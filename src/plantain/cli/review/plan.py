@@ -11,7 +11,7 @@ from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
-from plantain.records.messages import counted
+from plantain.records.messages import counted, next_line
 from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
 
 
@@ -59,6 +59,7 @@ def plan(
         )
     if page:
         print(f"page: {page}")
+    print(next_line("review", "new", "STUDY", "--from", "RUN", "--task", "accept", "--cases", cases))
 
 
 def _components(

@@ -54,15 +54,13 @@ def serve(
     from plantain.review.serving import is_loopback
     from plantain.review.serving import serve as run
 
-    def announce(address: str, administrator: str, readers: int) -> None:
+    def announce(address: str, readers: int) -> None:
         if as_json:
             import orjson
 
-            document = {"url": address, "administrator": administrator, "readers": readers}
-            print(orjson.dumps(document).decode(), flush=True)
+            print(orjson.dumps({"url": address, "readers": readers}).decode(), flush=True)
             return
         print(f"study: {address}   ({counted(readers, 'reader')} invited)")
-        print(f"administrator: {administrator}")
         if not is_loopback(host):
             print(
                 f"plantain: --host {host}: others on the network can reach this study, and without TLS they can "

@@ -24,7 +24,7 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.messages import counted, suggest
+from plantain.records.messages import counted, next_line, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,
@@ -73,6 +73,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
             f"{counted(line['files'], 'file')} in {counted(line['requests'], 'request')} from "
             f"{line['from']} to {line['to']}"
         )
+    print(next_line("run", "consent", run, "--json"))
 
 
 def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster: str | None) -> None:

@@ -115,9 +115,10 @@ def retry(
     choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
+            outputs = f"bench generate with --retry {','.join(choice.outcomes) or 'refused'}"
+            how = "bench score with --retry" if Step.JUDGE in choice.steps else outputs
             raise InputError(
-                f"{run}: the run of a benchmark, whose tasks have several outputs each; retry single outputs by "
-                f"bench generate with --retry {','.join(choice.outcomes) or 'refused'}"
+                f"{run}: the run of a benchmark, whose tasks have several outputs each: retry them by {how}"
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO, cast
 
 import orjson
+from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -39,8 +40,10 @@ class TerminalConsole(Console):
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, or as its longest words need (then use `less -S`).
 
-    Columns with overflow "fold" may break words, down to `FOLDED` characters.
+    All tables have one line below their heads and no frame. Columns with overflow "fold" may break words, down to
+    `FOLDED` characters.
     """
+    table.box, table.pad_edge, table.title_justify = SIMPLE_HEAD, False, "left"
     console = TerminalConsole()
     cells = [[str(cell) for cell in (column.header, *column.cells)] for column in table.columns]
     natural = [_longest(line for cell in own for line in cell.splitlines()) for own in cells]
@@ -51,7 +54,8 @@ def print_table(table: Table) -> None:
             least[place] = natural[place]
         elif column.overflow == "fold":
             least[place] = min(least[place], FOLDED)
-    frame = 3 * len(cells) + 1
+    _, right, _, left = table.padding
+    frame = len(cells) + 1 + (len(cells) - 1) * (left + right)
     console.width = max(console.width, frame + sum(least))
     if frame + sum(natural) > console.width:
         # Rich would narrow the widest columns first, even below their longest word.

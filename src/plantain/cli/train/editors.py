@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, get_origin
@@ -15,8 +15,10 @@ import typer
 from pydantic import ValidationError
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.from_build import write_held_out
+from plantain.bench.benchmark.from_build import SYNTHETIC
 from plantain.bench.benchmark.medebench import paper_tasks
+from plantain.bench.benchmark.native_format import BenchmarkWriter
+from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
@@ -36,7 +38,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.messages import counted, suggest
+from plantain.records.messages import counted, next_line, suggest
 from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import RunSetup
@@ -170,6 +172,47 @@ class BenchmarkPairs:
             yield TrainingPair(sample.id, sample.task, sample.cluster, sample.prompt, before, after)
 
 
+def write_held_out(pairs: Iterable[TrainingPair], out: Path, name: str, digest: str) -> Benchmark:
+    """Return the benchmark of held-out pairs, written if it does not exist.
+
+    Its ground truths are edits that a judge accepted, as their notes state.
+
+    Args:
+        pairs: read one at a time.
+        out: folder of the benchmark.
+        name: of the benchmark.
+        digest: hash of the pairs' source and selection; a folder with another digest is refused.
+
+    Raises:
+        InputError: the folder has other contents.
+    """
+    named = f"{name} {hashlib.sha256(digest.encode()).hexdigest()[:12]}"
+    if (out / "benchmark.json").is_file():
+        benchmark = Benchmark.load(out)
+        if benchmark.name != named:
+            raise InputError(
+                f"{out}: contains the held-out pairs of another training; use another --to folder"
+            )
+        return benchmark
+    with BenchmarkWriter(out, named) as writer:
+        for pair in pairs:
+            height, width = pair.before.shape[:2]
+            sample = Sample(
+                id=pair.id,
+                organ=pair.task,
+                task=pair.task,
+                prompt=pair.instruction,
+                cluster=pair.cluster,
+                image=plain_image(pair.id, (width, height), name),
+                previous=Path(),
+                size=(width, height),
+                aligned=True,
+                notes=(SYNTHETIC,),
+            )
+            writer.add(sample, pair.before, pair.after, pair.region)
+    return Benchmark.load(out)
+
+
 def _held_out(
     benchmark: Benchmark | None, pairs: PairSource, splits: Sequence[TaskSplit], to: Path
 ) -> Benchmark:
@@ -202,7 +245,8 @@ def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> No
         document = {"models": str(to / "models"), "sizes": plan.sizes, "report": str(page), "rows": rows}
         print_json(document)
     else:
-        typer.echo(f"models: {to / 'models'}\nTable 7: {page}")
+        again = next_line("bench", "table", to / "evaluation")
+        typer.echo(f"models: {to / 'models'}\nTable 7: {page}\n{again}")
 
 
 NO_JUDGE = "none"

@@ -13,6 +13,7 @@ from plantain.cli.terminal.progress import TrainingBar
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.files.installed import require_extra
 from plantain.metrics.statistics.areas import PairedArea
+from plantain.records.messages import next_line
 from plantain.train.utility_images import read_sets
 
 
@@ -58,6 +59,7 @@ def utility(
     for arm, rows in found.differences.items():
         table.add_row(f"{arm}, difference", *map(_interval, rows.values()))
     print_table(table)
+    print(next_line("view", folder))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""How many edits of each finding and direction were tried and accepted, in a run that draws images until enough are."""
+"""Counts of accepted edits: by finding and direction, in a run that draws images until enough are, and by turn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from plantain.journal.reader import JournalReader
-from plantain.journal.rows import from_json, to_json
+from plantain.journal.rows import BlobRef, from_json, to_json
 
 META = "accepted"
 """Key of the run's meta: the latest decisions, as JSON of `Decisions`."""
 
 Part = tuple[str, str, str]
 """Modality, finding and direction."""
+
+_ACCEPTED = (
+    "SELECT t.id, b.sha256, b.bytes, b.media_type, b.pixel_sha256 FROM task t JOIN attempt a ON a.task = t.id "
+    "AND a.generation = t.generation AND a.round = t.round JOIN blob b ON b.sha256 = a.edited "
+    "WHERE t.state = 'success' AND t.kind = 'edit'"
+)
+_TURN = (
+    "CASE WHEN image_id LIKE '%+turn_-%' "
+    "THEN CAST(substr(image_id, instr(image_id, '+turn') + 5, 1) AS INTEGER) ELSE 1 END"
+)
 
 WHY = {
     "reached": "enough accepted",
@@ -59,10 +69,10 @@ class AcceptedRow:
 
 
 def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
-    """Return the counts of every part that has a task."""
+    """Return the counts of every part that has a task, in the first turn."""
     rows = reader.connection.execute(
         "SELECT modality, finding, direction, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
-        "WHERE kind = 'edit' GROUP BY 1, 2, 3"
+        "WHERE kind = 'edit' AND image_id NOT LIKE '%+turn_-%' GROUP BY 1, 2, 3"
     )
     return {(modality, finding, direction): PartCount(*n) for modality, finding, direction, *n in rows}
 
@@ -101,3 +111,30 @@ def joined(metas: Collection[Mapping[str, str]]) -> dict[str, str]:
     for shard in shards[1:]:
         ended |= {part: why if ended.get(part) == why else "" for part, why in shard.ended}
     return {META: to_json(Decisions(sum(shard.required for shard in shards), tuple(ended.items())))}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """Edit tasks of one turn: all, the closed ones, and the accepted ones."""
+
+    turn: int
+    tasks: int
+    closed: int
+    accepted: int
+
+    def __str__(self) -> str:
+        return f"turn {self.turn}: {self.accepted:,} accepted of {self.closed:,} tried"
+
+
+def accepted_edits(reader: JournalReader) -> dict[str, BlobRef]:
+    """Return the accepted image of each successful edit task, by the task's id."""
+    return {task: BlobRef(*blob) for task, *blob in reader.connection.execute(_ACCEPTED)}
+
+
+def turn_rows(reader: JournalReader) -> tuple[TurnRow, ...]:
+    """Return the counts of each turn; none for a run without a second turn."""
+    rows = reader.connection.execute(
+        f"SELECT {_TURN}, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
+        "WHERE kind = 'edit' GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    return tuple(TurnRow(*row) for row in rows) if len(rows) > 1 else ()

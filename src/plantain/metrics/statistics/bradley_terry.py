@@ -60,21 +60,6 @@ class Strengths:
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderEffects:
-    """Differences between readers in the strengths of models.
-
-    Attributes:
-        effects: (readers, models), deviation of a reader's strength of a model, shrunk; each reader's sum to 0.
-        spread: standard deviation of such effects.
-    """
-
-    readers: tuple[str, ...]
-    models: tuple[str, ...]
-    effects: Floats
-    spread: float
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """One reader's answer on one case: `outcome` is LEFT, TIE or RIGHT."""
 
@@ -122,34 +107,6 @@ def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
         jackknife.readers,
         jackknife.cases,
     )
-
-
-def reader_effects(comparisons: Sequence[Comparison]) -> ReaderEffects:
-    """Estimate random effects of reader and model by their mode, their variance by EM (Laplace approximation).
-
-    Raises:
-        ValueError: as `bradley_terry`.
-    """
-    coded = _Coded(comparisons)
-    readers, m = len(coded.readers), len(coded.models)
-    if readers < 2:
-        return ReaderEffects(coded.readers, coded.models, np.zeros((readers, m)), 0.0)
-    n, outcomes, p = coded.design.shape
-    wide = np.zeros((n, outcomes, p + readers * m))
-    wide[:, :, :p] = coded.design
-    for r in range(readers):
-        wide[coded.reader == r, :, p + r * m : p + (r + 1) * m] = coded.design[coded.reader == r, :, :m]
-    variance = 0.1
-    effects = np.zeros((readers, m))
-    for _ in range(12):
-        held = np.concatenate([coded.hold, np.full(readers * m, 1.0 / variance)])
-        mode, inverse = _fit(wide, coded.chosen, held)
-        effects = mode[p:].reshape(readers, m)
-        before, variance = variance, max(1e-4, float(np.mean(effects.ravel() ** 2 + np.diag(inverse)[p:])))
-        if abs(variance - before) < 0.02 * before:
-            break
-    effects = effects - effects.mean(axis=1, keepdims=True)
-    return ReaderEffects(coded.readers, coded.models, effects, math.sqrt(variance))
 
 
 class _Coded:

@@ -18,8 +18,8 @@ from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
-    from plantain.models.diffusers.attention.watching import Watching
+    from plantain.models.diffusers.attention.attender import Attender
+    from plantain.models.diffusers.attention.watching import AttentionLook, Watching
     from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.plan import EditorPlan
 

@@ -12,7 +12,7 @@ import orjson
 
 from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
-from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of, procedures_prompt
+from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of
 from plantain.models.hosted.reports import blind_prompt, example_case, example_of, judge_prompt
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_png, resize
@@ -197,7 +197,6 @@ def _render_all(library: PromptLibrary) -> None:
     for prompt in ("", "example"):
         facts = [{"what": "modality", "value": "example"}]
         library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
-    procedures_prompt(library, "example", ["example"], 1)
     library.render("edit", {"instruction": "example", "shown": "example"})
     library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
     library.render("again", {"problem": "example", "answer": "example"})

@@ -38,7 +38,7 @@ BUILT_IN = Path(__file__).with_name("templates")
 TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
     **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
-    **dict.fromkeys(("describe", "procedures"), "describe_system"),
+    "describe": "describe_system",
 }
 """Prompt -> template of its system message, where that is not `system`."""
 
@@ -334,11 +334,6 @@ def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     facts = [{"what": what, "value": value} for what, value in request.given.items() if value]
     values = {"organ": request.organ, "task": request.task, "prompt": request.prompt, "facts": facts}
     return library.render("describe", values)
-
-
-def procedures_prompt(library: PromptLibrary, organ: str, known: Sequence[str], most: int) -> Prompt:
-    """Return the prompt that asks for procedures on an organ that change how it looks."""
-    return library.render("procedures", {"organ": organ, "known": list(known), "most": most})
 
 
 def modality_of(name: str) -> str:

@@ -25,7 +25,6 @@ from plantain.models.hosted.asking import LanguageModel, LanguageRole
 from plantain.models.hosted.editor import HostedEditor, ImageModel
 from plantain.models.hosted.prompts import (
     describe_prompt,
-    procedures_prompt,
     with_images,
     write_prompt,
 )
@@ -61,7 +60,6 @@ _TEXT: JsonObject = {"type": "string"}
 _TEXTS: JsonObject = {"type": "array", "items": _TEXT}
 _FIELDS = ("modality", "action", "entity", "region", "context", "prompt", "rephrasings", "description")
 DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT for name in _FIELDS})
-PROCEDURES = object_schema({"procedures": _TEXTS})
 
 
 class HostedDescriber(LanguageRole):
@@ -69,21 +67,13 @@ class HostedDescriber(LanguageRole):
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
-        self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'procedures', 'again'))}"
+        self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
         """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
-
-    async def procedures(
-        self, organ: str, known: Sequence[str], most: int, seed: int
-    ) -> Reply[tuple[str, ...]]:
-        """Return at most `most` procedures on an organ that are not known yet."""
-        prompt = procedures_prompt(self._library, organ, known, most)
-        read = partial(read_procedures, known=known, most=most)
-        return await self._ask(prompt, (prompt.text,), seed, read, PROCEDURES)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
@@ -106,14 +96,6 @@ def read_description(text: str, given: str) -> ChangeDescription:
         raise Unreadable("rephrasings: one is far longer than a sentence")
     del texts["prompt"]
     return ChangeDescription(prompt=prompt, rephrasings=others, **texts)
-
-
-def read_procedures(text: str, known: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return the procedures that are not known yet. Raise Unreadable if a list of short texts is missing."""
-    listed = _list(read_object(text, {"procedures"}), "procedures")
-    if any(len(one) > 200 for one in listed):
-        raise Unreadable("procedures must be a list of short texts")
-    return _new([one.rstrip(".") for one in listed], known)[:most]
 
 
 def _new(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -1,17 +1,71 @@
-"""The trajectory layout of every release: one line of JSON per task with every round, verdict and image reference."""
+"""The trajectory layout of every release: one line of JSON per task with every round, verdict and image reference.
+
+Accepted edits over several turns of one image are also a conversation, a line of a second file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import orjson
+
 from plantain.release.layouts.contract import Layout, write_originals
-from plantain.release.plan import TRAJECTORIES
+from plantain.release.plan import CONVERSATIONS, TRAJECTORIES
 from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import Staging
+from plantain.release.task_record import TaskRecord, from_json
 
 
 def write_trajectories(staging: Staging, released: ReleasedImages) -> None:
     """Write every task's record in the order of the ids, and the originals that were planned as files."""
     staging.write_chunks(TRAJECTORIES, lambda: (record + b"\n" for record in staging.records()))
+    loop = orjson.loads(staging.meta("facts") or "{}")["frozen"].get("loop") or {}
+    if loop.get("turns"):
+        staging.write_chunks(CONVERSATIONS, lambda: conversations(staging))
     write_originals(staging, released)
+
+
+def conversations(staging: Staging) -> Iterator[bytes]:
+    """Yield each chain of accepted edits of two turns or more: the original, then each turn's instruction and image."""
+    later: dict[str, TaskRecord] = {}
+    for line in staging.records():
+        if b"+turn" in line and (record := from_json(line)).image.parent and record.outcome == "success":
+            later[record.task_id] = record
+    parents = {record.image.parent for record in later.values()}
+    accepted = later | {
+        record.task_id: record
+        for record in map(from_json, staging.records())
+        if record.task_id in parents and record.outcome == "success"
+    }
+    for task_id, last in later.items():
+        if task_id in parents:
+            continue
+        chain = [last]
+        while (before := accepted.get(chain[0].image.parent)) is not None:
+            chain.insert(0, before)
+        first = chain[0]
+        made, started = [_result(record) for record in chain], [one.image.prepared_sha256 for one in chain]
+        if first.image.parent or made[:-1] != started[1:]:
+            continue  # a turn before is no longer accepted, or another edit of it is
+        turns = [
+            {
+                "task_id": record.task_id,
+                "round": record.round,
+                "finding": record.finding,
+                "direction": record.direction.value,
+                "instruction": next(a.instruction for a in record.attempts if a.role == "success"),
+                "edited": edited,
+            }
+            for record, edited in zip(chain, made, strict=True)
+        ]
+        about = {"image_id": first.image.id, "dataset": first.image.dataset, "modality": first.modality}
+        split = {"split": first.split, "canary": first.canary}
+        yield orjson.dumps({**about, **split, "original": started[0], "turns": turns}) + b"\n"
+
+
+def _result(record: TaskRecord) -> str:
+    """Return the hash of a task's accepted image."""
+    return next(a.edited.sha256 for a in record.attempts if a.role == "success" and a.edited)
 
 
 LAYOUT = Layout(write_trajectories)

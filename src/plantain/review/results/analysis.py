@@ -19,7 +19,6 @@ from plantain.metrics.statistics.bradley_terry import (
     Comparison,
     Value,
     bradley_terry,
-    reader_effects,
 )
 from plantain.metrics.statistics.paired import holm
 from plantain.metrics.statistics.readers import over_readers
@@ -243,7 +242,7 @@ def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
 def _strengths(rows: Sequence[Row]) -> Found:
     comparisons = comparisons_of(rows)
     try:
-        found, effects = bradley_terry(comparisons), reader_effects(comparisons)
+        found = bradley_terry(comparisons)
     except ValueError as error:
         return {"strengths": None, "reason": str(error)}
     return {
@@ -254,11 +253,6 @@ def _strengths(rows: Sequence[Row]) -> Found:
         "position": _parameter(found.position),
         "ties": None if found.ties is None else _parameter(found.ties),
         "comparisons": found.comparisons,
-        "reader_effects": {
-            reader: dict(zip(effects.models, map(float, line), strict=True))
-            for reader, line in zip(effects.readers, effects.effects, strict=True)
-        },
-        "reader_spread": effects.spread,
         "reason": "",
     }
 

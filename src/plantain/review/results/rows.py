@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import Any
@@ -84,8 +84,8 @@ DICTIONARY = {
     "comment": "free text",
     "value": "the whole answer (JSON); the mask of a region is a PNG in base64",
     "focus_s": "seconds for which the case had the reader's focus, until this answer",
-    "answers_given": "how often the reader answered this: the newest answer counts, of training the first of the last "
-    "turn; in history.csv the number of this answer",
+    "answers_given": "how often the reader answered this: the newest answer counts, of training the first; "
+    "in history.csv the number of this answer",
     "at": "time, UTC",
 }
 """Every column of an export, in order."""
@@ -94,16 +94,13 @@ DICTIONARY = {
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
     """Return the answers that count, by reader, block and position: the newest to each item.
 
-    Of training it is the first of the last turn, which decides whether the training is passed: later ones were given
-    after the feedback.
+    Of training it is the first: later ones were given after the feedback.
     """
     counts: dict[tuple[str, str], Row] = {}
-    turns: dict[tuple[str, str], int] = {}
-    for answer, row in _given(study, ratings):
+    for row in history_of(study, ratings):
         key = row.reader, row.item
-        again = row.kind is ItemKind.TRAINING and turns.get(key) == answer.turn
-        turns[key] = answer.turn
-        counts[key] = replace(counts[key] if again else row, answers_given=row.answers_given)
+        first = counts.get(key) if row.kind is ItemKind.TRAINING else None
+        counts[key] = replace(first or row, answers_given=row.answers_given)
     return sorted(counts.values(), key=lambda row: (row.reader, row.block, row.position))
 
 
@@ -119,14 +116,12 @@ def main_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
 
 def history_of(study: Study, ratings: Ratings) -> list[Row]:
     """Return every answer ever given, in order; `answers_given` counts the answers to an item."""
-    return [row for _, row in _given(study, ratings)]
-
-
-def _given(study: Study, ratings: Ratings) -> Iterator[tuple[ReaderAnswer, Row]]:
     times: Counter[tuple[str, str]] = Counter()
+    rows = []
     for answer in ratings.history():
         times[answer.reader, answer.item] += 1
-        yield answer, _row(study, answer, times[answer.reader, answer.item])
+        rows.append(_row(study, answer, times[answer.reader, answer.item]))
+    return rows
 
 
 def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:

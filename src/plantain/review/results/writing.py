@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import io
-import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -123,15 +122,6 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
         open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
     return sorted(files)
-
-
-def export_archive(study: Study, ratings: Ratings) -> bytes:
-    """Return the same files without Parquet as a ZIP, for download."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in export_files(study, ratings):
-            archive.writestr(zipfile.ZipInfo(name), data)
-    return buffer.getvalue()
 
 
 def _parquet(study: Study, rows: list[Row]) -> bytes | None:

@@ -14,7 +14,7 @@ from plantain.files.opening import read_inside
 from plantain.records import InputError
 from plantain.review.answers import checked, is_right
 from plantain.review.blinding import served
-from plantain.review.ratings import Ratings, ReaderProgress, StudyReader
+from plantain.review.ratings import Ratings, StudyReader
 from plantain.review.study import IMAGES, ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
 
 FAR = 3
@@ -161,20 +161,17 @@ class Desk:
 
     def blocks(self) -> list[dict[str, Any]]:
         """Return the reader's progress in each block."""
-        progress = self.ratings.progress(self.reader.code)
+        answered, closed = self.ratings.progress(self.reader.code)
         found: list[dict[str, Any]] = []
         for block in self.study.blocks:
             order = self.orders[block.id]
-            done = [_is_done(place, progress) for place in order]
+            done = [place.item.id in answered for place in order]
             training = sum(place.item.kind is ItemKind.TRAINING for place in order)
-            share = self._training_share(block, done, progress.turns.get(block.id, 0))
             state = "open"
-            if block.id in progress.closed:
+            if block.id in closed:
                 state = "closed"
             elif any(one["state"] != "closed" for one in found):
                 state = "waiting"
-            elif all(done[:training]) and share is not None and share < block.pass_mark:
-                state = "training failed"
             elif all(done):
                 state = "done"
             found.append(
@@ -187,8 +184,6 @@ class Desk:
                     "training": training,
                     "answered": sum(done),
                     "next": next((n for n, one in enumerate(done) if not one), len(done)),
-                    "pass_mark": block.pass_mark,
-                    "training_share": share,
                 }
             )
         return found
@@ -204,7 +199,6 @@ class Desk:
         case = self.study.by_case[item.case]
         hidden = block.task in HIDES_REQUEST
         truth = case.ground_truth if block.task in SHOWS_TRUTH else ""
-        known = _is_done(place, self.ratings.progress(self.reader.code))
         regions = case.proposals if block.task is ReaderTask.CHOOSE_ROI else ()
         return {
             "item": self._token("item", item.id),
@@ -230,7 +224,7 @@ class Desk:
             "scale": list(block.scale),
             "codes": list(block.codes),
             "choices": list(block.choices),
-            "answer": self.ratings.newest(self.reader.code, item.id) if known else None,
+            "answer": self.ratings.newest(self.reader.code, item.id),
         }
 
     # --- accepting answers ---------------------------------------------------------------------------
@@ -270,12 +264,6 @@ class Desk:
             )
         self.ratings.close_block(self.reader.code, block_id)
 
-    def train_again(self, block_id: str) -> None:
-        """Restart a training that was not passed."""
-        if self._block(block_id)["state"] != "training failed":
-            raise NotAvailable
-        self.ratings.train_again(self.reader.code, block_id)
-
     # --- inner --------------------------------------------------------------------------------------
 
     def _block(self, block_id: str) -> dict[str, Any]:
@@ -287,31 +275,11 @@ class Desk:
     def _reachable(self, block_id: str, position: int) -> tuple[OrderedItem, str]:
         block = self._block(block_id)
         last = block["next"] + AHEAD
-        if block["next"] < block["training"] or block["state"] == "training failed":
+        if block["next"] < block["training"]:
             last = min(last, block["training"] - 1)
         if not 0 <= position < block["items"] or block["state"] == "waiting" or position > last:
             raise NotAvailable
         return self.orders[block_id][position], str(block["state"])
-
-    def _training_share(self, block: Block, done: list[bool], turn: int) -> float | None:
-        """Return the share of known training items whose first answer was right; None if none is known.
-
-        An answer that was corrected after the feedback does not count.
-        """
-        right = []
-        for place, answered in zip(self.orders[block.id], done, strict=True):
-            item = place.item
-            if answered and item.kind is ItemKind.TRAINING and item.truth:
-                first = self.ratings.first(self.reader.code, item.id, turn) or {}
-                right.append(is_right(block, item, place.slots, first) is True)
-        return sum(right) / len(right) if right else None
-
-
-def _is_done(place: OrderedItem, progress: ReaderProgress) -> bool:
-    """Return True if an item has an answer; a training item needs one of this turn."""
-    given = progress.answered.get(place.item.id)
-    turn = progress.turns.get(place.block.id, 0)
-    return given is not None and (place.item.kind is not ItemKind.TRAINING or given == turn)
 
 
 def _truth_in_words(block: Block, item: Item, slots: tuple[str, ...]) -> str:

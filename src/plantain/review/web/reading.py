@@ -1,8 +1,7 @@
-"""Routes of a served study: entering by link, cases and answers of a reader, progress for the administrator."""
+"""Routes of a served study: entering by link, cases and answers of a reader."""
 
 from __future__ import annotations
 
-import statistics
 import threading
 from typing import Annotated, Any
 
@@ -12,11 +11,9 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from plantain.records import InputError
-from plantain.review.ratings import ADMINISTRATOR, IMPORTED, READER, Ratings, StudyReader
-from plantain.review.results.rows import between_readers, rows_of
-from plantain.review.results.writing import export_archive
-from plantain.review.study import ReaderTask, Study
-from plantain.review.web.desk import Desk, reader_items
+from plantain.review.ratings import Ratings, StudyReader
+from plantain.review.study import Study
+from plantain.review.web.desk import Desk
 from plantain.review.web.pages import as_json, image, rendered
 
 COOKIE = "plantain-review"
@@ -74,29 +71,15 @@ def _refuse_other_sites(request: Request) -> None:
         raise HTTPException(403, "from another site")
 
 
-async def _reader(one: Annotated[StudyReader, Depends(_signed_in)]) -> StudyReader:
-    if one.role != READER:
-        raise HTTPException(403, "for readers")
-    return one
-
-
-async def _confirmed(request: Request, one: Annotated[StudyReader, Depends(_reader)]) -> StudyReader:
+async def _confirmed(request: Request, one: Annotated[StudyReader, Depends(_signed_in)]) -> StudyReader:
     if request.app.state.desks.study.credentialed and not one.confirmed_name:
         raise HTTPException(403, "confirm the agreement first")
     return one
 
 
-async def _administrator(one: Annotated[StudyReader, Depends(_signed_in)]) -> StudyReader:
-    if one.role != ADMINISTRATOR:
-        raise HTTPException(403, "for the administrator")
-    return one
-
-
 Here = Annotated[Desks, Depends(_desks)]
 SignedIn = Annotated[StudyReader, Depends(_signed_in)]
-AnyReader = Annotated[StudyReader, Depends(_reader)]
 Reader = Annotated[StudyReader, Depends(_confirmed)]
-Administrator = Annotated[StudyReader, Depends(_administrator)]
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -117,10 +100,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 @router.get("/")
 def home(request: Request, here: Here) -> Response:
-    found = here.visitor(request)
-    if found is None:
-        return RedirectResponse("/enter", 303)
-    return RedirectResponse("/admin", 303) if found.role == ADMINISTRATOR else rendered("reading.html.j2")
+    return rendered("reading.html.j2") if here.visitor(request) else RedirectResponse("/enter", 303)
 
 
 @router.get("/enter")
@@ -137,7 +117,7 @@ async def enter(request: Request, here: Here) -> Response:
         raise HTTPException(401, "unknown link")
     if before := request.cookies.get(COOKIE):
         here.ratings.end_session(before)
-    response = as_json({"role": started[0].role})
+    response = as_json({})
     response.set_cookie(COOKIE, started[1], httponly=True, samesite="strict", secure=here.secure, path="/")
     return response
 
@@ -155,15 +135,13 @@ def leave(request: Request, here: Here, one: SignedIn) -> Response:
 
 @router.get("/api/me")
 def me(here: Here, one: SignedIn) -> Response:
-    reply: dict[str, Any] = {"code": one.code, "role": one.role, "study": here.study.name}
-    if one.role == READER:
-        asked = here.study.credentialed and not one.confirmed_name
-        reply |= {"agreement": AGREEMENT if asked else "", "blocks": here.desk(one).blocks()}
-    return as_json(reply)
+    asked = AGREEMENT if here.study.credentialed and not one.confirmed_name else ""
+    blocks = here.desk(one).blocks()
+    return as_json({"code": one.code, "study": here.study.name, "agreement": asked, "blocks": blocks})
 
 
 @router.post("/api/agreement")
-async def agree(request: Request, here: Here, one: AnyReader) -> Response:
+async def agree(request: Request, here: Here, one: SignedIn) -> Response:
     name = (await _body(request)).get("name")
     if not isinstance(name, str) or not 3 <= len(name.strip()) <= 200 or not name.strip().isprintable():
         raise InputError("name: your full name")
@@ -196,64 +174,3 @@ async def answer(request: Request, here: Here, one: Reader) -> Response:
 def close(block: str, here: Here, one: Reader) -> Response:
     here.desk(one).close(block)
     return as_json({})
-
-
-@router.post("/api/train-again/{block}")
-def train_again(block: str, here: Here, one: Reader) -> Response:
-    here.desk(one).train_again(block)
-    return as_json({})
-
-
-# --- the administrator ------------------------------------------------------------------------------
-
-
-@router.get("/admin")
-def admin(request: Request, here: Here) -> Response:
-    found = here.visitor(request)
-    if found is None or found.role != ADMINISTRATOR:
-        return RedirectResponse("/" if found else "/enter", 303)
-    return rendered("admin.html.j2")
-
-
-@router.get("/api/admin")
-def progress(here: Here, one: Administrator, agreement: bool = False) -> Response:
-    """Return one entry for each reader; agreement so far only on request, since it influences a study."""
-    study, rows, readers = here.study, rows_of(here.study, here.ratings), []
-    for reader in here.ratings.readers():
-        if reader.role == IMPORTED:
-            continue
-        mine = [row for row in rows if row.reader == reader.code]
-        known = [row.right for row in mine if row.right is not None]
-        entry = {
-            "reader": reader.code,
-            "confirmed": bool(reader.confirmed_name),
-            "answered": len(mine),
-            "items": sum(len(reader_items(study, block, reader.number)) for block in study.blocks),
-            "blocks_closed": len(here.ratings.progress(reader.code).closed),
-            "median_s": statistics.median(row.focus_s for row in mine) if mine else None,
-            "known_right": sum(known),
-            "known": len(known),
-            "cannot": sum(bool(row.cannot) for row in mine),
-            "last": max((row.at for row in mine), default=""),
-        }
-        readers.append(entry)
-    found: dict[str, Any] = {"study": study.name, "blocks": len(study.blocks), "readers": readers}
-    if agreement:
-        numeric = [
-            block for block in study.blocks if block.task not in (ReaderTask.RANK, ReaderTask.CHOOSE_ROI)
-        ]
-        agreed = {block: between_readers([row for row in rows if row.block == block.id]) for block in numeric}
-        found["agreement"] = [
-            {"block": block.id, "title": block.title, "items": one.items, "alpha": one.value}
-            for block, one in agreed.items()
-        ]
-    return as_json(found)
-
-
-@router.get("/api/admin/export")
-def download(here: Here, one: Administrator) -> Response:
-    return Response(
-        export_archive(here.study, here.ratings),
-        media_type="application/zip",
-        headers={"Content-Disposition": 'attachment; filename="study.zip"'},
-    )

@@ -82,7 +82,7 @@ async def _bad_answer(request: Request, error: Exception) -> Response:
 async def _not_saved(request: Request, error: Exception) -> Response:
     text = str(error)
     why = "the disk is full" if "full" in text or "disk I/O" in text else text
-    return as_json({"detail": f"not saved: {why}; please inform the administrator"}, 507)
+    return as_json({"detail": f"not saved: {why}; please inform the owner of the study"}, 507)
 
 
 async def _bad_query(request: Request, error: Exception) -> Response:

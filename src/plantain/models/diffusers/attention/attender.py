@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-import cv2
 import numpy as np
-import numpy.typing as npt
 import torch
 from diffusers import DiffusionPipeline
 
 from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder
-from plantain.models.diffusers.attention.watching import BLOCKS, LEVELS, MOST_TOKENS, Watching
+from plantain.models.diffusers.attention.watching import BLOCKS, LEVELS, AttentionLook, Watching
 from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
@@ -141,40 +138,6 @@ USUAL_IMAGE_GUIDANCE = 1.5
 """The pipelines' own defaults (diffusers 0.42)."""
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionLook:
-    """An editor's attention, or the reason why it was not recorded.
-
-    Attributes:
-        attention: float32 (h, w), at latent size, on the model's canvas; None with a `reason`.
-        frame: position of the image on that canvas.
-        tokens: positions of the concept in the prompt.
-        edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
-        layers: recorded.
-        what: was recorded, in words.
-    """
-
-    attention: npt.NDArray[np.float32] | None
-    frame: Frame
-    tokens: tuple[int, ...]
-    edited: Pixels | None
-    layers: int
-    what: str
-    reason: str = ""
-
-    def on_image(self) -> npt.NDArray[np.float32]:
-        """Return the map at the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
-        if self.attention is None:
-            raise ValueError(self.reason)
-        frame = self.frame
-        canvas = cv2.resize(self.attention, frame.canvas, interpolation=cv2.INTER_LINEAR)
-        inner = canvas[
-            frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width
-        ]
-        size = (frame.width, frame.height)
-        return np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_LINEAR), np.float32)
-
-
 class Attender:
     """An editor in this process whose attention is recorded.
 
@@ -212,9 +175,9 @@ class Attender:
         joint = plan.method.name in JOINT_ATTENDING
         what = f"joint attention, text to {self.watching.block}" if joint else "cross-attention"
         tokens = self._tokens(words, concept)
-        if why := _cannot_watch(concept, tokens, joint=joint):
+        if why := _cannot_watch(concept, tokens):
             return AttentionLook(None, frame, (), None, 0, what, why)
-        kept = tokens[-1:] if self.watching.tokens == "last" else tokens
+        kept = tokens[-1:]  # of a concept, as in MedEBench, 4
         steering = Steering.of({**plan.steering.settings, **parameters})
         recorder = self._joint(frame, kept) if joint else self._cross(frame, steering)
         with recorder:
@@ -222,7 +185,7 @@ class Attender:
             (drawn,) = self._runner.edit([job], steering)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         if not recorder.recorded:
-            why = "no layer of the chosen parts, resolutions and steps ran"
+            why = "no layer of the chosen parts and steps ran"
             return AttentionLook(None, frame, tokens, edited, 0, what, why)
         maps = recorder.maps()[0]
         chosen = maps[BLOCKS.index(self.watching.block)] if joint else maps[list(kept)]
@@ -257,7 +220,6 @@ class Attender:
             (frame.canvas_height // scale, frame.canvas_width // scale),
             chunks=self._chunks(steering),
             parts=watching.parts,
-            resolutions=watching.resolutions,
             layers=watching.layers,
             heads=watching.heads,
             steps=watching.steps,
@@ -282,7 +244,7 @@ def check_fits(plan: EditorPlan, watching: Watching) -> None:
     """Raise InputError if the method's attention cannot be recorded, or an option does not apply to it."""
     name = plan.method.name
     if name in JOINT_ATTENDING:
-        if watching.parts != LEVELS or watching.resolutions:
+        if watching.parts != LEVELS:
             raise InputError(
                 f"{plan.name}: --set parts chooses layers of a UNet; this is a transformer: --set layers"
             )
@@ -296,12 +258,10 @@ def check_fits(plan: EditorPlan, watching: Watching) -> None:
         raise InputError(f"{plan.name}: {name} cannot be looked into; these can: {able}")
 
 
-def _cannot_watch(concept: str, tokens: Sequence[int], *, joint: bool) -> str:
+def _cannot_watch(concept: str, tokens: Sequence[int]) -> str:
     """Why there is nothing to watch for; "" where there is."""
     if not concept:
         return "no key concept is named"
     if not tokens:
         return f"the model does not see {concept!r} in its prompt"
-    if joint and len(tokens) > MOST_TOKENS:
-        return f"{concept!r} is {len(tokens)} tokens; at most {MOST_TOKENS} are recorded"
     return ""

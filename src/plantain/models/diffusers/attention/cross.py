@@ -27,7 +27,6 @@ class CrossAttentionRecorder(AttentionRecorder):
         chunks: how many conditions one pass holds, the text-conditioned first (3 for InstructPix2Pix under guidance,
             else 1).
         parts: of the UNet, from `LEVELS`.
-        resolutions: heights of attention maps to include; empty for all.
         layers: of those parts, by number; "some" is all.
         heads, steps: which count.
 
@@ -44,15 +43,13 @@ class CrossAttentionRecorder(AttentionRecorder):
         *,
         chunks: int = 3,
         parts: Sequence[str] = LEVELS,
-        resolutions: Sequence[int] = (),
         layers: Choice = "all",
         heads: Choice = "all",
         steps: Choice = "all",
     ) -> None:
         super().__init__(unet, heads=heads, steps=steps)
         self._unet, self._latent, self._chunks = unet, latent, chunks
-        self._parts, self._resolutions = tuple(parts), frozenset(resolutions)
-        self._choice = layers
+        self._parts, self._choice = tuple(parts), layers
 
     def hang(self) -> None:
         """Register hooks on queries and keys of the chosen cross-attention layers."""
@@ -76,7 +73,7 @@ class CrossAttentionRecorder(AttentionRecorder):
         def hook(_module: nn.Module, _inputs: tuple[Any, ...], keys: Tensor) -> None:
             queries = waiting.pop("queries")
             height, width = self._size(queries.shape[1])
-            if not self.wanted or (self._resolutions and height not in self._resolutions):
+            if not self.wanted:
                 return
             with torch.no_grad():
                 scores = self._rows(queries, heads) @ self._rows(keys, heads).transpose(-1, -2) * scale
@@ -99,11 +96,3 @@ class CrossAttentionRecorder(AttentionRecorder):
         if height * width != positions:
             raise ValueError(f"{positions} positions do not fit latents of {self._latent}")
         return height, width
-
-    def maps(self) -> Tensor:
-        """Average layers and steps: float32 (n, tokens, height, width) in [0, 1], sum 1 over tokens at each place.
-
-        Raises:
-            ValueError: nothing was recorded.
-        """
-        return super().maps()

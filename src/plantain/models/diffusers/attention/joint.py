@@ -116,17 +116,6 @@ class JointAttentionRecorder(AttentionRecorder):
         mean = shares.float().mean(1).unflatten(1, (2, *self._grid))
         return mean.permute(0, 1, 4, 2, 3).contiguous()
 
-    def maps(self) -> Tensor:
-        """Average heads, layers and steps: float32 (n, 2, tokens, height, width), in [0, 1].
-
-        Second axis: what places of the output take from each token of the phrase, as a share of all they take; then
-        what places of the reference take.
-
-        Raises:
-            ValueError: nothing was recorded.
-        """
-        return super().maps()
-
 
 def _take_rotation(
     rotation: list[Any],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import torch
@@ -51,9 +50,7 @@ class AttentionRecorder:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *ended: object) -> None:
         self._remove()
 
     def _remove(self) -> None:
@@ -92,7 +89,10 @@ class AttentionRecorder:
         return states[:, list(self._heads)]
 
     def maps(self) -> Tensor:
-        """Average layers and steps; see the subclass for the shape.
+        """Average heads, layers and steps: float32, in [0, 1].
+
+        Of cross-attention (n, tokens, height, width), sum 1 over tokens at each place. Of joint attention
+        (n, 2, tokens, height, width): the shares that places of the output, and of the reference, take from each token.
 
         Raises:
             ValueError: nothing was recorded.

@@ -12,8 +12,8 @@ from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender, AttentionLook
-    from plantain.models.diffusers.attention.watching import Watching
+    from plantain.models.diffusers.attention.attender import Attender
+    from plantain.models.diffusers.attention.watching import AttentionLook, Watching
     from plantain.models.diffusers.plan import EditorPlan
     from plantain.models.diffusers.provider import Settings
 

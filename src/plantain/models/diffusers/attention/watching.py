@@ -1,18 +1,21 @@
-"""Settings for recording attention. Imports no torch: command lines read it."""
+"""Settings for recording attention, and what was recorded. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from plantain.journal import JsonValue
+from plantain.models.frames import Frame
+from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
 LEVELS = ("down", "mid", "up")
 """Parts of a UNet by which layers can be chosen."""
-
-TOKENS = ("last", "mean")
-"""Token of a concept: the last one (MedEBench, 4), or the mean over its tokens."""
 
 BLOCKS = ("output", "reference")
 """Of joint attention: shares of the output's positions, or of those of the reference image."""
@@ -25,9 +28,6 @@ SOME = 4
 
 SHARE = 12
 """By default at most one of so many calls of a transformer's attention is recorded: each costs about itself again."""
-
-MOST_TOKENS = 32
-"""Of a phrase in joint attention."""
 
 
 def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int, ...]:
@@ -60,15 +60,11 @@ class Watching:
 
     Attributes:
         parts: of the UNet, from down, mid, up; all layers of a part count alike.
-        resolutions: heights of attention maps of a UNet, in latent pixels; () for all.
-        tokens: one of `TOKENS`.
         block: of joint attention, one of `BLOCKS`.
         heads, layers, steps: which count, all alike. Layers are numbered in the order in which they run.
     """
 
     parts: tuple[str, ...] = LEVELS
-    resolutions: tuple[int, ...] = ()
-    tokens: str = "last"
     block: str = "output"
     heads: Choice = "all"
     layers: Choice = "some"
@@ -78,8 +74,6 @@ class Watching:
         """Raise InputError naming an option that cannot be recorded."""
         if not self.parts or set(self.parts) - set(LEVELS):
             raise InputError(f"--set parts: choose some of {', '.join(LEVELS)}")
-        if self.tokens not in TOKENS:
-            raise InputError(f"--tokens {self.tokens}: choose one of {', '.join(TOKENS)}")
         if self.block not in BLOCKS:
             raise InputError(f"--set block {self.block}: choose one of {', '.join(BLOCKS)}")
         for name in ("heads", "layers", "steps"):
@@ -90,13 +84,43 @@ class Watching:
     def as_json(self) -> dict[str, JsonValue]:
         """Return the settings that differ from the defaults, for the record."""
         usual = Watching()
-        settings: dict[str, JsonValue] = {
-            "parts": list(self.parts),
-            "resolutions": list(self.resolutions),
-            "tokens": self.tokens,
-        }
+        settings: dict[str, JsonValue] = {"parts": list(self.parts)}
         for name in ("block", "heads", "layers", "steps"):
             value = getattr(self, name)
             if value != getattr(usual, name):
                 settings[name] = list(value) if isinstance(value, tuple) else value
         return settings
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLook:
+    """An editor's attention, or the reason why it was not recorded.
+
+    Attributes:
+        attention: float32 (h, w), at latent size, on the model's canvas; None with a `reason`.
+        frame: position of the image on that canvas.
+        tokens: positions of the concept in the prompt.
+        edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
+        layers: recorded.
+        what: was recorded, in words.
+    """
+
+    attention: npt.NDArray[np.float32] | None
+    frame: Frame
+    tokens: tuple[int, ...]
+    edited: Pixels | None
+    layers: int
+    what: str
+    reason: str = ""
+
+    def on_image(self) -> npt.NDArray[np.float32]:
+        """Return the map at the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
+        if self.attention is None:
+            raise ValueError(self.reason)
+        frame = self.frame
+        canvas = cv2.resize(self.attention, frame.canvas, interpolation=cv2.INTER_LINEAR)
+        inner = canvas[
+            frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width
+        ]
+        size = (frame.width, frame.height)
+        return np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_LINEAR), np.float32)

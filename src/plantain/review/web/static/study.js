@@ -24,7 +24,6 @@ async function begin() {
   if (reader.me.agreement) return agreement();
   const block = reader.me.blocks.find((one) => one.state !== "closed");
   if (!block) return sheet("Thank you", null, paragraph("You have read the whole study. You can close this window."));
-  if (block.state === "training failed") return failed(block);
   if (block.state === "done") return closing(block);
   if (block.answered === 0 && !reader.started) return introduction(block);
   return show(block.id, block.next);
@@ -59,13 +58,9 @@ function agreement() {
 function introduction(block) {
   const go = async () => { reader.started = true; await show(block.id, block.next); };
   const parts = [paragraph(QUESTIONS[block.task].about || block.title)];
-  if (block.training) parts.push(paragraph(`It starts with ${block.training} training cases that show the right answer${block.pass_mark ? `; ${Math.round(100 * block.pass_mark)} % of them must be right before you continue` : ""}.`));
+  if (block.training) parts.push(paragraph(`It starts with ${block.training} training cases that show the right answer.`));
   parts.push(paragraph(`${block.items - block.training} cases follow. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
   sheet(block.title, go, ...parts);
-}
-function failed(block) {
-  const again = async () => { await ask(`/api/train-again/${block.id}`, {}); reader.ahead.clear(); await begin(); };
-  sheet("Training again", again, paragraph(`${Math.round(100 * block.training_share)} % of the training cases were right; ${Math.round(100 * block.pass_mark)} % are needed.`), row(button("Read the training again (Enter)", again)));
 }
 function closing(block) {
   const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.started = false; reader.ahead.clear(); await begin(); };
@@ -157,7 +152,6 @@ async function onward(item) {
   reader.waiting = null;
   reader.me = await ask("/api/me");
   const block = reader.me.blocks.find((one) => one.id === item.block);
-  if (block.state === "training failed") return failed(block);
   const next = item.position + 1;
   if (next < item.items && item.answer && next <= block.next) return show(item.block, next);
   if (block.state === "done") return closing(block);
