@@ -89,8 +89,13 @@ def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Pa
     done = asyncio.run(run_rejudge(run, RejudgeRequest((judge,), repeat=2), Terms(())))
     again = asyncio.run(run_rejudge(run, RejudgeRequest((judge,), repeat=2), Terms(())))
     assert judge.asked == 40 and again.summary.made == 0  # recorded draws are reused
+    other = RuleJudge("rule/other", lambda request: seen(True))
+    later = asyncio.run(run_rejudge(run, RejudgeRequest((other,)), Terms(())))
     with JournalReader.open(run) as reader:
-        (study,) = consistency(judged_attempts(reader, done, RejudgeRequest(())), done)
+        assert len(consistency(judged_attempts(reader, done, RejudgeRequest(())))) == 1
+        (study,) = consistency(
+            judged_attempts(reader, later, RejudgeRequest(()))
+        )  # pages show all stored judges
     # By hand, as Med-Banana-50K, 4.3, counts: of 19 whole pairs 16 identical, 2 apart in one dimension, 1 in two.
     assert study["identical"]["n"] == 19 and study["unscored"] == 1
     assert study["identical"]["rate"] == round(16 / 19, 4)

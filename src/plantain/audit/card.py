@@ -35,7 +35,7 @@ Pairs = Sequence[tuple[TrialAnswer, TrialAnswer]]
 
 
 def make_card(
-    juries: Sequence[Jury],
+    jury: Jury,
     reader: JournalReader,
     answers: Sequence[TrialAnswer],
     image_set: str,
@@ -44,23 +44,21 @@ def make_card(
     """Make the card of the audited judge.
 
     Args:
-        juries: the judge, then those that it is compared with.
+        jury: the judge.
         reader: of the audit's run.
-        answers: of all judges.
+        answers: about all edits.
         image_set: name of the set of images.
         left_out: reasons why edits could not be made, with counts.
     """
-    jury = juries[0]
-    own = [one for one in answers if one.judge == jury.name]
-    answered = [one for one in own if one.qualified is not None]
-    gaps = gaps_of(own, [c.name for c in jury.rubric.criteria])
-    controls, repeats = _controls(own), _repeats(own, jury.rubric)
+    answered = [one for one in answers if one.qualified is not None]
+    gaps = gaps_of(answers, [c.name for c in jury.rubric.criteria])
+    controls, repeats = _controls(answers), _repeats(answers, jury.rubric)
     clusters: dict[str, set[str]] = defaultdict(set)
     for one in answered:
         clusters[one.modality].add(one.cluster)
     models = {member.name for member in jury.members}
     cost, seconds = spent_by(reader, models)
-    share = len(answered) / len(own) if own else 0.0
+    share = len(answered) / len(answers) if answers else 0.0
     return JudgeCard(
         judge=jury.name,
         fingerprint=jury.fingerprint,
@@ -70,13 +68,13 @@ def make_card(
         set=image_set,
         controls=controls,
         gaps={m: {c: _gap_figure(gap) for c, gap in found.items()} for m, found in gaps.items()},
-        defects=defects_caught(own, jury.rubric),
+        defects=defects_caught(answers, jury.rubric),
         repeats=repeats,
-        agreement=_agreement(answers, juries),
+        agreement={},
         cost_usd=cost,
         seconds=seconds,
         verdicts=len(answered),
-        unanswered=len(own) - len(answered),
+        unanswered=len(answers) - len(answered),
         left_out=dict(Counter(left_out).most_common()),
     )
 
@@ -147,17 +145,6 @@ def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
         name: figure_of((cluster, n == wanted) for cluster, n in apart) for name, wanted in study.items()
     }
     return figures | _coefficients(pairs, rubric)
-
-
-def _agreement(answers: Sequence[TrialAnswer], juries: Sequence[Jury]) -> dict[str, Figure]:
-    """Return the agreement with every other judge, on the edits that both answered."""
-    found: dict[str, Figure] = {}
-    mine = {one.name: one for one in answers if one.judge == juries[0].name and one.kind != AGAIN}
-    for jury in juries[1:]:
-        pairs = _both(mine, (one for one in answers if one.judge == jury.name))
-        for name, figure in _coefficients(pairs, juries[0].rubric).items():
-            found[jury.name if name == WHOLE else f"{jury.name}, {name}"] = figure
-    return found
 
 
 def _both(first: Mapping[str, TrialAnswer], second: Iterable[TrialAnswer]) -> Pairs:

@@ -5,6 +5,7 @@ Tallies and flips are records as `judge rejudge --json` prints them; the page sh
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -164,32 +165,28 @@ def tallies(
     return asked, [_tally(attempts, judge) for judge in others]
 
 
-def consistency(attempts: Sequence[JudgedAttempt], done: Rejudged) -> list[Record]:
-    """Return the consistency study of each judge asked (Med-Banana-50K, 4.3), over every two of its repetitions.
+def consistency(attempts: Sequence[JudgedAttempt]) -> list[Record]:
+    """Return the consistency study of each judge that was asked again, now or before, over every two repetitions.
 
     "identical": the same verdict and the same answer on every criterion; "one_dimension": otherwise different on at
-    most one criterion. A pair with an unscored criterion counts in neither, nor in `n`.
+    most one criterion (Med-Banana-50K, 4.3). A pair with an unscored criterion counts in neither, nor in `n`.
     """
     found: list[Record] = []
-    repeats: dict[str, list[JuryInRun]] = {}
-    for jury in done.juries:
-        repeats.setdefault(jury.jury.name, []).append(jury)
-    for name, own in repeats.items():
-        rubric = own[0].jury.rubric
-        dimensions = [c.name for c in rubric.criteria if c.key != QUALIFIED]
+    repeats: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for one in attempts for name in one.answers):
+        repeats.setdefault(re.sub(r", repeat \d+\Z", "", name), []).append(name)
+    for judge, own in repeats.items():
         pairs = [
-            (one.cluster, one.answers[a.name], one.answers[b.name])
+            (one.cluster, one.answers[a], one.answers[b])
             for one in attempts
             for a, b in combinations(own, 2)
-            if a.name in one.answers and b.name in one.answers
+            if a in one.answers and b in one.answers
         ]
-        alike = [
-            (cluster, *_difference(a, b, dimensions)) for cluster, a, b in pairs if _whole(a) and _whole(b)
-        ]
+        alike = [(cluster, *_difference(a, b)) for cluster, a, b in pairs if _whole(a) and _whole(b)]
         if len(own) > 1:
             found.append(
                 {
-                    "judge": name,
+                    "judge": judge,
                     "repeat": len(own),
                     "identical": _rate((cluster, same) for cluster, same, _ in alike),
                     "one_dimension": _rate((cluster, not same and n <= 1) for cluster, same, n in alike),
@@ -203,8 +200,9 @@ def _whole(answer: Answer) -> bool:
     return None not in answer.passed.values()
 
 
-def _difference(a: Answer, b: Answer, dimensions: Sequence[str]) -> tuple[bool, int]:
+def _difference(a: Answer, b: Answer) -> tuple[bool, int]:
     """Return True if two answers are identical, and the number of dimensions on which they differ."""
+    dimensions = a.passed.keys() - {QUALIFIED, "overall"}  # "overall" is the published rubric's `qualified`
     different = sum(a.values.get(name) != b.values.get(name) for name in dimensions)
     return different == 0 and a.passed == b.passed, different
 

@@ -124,7 +124,7 @@ class TrialAnswer:
         qualified: accepted by the rubric's policy; None without an answer.
         failed: criteria that did not pass; an unscored one is not among them.
         may_be: the drawing may truly show the requested finding, so the answer is not evidence.
-        name, judge, recipe: of the edit, of the judge, and of the clean edit that it was made from.
+        name, recipe: of the edit, and of the clean edit that it was made from.
         injection: planted words that ask for a verdict.
     """
 
@@ -138,7 +138,6 @@ class TrialAnswer:
     failed: frozenset[str] = frozenset()
     may_be: bool = False
     name: str = ""
-    judge: str = ""
     recipe: str = ""
     injection: Injection | None = None
 

@@ -35,7 +35,7 @@ MEANINGS = {
     "controls": "How often an edit of that kind was accepted; right edits first.",
     "repeats": "Consistency study (Med-Banana-50K, 4.3; there 87.2 % identical, the others one "
     "dimension apart): the same edit judged twice. Then agreement beyond chance per criterion.",
-    "agreement": "Agreement beyond chance with other judges, and with readers where a study was given.",
+    "agreement": "Agreement beyond chance with the readers of a study.",
 }
 
 

@@ -19,7 +19,7 @@ from plantain.audit.rejudge import (
     juries_for,
     rubric_for,
 )
-from plantain.audit.run import COMPARED, PATIENCE, AuditPlan
+from plantain.audit.run import PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
@@ -44,7 +44,7 @@ def forecast(
         a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
         where a price is unknown.
     """
-    judge, *others = (one if isinstance(one, str) else one.name for one in (plan.judge, *plan.others))
+    judge = plan.judge if isinstance(plan.judge, str) else plan.judge.name
     modalities = sorted({one.image.modality for one in images})
     named = {m: [f for f in taxonomy.of(m) if f.name in drawable(taxonomy, m)] for m in modalities}
     labels = max((len(found) - 1 for found in named.values() if found), default=0)
@@ -53,10 +53,7 @@ def forecast(
     def asked(clean: int) -> tuple[int, Counter[str]]:
         """Return verdicts of the judge, and of each model, with this many clean edits for each wanted one."""
         edits = sum(of_kind.values()) + 2 * clean * plan.pairs
-        compared = sum(n for kind, n in of_kind.items() if kind in COMPARED) + clean * plan.pairs
-        models = Counter({model: edits * n for model, n in Counter(models_of(judge)).items()})
-        models.update({m: compared * n for m, n in Counter(chain(*map(models_of, others))).items()})
-        return edits, models
+        return edits, Counter({model: edits * n for model, n in Counter(models_of(judge)).items()})
 
     edits, most = asked(PATIENCE)
     return {

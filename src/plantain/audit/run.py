@@ -12,10 +12,10 @@ from pathlib import Path
 
 from plantain.audit.card import make_card
 from plantain.audit.clean import CleanEditRecipe, drawable, recipes
-from plantain.audit.gate import AGAIN, CLEAN, NAIVE, TrialAnswer, scored
+from plantain.audit.gate import AGAIN, CLEAN, TrialAnswer, scored
 from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
-from plantain.audit.trials import KEPT, KINDS, SWAPPED, Trial, trials_of
+from plantain.audit.trials import KEPT, KINDS, Trial, trials_of
 from plantain.findings import Taxonomy
 from plantain.offline.workers import compute
 from plantain.privacy.permission import made_from
@@ -41,11 +41,6 @@ AT_ONCE = 4
 """Clean edits made and judged at the same time."""
 PATIENCE = 6
 """An audit gives up on a kind of edit after this many clean edits for each wanted one."""
-MOST_AGAIN = 100
-"""Times that a jury may be asked the same."""
-
-COMPARED = frozenset({CLEAN, SWAPPED, *NAIVE})
-"""Kinds that the other judges are asked about too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,6 @@ class AuditPlan:
 
     Attributes:
         judge: its name (a panel's members separated by commas), or the judge itself.
-        others: judges to compare with.
         rubric: by which they judge.
         pairs: edits of each kind, spread over all modalities to which it applies.
         seed: of the intents, the renderings and the defects.
@@ -64,7 +58,6 @@ class AuditPlan:
     """
 
     judge: str | Judge
-    others: Sequence[str | Judge] = ()
     rubric: Rubric = MED_BANANA
     pairs: int = 40
     seed: int = 0
@@ -88,9 +81,9 @@ class Audited:
 
 @dataclass(slots=True)
 class _Audit:
-    """The answers up to now, and the number of edits still wanted of each kind; the first jury is audited."""
+    """The answers up to now, and the number of edits still wanted of each kind."""
 
-    juries: tuple[Jury, ...]
+    jury: Jury
     opened: OpenRun
     taxonomy: Taxonomy
     plan: AuditPlan
@@ -125,17 +118,14 @@ class _Audit:
         return [trial for trial in trials if trial.kind in kinds]
 
     async def ask(self, trial: Trial) -> None:
-        """Ask the judge about one edit, about a clean one twice, and the other judges where they are compared."""
+        """Ask the judge about one edit; about a clean one twice."""
         self.examples.setdefault(trial.kind, trial)
-        await self._ask(trial, trial.kind, 0, 0)
+        await self._ask(trial, trial.kind, 0)
         if trial.kind == CLEAN:
-            await self._ask(trial, AGAIN, 0, 1)
-        for number in range(1, len(self.juries)):
-            if trial.kind in COMPARED and not self.opened.stopping:
-                await self._ask(trial, trial.kind, number, 0)
+            await self._ask(trial, AGAIN, 1)
 
-    async def _ask(self, trial: Trial, kind: str, jury: int, again: int) -> None:
-        recipe, rubric = trial.recipe, self.juries[0].rubric
+    async def _ask(self, trial: Trial, kind: str, again: int) -> None:
+        recipe, rubric = trial.recipe, self.jury.rubric
         image = recipe.source.image
         source = await self._store(recipe.source)
         original, edited = made_from(trial.original, source), made_from(trial.edited, source)
@@ -149,9 +139,9 @@ class _Audit:
             rubric=rubric,
             seed=derive_seed(recipe.seed, "asked", again) if again else recipe.seed,
         )
-        seen = await self._observations(trial.name, request, jury, again)
+        seen = await self._observations(trial.name, request, again)
         shares, qualified, failed = scored(seen, rubric)
-        self.answers[f"{jury} {again} {trial.name}"] = TrialAnswer(
+        self.answers[f"{again} {trial.name}"] = TrialAnswer(
             kind=kind,
             modality=image.modality,
             direction=recipe.direction.value,
@@ -162,7 +152,6 @@ class _Audit:
             failed=failed,
             may_be=trial.may_be,
             name=trial.name,
-            judge=self.juries[jury].name,
             recipe=recipe.name,
             injection=trial.injection,
         )
@@ -176,15 +165,12 @@ class _Audit:
             self.stored.add(source.image.id)
         return source.data
 
-    async def _observations(
-        self, name: str, request: JudgeRequest, jury: int, again: int
-    ) -> Observations | None:
+    async def _observations(self, name: str, request: JudgeRequest, again: int) -> Observations | None:
         """Return a judge's observations, new or recorded; None if a call failed.
 
         Args:
             name: of the edit, unique in the audit.
             request: the edit.
-            jury: index into the juries.
             again: number of earlier requests for the same edit.
         """
         opened = self.opened
@@ -198,11 +184,7 @@ class _Audit:
         )
         await opened.journal.add_tasks([task])
         seen, outcome = await ask(
-            self.juries[jury],
-            opened.calls(task.id, 1),
-            request,
-            round=1,
-            draw=(jury * MOST_AGAIN + again) * MOST_MEMBERS,
+            self.jury, opened.calls(task.id, 1), request, round=1, draw=again * MOST_MEMBERS
         )
         state = TaskState.SUCCESS if outcome.ok else TaskState.STOPPED
         await opened.close_task(task.id, state, 1, outcome.reason)
@@ -210,8 +192,8 @@ class _Audit:
 
     def accepted(self, recipe: CleanEditRecipe) -> bool:
         """Return True if the judge accepted the clean edit of a recipe."""
-        own = (recipe.name, CLEAN, self.juries[0].name)
-        return any(a.qualified for a in self.answers.values() if (a.recipe, a.kind, a.judge) == own)
+        own = (recipe.name, CLEAN)
+        return any(a.qualified for a in self.answers.values() if (a.recipe, a.kind) == own)
 
 
 async def run_audit(
@@ -236,19 +218,18 @@ async def run_audit(
         InputError: a judge is unknown, or the folder contains another audit or another kind of run.
     """
     setup = RunSetup(terms)
-    named = [name for one in (plan.judge, *plan.others) if isinstance(one, str) for name in models_of(one)]
+    named = models_of(plan.judge) if isinstance(plan.judge, str) else ()
     setup.check(images=[one.image for one in images], named=named, by="--judge")
-    juries = tuple(jury_of(setup, one, plan.rubric) for one in (plan.judge, *plan.others))
+    jury = jury_of(setup, plan.judge, plan.rubric)
     new = NewRun("audit", plan.seed, {"kind": "audit", "seed": plan.seed})
     async with setup.open(run, new, observer=observer) as opened:
-        today = {"judge": f"{juries[0].name}: {juries[0].fingerprint}"}
-        today |= {f"beside {jury.name}": jury.fingerprint for jury in juries[1:]}
+        today = {"judge": f"{jury.name}: {jury.fingerprint}"}
         if changed := await changed_since(opened.journal, "audit.models", today):
             raise InputError(f"{run}: {changed}")
-        audit = _Audit(juries, opened, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
+        audit = _Audit(jury, opened, taxonomy, plan, dict.fromkeys(plan.kinds, plan.pairs))
         await _ask_all(audit, images)
         answers = [audit.answers[name] for name in sorted(audit.answers)]
-        card = make_card(juries, opened.journal.reader, answers, plan.split, audit.not_made)
+        card = make_card(jury, opened.journal.reader, answers, plan.split, audit.not_made)
     return Audited(card, answers, audit.examples, opened.summary)
 
 

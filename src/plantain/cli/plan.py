@@ -12,7 +12,7 @@ from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.pipeline.forecast import BuildPlan, CallEstimate
 from plantain.pipeline.method import forecast, warnings
 from plantain.pipeline.pilot import three
@@ -90,14 +90,9 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
 def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> None:
     asked = recipe.data.accepted_per_finding
     most = "" if asked is None else "at most "
-    tasks = Table(
-        title=f"{recipe.name}: {most}{counted(made.tasks, 'task')} on {counted(made.images, 'image')}"
-    )
-    for heading in ("modality", "finding", "direction"):
-        tasks.add_column(heading, overflow="fold")
-    tasks.add_column("tasks at most" if most else "tasks", justify="right")
-    if asked is not None:
-        tasks.add_column("expected", justify="right")
+    title = f"{recipe.name}: {most}{counted(made.tasks, 'task')} on {counted(made.images, 'image')}"
+    numbers = ("tasks",) if asked is None else ("tasks at most", "expected")
+    tasks = Table(*folded("modality", "finding", "direction"), *right(*numbers), title=title)
     for part, n in made.by_finding.items():
         expected = () if asked is None else (f"{made.tried_by[part].expected:,.0f}",)
         tasks.add_row(*part, str(n), *expected)
@@ -107,10 +102,9 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     source = (
         "by the pilot's rates" if by_pilot else "by the paper's rates; pass --run PILOT for measured ones"
     )
-    needs = Table(title=f"needs, {source}")
-    needs.add_column("", overflow="fold")
-    for heading in ("low", "expected", "high"):
-        needs.add_column(heading, justify="right", no_wrap=True)
+    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"needs, {source}")
+    for column in needs.columns[1:]:
+        column.no_wrap = True  # times
     if asked is not None:
         needs.add_row("tasks tried", *_row(made.tried, "{:,.0f}"))
     if made.success is not None:

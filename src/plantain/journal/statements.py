@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
 
 from plantain.journal.reader import IS_LOST, account_of
 from plantain.journal.rows import (
@@ -13,10 +17,11 @@ from plantain.journal.rows import (
     RunHeader,
     StartedCall,
     StoredScore,
+    StoredVerdict,
     clean_text,
     to_json,
 )
-from plantain.journal.verdicts import JUDGED_AGAIN, check_finite, put_verdict, read_verdicts
+from plantain.journal.verdicts import JUDGED_AGAIN, read_verdicts
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
@@ -48,6 +53,8 @@ _ATTEMPT = _put(
     "instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, raw, mask, support, "
     "judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded",
 )
+_VERDICT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
+_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
 _SCORE = _put("score", "task, generation, round, metric", "value, reason, detail")
 _TASK = (
     "INSERT INTO task(id, kind, image_id, modality, finding, direction, generation, state, round, reason) "
@@ -156,7 +163,7 @@ def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> i
 
 def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
     outcome, usage = settlement.outcome, settlement.usage
-    check_finite(
+    _check_finite(
         cost_usd=settlement.cost_usd, latency_s=settlement.latency_s, retry_after=outcome.retry_after
     )
     cursor = connection.execute(
@@ -267,9 +274,72 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
     return len(tasks)
 
 
+def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
+    """Store a verdict with its criteria. Raises ValueError for a number that is not finite."""
+    verdict, seen = stored.verdict, stored.verdict.observations
+    key = (stored.task_id, stored.generation, stored.round, verdict.judge, stored.draw)
+    _check_finite(score=verdict.score)
+    connection.execute(
+        _VERDICT,
+        (
+            *key,
+            stored.decisive,
+            seen.opinion,
+            clean_text(seen.reason),
+            clean_text(seen.differences),
+            verdict.qualified_all_pass,
+            verdict.qualified_weighted,
+            verdict.score,
+            verdict.qualified,
+        ),
+    )
+    rows: list[tuple[object, ...]] = []
+    for place, (name, result) in enumerate(seen.criteria.items()):
+        _check_finite(**{name: result.confidence}, value=result.value)
+        codes, words = orjson.dumps(result.codes).decode(), clean_text(result.evidence)
+        columns = (result.passed, result.value, result.confidence, codes, words)
+        rows.append((*key, name, "criterion", place, *columns))
+    for place, (name, answer) in enumerate(seen.facts.items()):
+        rows.append((*key, name, "fact", place, None, float(answer), None, "[]", ""))
+    connection.executemany(_CRITERION, rows)
+
+
+def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) -> None:
+    """Store a human reader's verdict after the earlier ones on the attempt; it never decides."""
+    earlier = "SELECT count(*) FROM verdict WHERE task = ? AND generation = ? AND round = ? AND judge = ?"
+    key = (correction.task_id, correction.generation, correction.round, correction.verdict.judge)
+    draw = int(connection.execute(earlier, key).fetchone()[0])
+    put_verdict(connection, replace(correction, draw=draw, decisive=False))
+
+
+_REPEATED = {
+    "verdict": "judge, draw, decisive, opinion, reason, differences, qualified_all_pass, qualified_weighted, score, "
+    "qualified",
+    "criterion": "judge, draw, name, kind, place, passed, value, confidence, codes, reason",
+    "score": "metric, value, reason, detail",
+}
+
+
+def repeat_verdict(
+    connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
+) -> None:
+    """Give an attempt all verdicts and scores of an earlier round with the same image and instruction."""
+    key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
+    for table, columns in _REPEATED.items():
+        connection.execute(
+            f"INSERT OR IGNORE INTO {table} SELECT task, generation, :round, {columns} FROM {table} "
+            "WHERE task = :task AND generation = :generation AND round = :earlier",
+            key,
+        )
+    connection.execute(
+        "UPDATE attempt SET judge_outcome = 'ok' WHERE task = :task AND generation = :generation AND round = :round",
+        key,
+    )
+
+
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
     for stored in scores:
-        check_finite(**{stored.metric: stored.score.value})
+        _check_finite(**{stored.metric: stored.score.value})
         about = (stored.task_id, stored.generation, stored.round, stored.metric)
         detail = to_json(dict(stored.detail))
         connection.execute(_SCORE, (*about, stored.score.value, clean_text(stored.score.reason), detail))
@@ -300,3 +370,10 @@ def _put_attempt(connection: sqlite3.Connection, attempt: Attempt) -> None:
     images = (attempt.edited, attempt.raw, attempt.mask, attempt.support)
     judged = columns(attempt.judge_outcome)
     connection.execute(_ATTEMPT, (*key, *columns(attempt.edit_outcome), *images, *judged, attempt.superseded))
+
+
+def _check_finite(**numbers: float | None) -> None:
+    """Raise ValueError for NaN and infinity, which SQLite and JSON would silently turn into None."""
+    for name, number in numbers.items():
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{name} is {number}, not a finite number")

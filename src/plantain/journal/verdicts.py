@@ -1,16 +1,14 @@
-"""Verdicts in the journal: one row each, and one for every criterion and fact that the judge reported."""
+"""Reading verdicts of the journal: a row each, and one for every criterion and fact that the judge reported."""
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import groupby
 
 import orjson
 
-from plantain.journal.rows import StoredVerdict, clean_text
+from plantain.journal.rows import StoredVerdict
 from plantain.records import CriterionResult, Observations, Verdict
 
 JUDGED_AGAIN = 10_000
@@ -27,8 +25,6 @@ PUBLISHED_CRITERIA = {"structure_reasonable": "structural_plausibility", "looks_
 """Med-Banana's names of two criteria (section 5.2), and ours."""
 
 _KEY = "task, generation, round, judge, draw"
-_PUT = f"INSERT INTO verdict VALUES ({', '.join('?' * 13)})"
-_PUT_CRITERION = f"INSERT INTO criterion VALUES ({', '.join('?' * 13)})"
 
 
 def published_verdict(
@@ -54,44 +50,6 @@ def published_verdict(
     return None
 
 
-def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
-    """Store a verdict with its criteria. Raises ValueError for a number that is not finite."""
-    verdict, seen = stored.verdict, stored.verdict.observations
-    key = (stored.task_id, stored.generation, stored.round, verdict.judge, stored.draw)
-    check_finite(score=verdict.score)
-    connection.execute(
-        _PUT,
-        (
-            *key,
-            stored.decisive,
-            seen.opinion,
-            clean_text(seen.reason),
-            clean_text(seen.differences),
-            verdict.qualified_all_pass,
-            verdict.qualified_weighted,
-            verdict.score,
-            verdict.qualified,
-        ),
-    )
-    rows: list[tuple[object, ...]] = []
-    for place, (name, result) in enumerate(seen.criteria.items()):
-        check_finite(**{name: result.confidence}, value=result.value)
-        codes, words = orjson.dumps(result.codes).decode(), clean_text(result.evidence)
-        columns = (result.passed, result.value, result.confidence, codes, words)
-        rows.append((*key, name, "criterion", place, *columns))
-    for place, (name, answer) in enumerate(seen.facts.items()):
-        rows.append((*key, name, "fact", place, None, float(answer), None, "[]", ""))
-    connection.executemany(_PUT_CRITERION, rows)
-
-
-def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) -> None:
-    """Store a human reader's verdict after the earlier ones on the attempt; it never decides."""
-    earlier = "SELECT count(*) FROM verdict WHERE task = ? AND generation = ? AND round = ? AND judge = ?"
-    key = (correction.task_id, correction.generation, correction.round, correction.verdict.judge)
-    draw = int(connection.execute(earlier, key).fetchone()[0])
-    put_verdict(connection, replace(correction, draw=draw, decisive=False))
-
-
 def corrections_in(verdicts: Iterable[StoredVerdict]) -> list[StoredVerdict]:
     """Return the latest correction of each human reader on each attempt, from a task's verdicts."""
     latest: dict[tuple[int, int, str], StoredVerdict] = {}
@@ -101,31 +59,6 @@ def corrections_in(verdicts: Iterable[StoredVerdict]) -> list[StoredVerdict]:
             if key not in latest or stored.draw > latest[key].draw:
                 latest[key] = stored
     return list(latest.values())
-
-
-_REPEATED = {
-    "verdict": "judge, draw, decisive, opinion, reason, differences, qualified_all_pass, qualified_weighted, score, "
-    "qualified",
-    "criterion": "judge, draw, name, kind, place, passed, value, confidence, codes, reason",
-    "score": "metric, value, reason, detail",
-}
-
-
-def repeat_verdict(
-    connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
-) -> None:
-    """Give an attempt all verdicts and scores of an earlier round with the same image and instruction."""
-    key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
-    for table, columns in _REPEATED.items():
-        connection.execute(
-            f"INSERT OR IGNORE INTO {table} SELECT task, generation, :round, {columns} FROM {table} "
-            "WHERE task = :task AND generation = :generation AND round = :earlier",
-            key,
-        )
-    connection.execute(
-        "UPDATE attempt SET judge_outcome = 'ok' WHERE task = :task AND generation = :generation AND round = :round",
-        key,
-    )
 
 
 def read_verdicts(
@@ -163,10 +96,3 @@ def _stored(row: sqlite3.Row, results: list[tuple[str, str, int, float, float, s
 
 def _decision(value: int | None) -> bool | None:
     return None if value is None else bool(value)
-
-
-def check_finite(**numbers: float | None) -> None:
-    """Raise ValueError for NaN and infinity, which SQLite and JSON would silently turn into None."""
-    for name, number in numbers.items():
-        if number is not None and not math.isfinite(number):
-            raise ValueError(f"{name} is {number}, not a finite number")

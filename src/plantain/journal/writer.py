@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from plantain.journal import sending, statements, verdicts
+from plantain.journal import sending, statements
 from plantain.journal.batches import BatchLedger
 from plantain.journal.blobs import BlobStore, check_room, raise_if_full, sync_folder
 from plantain.journal.commit import Committer
@@ -217,7 +217,7 @@ class Journal:
 
     async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
         """Give an attempt the verdicts and scores of an earlier one with the same image and instruction."""
-        await self._submit(verdicts.repeat_verdict, task_id, generation, round, earlier)
+        await self._submit(statements.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Store scores; a metric computed again replaces its old value. Return how many were stored."""
@@ -225,7 +225,7 @@ class Journal:
 
     async def correct(self, correction: StoredVerdict) -> None:
         """Store a human reader's verdict in addition to the others; no decision changes."""
-        await self._submit(verdicts.put_correction, correction)
+        await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
         """Let one judge's verdicts decide wherever it gave one; return the number of tasks. Older ones stay."""

@@ -311,13 +311,22 @@ def _upright(pixels: Pixels, dataset: Dataset) -> Pixels:
     directions = _numbers(dataset, "ImageOrientationPatient")
     if directions:
         return display(pixels, directions)
-    letters = dataset.get("PatientOrientation")
-    if _text(dataset, "Modality") in ("CR", "DX", "RG", "XR") and letters is not None and len(letters) == 2:
-        if str(letters[0]).startswith("R"):
-            pixels = pixels[:, ::-1]
-        if str(letters[1]).startswith("H"):
-            pixels = pixels[::-1]
+    axes = _radiograph_axes(dataset)
+    if axes[:1] in ("H", "F"):
+        pixels, axes = np.swapaxes(pixels, 0, 1), axes[::-1]
+    if axes[:1] == "R":
+        pixels = pixels[:, ::-1]
+    if axes[1:] == "H":
+        pixels = pixels[::-1]
     return pixels
+
+
+def _radiograph_axes(dataset: Dataset) -> str:
+    """Return whereto rows and columns of a radiograph go by its PatientOrientation, such as "LF"; "" if unknown."""
+    letters = dataset.get("PatientOrientation")
+    if _text(dataset, "Modality") not in ("CR", "DX", "RG", "XR") or letters is None or len(letters) != 2:
+        return ""
+    return "".join(str(one)[:1] for one in letters)
 
 
 def _pixel_size(dataset: Dataset) -> tuple[float | None, float]:
@@ -329,7 +338,9 @@ def _pixel_size(dataset: Dataset) -> tuple[float | None, float]:
     for field in ("PixelSpacing", "ImagerPixelSpacing", "NominalScannedPixelSpacing", "PixelAspectRatio"):
         size = _numbers(dataset, field)
         if len(size) == 2 and min(size) > 0.0 and max(size) < 1000.0 and 0.1 <= size[0] / size[1] <= 10.0:
-            down, across = size[::-1] if swaps_axes(_numbers(dataset, "ImageOrientationPatient")) else size
+            turned = swaps_axes(_numbers(dataset, "ImageOrientationPatient"))
+            turned = turned or _radiograph_axes(dataset)[:1] in ("H", "F")
+            down, across = size[::-1] if turned else size
             aspect = down / across if abs(down - across) >= 0.01 * across else 1.0
             return (None if field == "PixelAspectRatio" else across), aspect
     return None, 1.0

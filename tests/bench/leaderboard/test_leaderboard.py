@@ -114,7 +114,7 @@ def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
 
 
 def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_path: Path) -> None:
-    running = {"bits": 8, "attention_backend": "native", "tf32": True, "vae_tiling": True, "step_cache": 0.1}
+    running = {"bits": 8, "attention_backend": "native", "tf32": True}
     record = {"method": "flux-kontext", "weights": "w@1", "licence": "mit", "precision": "bfloat16"}
     record |= {"device": "cuda:1", "settings": {"steps": 4}, "running": running, "loras": ["a@1 x 0.5"]}
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 3)
@@ -123,7 +123,7 @@ def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_pa
         command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
         changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
     text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
-    words = ("Settings of open editors", "bits 8", "attention_backend native", "step_cache 0.1", "a@1 x 0.5")
+    words = ("Settings of open editors", "bits 8", "attention_backend native", "a@1 x 0.5")
     assert all(word in text for word in words)
     (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]
     assert (row["model"], row["running"], row["outputs"]) == (EXACT.label, running, changed)

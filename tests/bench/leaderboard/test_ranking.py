@@ -177,3 +177,18 @@ def test_the_command_prints_table_three(
     assert "one rater" in capsys.readouterr().out
     assert main(["bench", "rank", str(run)]) == 2
     assert "name a CSV file for each rater" in capsys.readouterr().err
+
+
+def test_organs_have_the_scores_of_the_published_protocol(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was judged by MedEBench's protocol alone has Accuracy_D (Table 3), not our EA."""
+    bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), SAMPLES // 2)
+    arms = [Arm(name, name) for name in MODELS]
+    name = "ea:published@openai/m/D"
+    run = make_run(
+        tmp_path / "run", bench, arms, lambda arm, i, k: {name: worth(arm.label, i)}, pictures=False
+    )
+    assert main(["bench", "rank", str(run), "--ratings", str(rated(tmp_path / "ana.csv", 0.0, 1))]) == 0
+    organs = [line for line in capsys.readouterr().out.splitlines() if "Skin" in line or "Eyes" in line]
+    assert len(organs) == 2 and all("+1.00" in line for line in organs)

@@ -1,4 +1,4 @@
-"""Fewer bits, caches, tiles, backends and several LoRAs: put on what is loaded, refused where it cannot be."""
+"""Fewer bits, backends and several LoRAs: put on what is loaded, refused where it cannot be."""
 
 from __future__ import annotations
 
@@ -70,24 +70,6 @@ def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loadin
         assert said in done.outcome.reason
 
 
-@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.caches])
-def test_a_cache_leaves_the_later_blocks_out(method: str, tiny_loading: Callable[[str], Loading]) -> None:
-    """Where the first block changed less than the threshold from one step to the next: counted at the last block."""
-    plain, asked = tiny_loading(method), []
-    for threshold in (1e-9, 0.99):
-        engine, loading = Engine("cpu"), replace(plain, running=Running(step_cache=threshold))
-        assert engine.load(loading) is None
-        transformer = engine.pipeline(loading).transformer
-        blocks = getattr(transformer, "single_transformer_blocks", transformer.transformer_blocks)
-        seen: list[int] = []
-        blocks[-1].attn.register_forward_pre_hook(lambda *_, seen=seen: seen.append(1))
-        done = edit(loading, engine)
-        assert done.outcome.ok, done.outcome
-        asked.append(len(seen))
-    assert asked[0] == 2 * 4  # with and without the prompt, four steps
-    assert asked[1] < asked[0]
-
-
 def test_several_loras_add_up_by_their_weights(
     tiny_loading: Callable[[str], Loading], tmp_path: Path
 ) -> None:
@@ -140,8 +122,8 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
     tiny_folder: Callable[[str], Path],
 ) -> None:
     folder = tiny_folder("qwen-image-edit")
-    with pytest.raises(InputError, match="step_cache: instruct-pix2pix has no such setting"):
-        plan(tiny_folder("instruct-pix2pix"), step_cache=0.1)
+    with pytest.raises(InputError, match="image_guidance: qwen-image-edit has no such setting"):
+        plan(folder, image_guidance=1.5)
     assert set(RUNNING) == {field.name for field in fields(Running)}
     usual = plan(folder)
     assert not any(name in usual.fingerprint for name in RUNNING)
@@ -151,8 +133,6 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
         ("compile", True),
         ("attention_backend", "native"),
         ("tf32", True),
-        ("vae_tiling", True),
-        ("step_cache", 0.05),
     ):
         section = Settings(**{name: value})  # type: ignore[arg-type]
         assert section.frozen_part() == {name: value}

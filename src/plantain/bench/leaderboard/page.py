@@ -326,7 +326,7 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object
 
     Returns:
         Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `loras`, `settings` (of the
-        calls), `running` (bits, compile, attention_backend, tf32, vae_tiling, step_cache), `region` (True if the editor
+        calls), `running` (bits, compile, attention_backend, tf32), `region` (True if the editor
         received it) and `outputs`.
     """
     counts: Counter[tuple[str, str]] = Counter()

@@ -24,7 +24,7 @@ from plantain.bench.benchmark.describing import (
 from plantain.bench.benchmark.describing import as_json as described
 from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
-from plantain.cli.terminal.tables import print_table
+from plantain.cli.terminal.tables import print_table, right
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
 from plantain.records.messages import counted, next_line
@@ -74,9 +74,8 @@ def _print_figures(figures: tuple[PaperFigure, ...]) -> None:
 
 
 def _print(description: Description) -> None:
-    organs = Table(title=f"{escape(description.name)}: {counted(description.samples, 'sample')}")
-    for heading in ("organ", "samples", "tasks", "sources", "mean region", "shows"):
-        organs.add_column(heading, justify="left" if heading == "organ" else "right")
+    title = f"{escape(description.name)}: {counted(description.samples, 'sample')}"
+    organs = Table("organ", *right("samples", "tasks", "sources", "mean region", "shows"), title=title)
     for row in description.organs:
         share = "" if row.roi_share is None else f"{row.roi_share:.1%}"
         shows = "none" if row.detectable is None else f"{row.detectable:.2f}"
@@ -85,9 +84,8 @@ def _print(description: Description) -> None:
     print_table(organs)
     listed = description.table5()
     if listed:
-        tasks = Table(title=f"Tasks with more than {counted(MORE_THAN, 'sample')}")
-        for heading in ("organ", "task", "samples"):
-            tasks.add_column(heading, justify="right" if heading == "samples" else "left")
+        title = f"Tasks with more than {counted(MORE_THAN, 'sample')}"
+        tasks = Table("organ", "task", *right("samples"), title=title)
         for task in listed:
             tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
         print_table(tasks)

@@ -21,7 +21,7 @@ from plantain.bench.generate.requests import ArmRequest, parse_editors
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
@@ -175,10 +175,8 @@ def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
 
 
 def _print_table(rows: list[dict[str, object]]) -> None:
-    table = Table(title="outputs")
-    for heading in ("arm", "samples", "outputs", "images", "without an image"):
-        table.add_column(heading, justify="left" if heading.startswith(("arm", "without")) else "right")
-    table.columns[0].overflow = "fold"
+    numbers = right("samples", "outputs", "images")
+    table = Table(*folded("arm"), *numbers, "without an image", title="outputs")
     for row in rows:
         lost = cast(dict[str, int], row["without_image"])
         why = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in lost.items())

@@ -17,7 +17,7 @@ from plantain.bench.leaderboard.ranking import Ranking, RankRow, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, ScoringJudge
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.agreement import Agreement
 from plantain.metrics.statistics.means import Estimate
 from plantain.pixels.arrays import Floats
@@ -141,6 +141,8 @@ def correlations(found: Ranking) -> RichTable:
     """Return Table 3 for a terminal."""
     dimensions = list(found.images)
     shown = RichTable(
+        "metric",
+        *right(*dimensions),
         title="Table 3: rank correlation with raters, mean over images",
         caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
@@ -148,9 +150,6 @@ def correlations(found: Ranking) -> RichTable:
         "\nwhich ignores ties (expected over ties broken at random)",
         caption_justify="left",
     )
-    shown.add_column("metric")
-    for name in dimensions:
-        shown.add_column(name, justify="right")
     by_metric: dict[str, dict[str, str]] = {}
     for row in found.rows:
         by_metric.setdefault(row.name, {})[row.dimension] = _correlation(
@@ -171,10 +170,8 @@ _OWN = {"EA": ("EA", "Accuracy_D", "Accuracy_P"), "CP": ("CP",), "VQ": ("VQ", "Q
 
 def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
-    shown = RichTable(title="By organ: EA, CP and VQ with raters")
-    shown.add_column("organ")
-    for name in found.images:
-        shown.add_column(name, justify="right")
+    title = "By organ: EA, CP and VQ with raters"
+    shown = RichTable("organ", *right(*found.images), title=title)
     cells: dict[tuple[str, str], RankRow] = {}
     for row in found.organs:
         if row.metric in _OWN[row.dimension]:
@@ -199,19 +196,13 @@ def _correlation(spearman: Estimate, kendall: Estimate | None, formula_1: Estima
 
 def _agreements(found: Ranking) -> RichTable:
     shown = RichTable(
+        "dimension",
+        *right("Spearman / formula (1)", "Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa (weighted)"),
+        *right("most frequent"),
         title="Agreement of raters",
         caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",
         caption_justify="left",
     )
-    shown.add_column("dimension")
-    for heading in (
-        "Spearman / formula (1)",
-        "Krippendorff's alpha",
-        "Fleiss' kappa",
-        "Cohen's kappa (weighted)",
-        "most frequent",
-    ):
-        shown.add_column(heading, justify="right")
     for one in found.agreement:
         pairs = [f"{a} and {b}: {_agreement(kappa)}" for (a, b), kappa in one.cohen.items()]
         ranks = [

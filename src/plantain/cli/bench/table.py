@@ -40,7 +40,7 @@ from plantain.bench.leaderboard.studies import ShotRow, shot_studies
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
-from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
+from plantain.cli.terminal.tables import TerminalConsole, folded, print_json, print_table, right
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import decimal, plain
@@ -153,19 +153,16 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
     """Return Table 2 of one organ, or overall, for a terminal: means with intervals, baselines below a line."""
     samples = [sample for sample in made.scores.samples if organ in (OVERALL, sample.organ)]
     name = plain(made.scores.benchmark if organ == OVERALL else organ)
+    ranked = made.ranked
     shown = RichTable(
+        *right(*(["rank"] if ranked else [])),
+        *folded("model"),
+        *right(*(measure.name for measure in made.main), "coverage"),
         title=f"{name}: {counted(len(samples), 'sample')}",
         caption="\n".join(_caption(made)) if organ == OVERALL else None,
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
-    ranked = made.ranked
-    if ranked is not None:
-        shown.add_column("rank", justify="right")
-    shown.add_column("model", overflow="fold")
-    for measure in made.main:
-        shown.add_column(measure.name, justify="right")
-    shown.add_column("coverage", justify="right")
     arms = made.general
     for arm, following in zip_longest(arms, arms[1:]):
         cells = [made.cell(arm.label, organ, measure.name) for measure in made.main]
@@ -187,14 +184,13 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
 def differences(made: Table) -> RichTable:
     """Return each model minus the reference over all samples, with interval and p, for a terminal."""
     shown = RichTable(
+        *folded("model"),
+        *right(*(measure.name for measure in made.main)),
         title=f"minus {plain(made.reference)}, sample by sample",
         caption="difference, its 95 % interval, and p after Holm's correction over the models",
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
-    shown.add_column("model", overflow="fold")
-    for measure in made.main:
-        shown.add_column(measure.name, justify="right")
     for arm in made.general:
         pairs = [made.against.get((arm.label, measure.name)) for measure in made.main]
         if any(pairs):
@@ -296,11 +292,8 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
 
 def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
     """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
-    shown = RichTable()
-    shown.add_column("model", overflow="fold")
-    shown.add_column("organ")
-    for heading in ("n", *(short for short, _ in ATTENTION.values())):
-        shown.add_column(heading, justify="right")
+    names = [short for short, _ in ATTENTION.values()]
+    shown = RichTable(*folded("model"), "organ", *right("n", *names))
     for row in rows:
         if not row.task:
             means = (decimal(row.estimates[name].value, 3) for name in ATTENTION)
@@ -327,10 +320,7 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
 def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
     numbers, metrics, cells = shot_grid(rows)
     print(title)
-    shown = RichTable()
-    shown.add_column("task")
-    for number in numbers:
-        shown.add_column(str(number), justify="right")
+    shown = RichTable("task", *right(*map(str, numbers)))
     for task, row in cells.items():
         shown.add_row(plain(task) or "all", *row)
     print_table(shown)

@@ -21,7 +21,7 @@ from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
 from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, confirm, print_end, run_to_end
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
@@ -50,9 +50,6 @@ def audit(
     judge: str = typer.Option(
         "offline/instruments", metavar="MODEL", help="A judge, or a panel: names with commas."
     ),
-    beside: list[str] | None = typer.Option(
-        None, metavar="MODEL", help="Another judge to compare it with; repeatable."
-    ),
     studies: list[Path] | None = typer.Option(
         None, "--study", metavar="STUDY", help="Study of the run DIR to compare with."
     ),
@@ -77,8 +74,7 @@ def audit(
 
     Example: plantain judge audit --judge offline/instruments --pairs 5
     """
-    others = tuple(beside or ())
-    named = tuple(model for name in (judge, *others) for model in models_of(name))
+    named = models_of(judge)
     for readers in (name for name in named if name.startswith(PEOPLE)):
         take = ("judge", "rejudge", *([folder] if folder is not None else []), "--judge", readers)
         raise InputError(
@@ -97,16 +93,15 @@ def audit(
     split = "images of the packages, held out" if folder is None else folder.name
     wanted = _findings(findings or [], taxonomy)
     judged_by, chosen = _rubric(rubric, folder), chosen_kinds(kinds)
-    plan = AuditPlan(judge, others, judged_by, pairs, seed, split, wanted, chosen)
+    plan = AuditPlan(judge, judged_by, pairs, seed, split, wanted, chosen)
     trial_images = images_in(folder, taxonomy)
     found: dict[str, Any] = forecast(trial_images, taxonomy, plan, terms)
     if dry_run:
         return _print_forecast(found, as_json=as_json)
     if (calls := sum(found["calls"].values())) > LONG and not yes:
-        for one in (judge, *others):
-            jury_of(
-                RunSetup(terms), one, judged_by
-            )  # an unknown name or a missing key fails before the question
+        jury_of(
+            RunSetup(terms), judge, judged_by
+        )  # an unknown name or a missing key fails before the question
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
         confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
@@ -206,9 +201,7 @@ def _print_card(card: JudgeCard) -> None:
 
 
 def _table(title: str, rows: Mapping[str, Figure]) -> Table:
-    table = Table(title=title)
-    for heading in ("", "value", "95 % interval", "n", "images"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    table = Table("", *right("value", "95 % interval", "n", "images"), title=title)
     for name, figure in rows.items():
         table.add_row(name, in_words(figure), between(figure), str(figure.n), str(figure.images))
     return table

@@ -108,7 +108,7 @@ def _print_rejudged(
         attempts = judged_attempts(reader, done, request)
         asked, others = tallies(reader, attempts, done)
         names = [str(one["judge"]) for one in (*asked, *others)]
-        found, studies = flips(attempts, names), consistency(attempts, done)
+        found, studies = flips(attempts, names), consistency(attempts)
         page = write_rejudged(reader, [*asked, *others], found, to, studies)
         drawn = {one.key for one in chosen_attempts(reader, request)}
     if as_json:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
@@ -22,7 +22,6 @@ def plan(
     groups: int = typer.Option(1, min=1, help="Groups of readers with own cases."),
     base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
     sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
-    components: str = typer.Option("", metavar="R,C,E", help="Variances by reader, case, reading."),
     study: Path | None = typer.Option(None, metavar="STUDY", help="Take variances from this study."),
     seconds: float = typer.Option(20.0, min=0.1, help="Seconds that one reading takes."),
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
@@ -32,7 +31,7 @@ def plan(
 
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
     """
-    parts, source = _components(effect, base_rate, sd, components, study)
+    parts, source = _components(effect, base_rate, sd, study)
     try:
         made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
     except ValueError as error:
@@ -63,26 +62,12 @@ def plan(
 
 
 def _components(
-    effect: float, base_rate: float | None, sd: float | None, components: str, study: Path | None
+    effect: float, base_rate: float | None, sd: float | None, study: Path | None
 ) -> tuple[Components, str]:
-
-    given = [
-        name for name, value in (("--sd", sd), ("--components", components), ("--study", study)) if value
-    ]
-    if len(given) > 1 or (given and base_rate is not None):
-        raise InputError(
-            f"{given[-1]}: the variances come from one of --base-rate, --sd, --components and --study"
-        )
+    if sum(one is not None for one in (base_rate, sd, study)) > 1:
+        raise InputError("--base-rate, --sd, --study: the variances come from one of them")
     if not effect or abs(effect) > 1e9 or effect != effect:
         raise InputError(f"--effect {effect:g}: give a difference other than 0")
-    if components:
-        try:
-            reader, case, rest = (float(part) for part in components.split(","))
-            return Components(reader, case, rest), "as given"
-        except ValueError as error:
-            raise InputError(
-                f"--components {components!r}: three variances of at least 0, e.g. 0.01,0.03,0.25"
-            ) from error
     if study is not None:
         from plantain.review.planning import components_of
 
@@ -105,14 +90,12 @@ def _components(
 def table_of(plan: ReaderStudyPlan) -> Table:
     """Return power by readers and cases, for a terminal."""
     rows = by_readers(plan.table)
+    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
     table = Table(
+        *right("readers", *(counted(c, "case") for c in cases)),
         title="power and hours; every reader reads every case",
         caption=f"bold: at least {100 * WANTED:.0f} %",
     )
-    table.add_column("readers", justify="right")
-    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
-    for c in cases:
-        table.add_column(counted(c, "case"), justify="right")
     for readers, row in rows.items():
         cells = []
         for c in cases:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
@@ -142,10 +142,8 @@ def retry(
     if not chosen:
         print("no task matches")
         return
-    table = Table(title=f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}")
-    for heading in ("ended as", "step", "finding", "direction"):
-        table.add_column(heading)
-    table.add_column("tasks", justify="right")
+    title = f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}"
+    table = Table("ended as", "step", "finding", "direction", *right("tasks"), title=title)
     for key, n in sorted(counts.items()):
         table.add_row(*key, str(n))
     print_table(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO, cast
 
 import orjson
@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
 
 from plantain.files.secrets import RedactedStream, harmless
 
@@ -22,6 +22,16 @@ FOLDED = 24
 def print_json(document: object) -> None:
     """Print a result as JSON, indented."""
     print(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2).decode())
+
+
+def right(*headings: str) -> Iterator[Column]:
+    """Yield columns of numbers."""
+    return (Column(heading, justify="right") for heading in headings)
+
+
+def folded(*headings: str) -> Iterator[Column]:
+    """Yield columns of long names, which may wrap."""
+    return (Column(heading, overflow="fold") for heading in headings)
 
 
 class TerminalConsole(Console):

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, Originals
 from plantain.cli.terminal.progress import TrainingBar
-from plantain.cli.terminal.tables import print_json, print_table
+from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.files.installed import require_extra
 from plantain.metrics.statistics.areas import PairedArea
 from plantain.records.messages import next_line
@@ -50,10 +50,8 @@ def utility(
     if as_json:
         print_json(asdict(found))
         return 0
-    table = Table(title=f"AUC on {found.held_out} real held-out images, {found.seeds} seeds, n = {found.n}")
-    table.add_column("training set")
-    for name in names:
-        table.add_column(name, justify="right")
+    title = f"AUC on {found.held_out} real held-out images, {found.seeds} seeds, n = {found.n}"
+    table = Table("training set", *right(*names), title=title)
     for arm, areas in found.areas.items():
         table.add_row(arm, *(f"{area:.3f}" for area in areas.values()))
     for arm, rows in found.differences.items():

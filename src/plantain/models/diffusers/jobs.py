@@ -19,19 +19,15 @@ class Running:
         compile: torch.compile of the denoiser's blocks.
         attention_backend: of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
         tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
-        vae_tiling: the VAE works tile by tile.
-        step_cache: threshold of the first block cache, which skips steps that change little; 0 for none.
     """
 
     bits: int = 0
     compile: bool = False
     attention_backend: str = ""
     tf32: bool = False
-    vae_tiling: bool = False
-    step_cache: float = 0.0
 
     @property
-    def settings(self) -> dict[str, int | bool | str | float]:
+    def settings(self) -> dict[str, int | bool | str]:
         """The settings that are set, by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value}

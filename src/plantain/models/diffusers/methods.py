@@ -30,8 +30,6 @@ class EditingMethod:
         offloads: its parts can wait in main memory.
         precision: of the weights on a GPU by default; on a CPU it is float32.
         region: it requires a region.
-        caches: the first block cache works: its pipeline reports the step. With FLUX.2 and LongCat it fails, although
-            their pipelines report it, too (diffusers 0.42).
         licence: of all weights of its pipeline class, whatever folder they are in; "" if it differs.
     """
 
@@ -43,7 +41,6 @@ class EditingMethod:
     offloads: bool = True
     precision: str = "bfloat16"
     region: bool = False
-    caches: bool = False
     licence: str = ""
 
 
@@ -66,8 +63,8 @@ _METHODS = (
     EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED, batches=False),
     EditingMethod("flux2", "flux", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
     EditingMethod("longcat-image-edit", "qwen", _LONGCAT, GUIDED, batches=False),
-    EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False, caches=True),
-    EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False, caches=True),
+    EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False),
+    EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False),
     EditingMethod("ledits", "ledits", _LEDITS, GUIDED, batches=False, offloads=False, precision=HALF),
     EditingMethod("sdxl-instruct-pix2pix", "stable_diffusion", _SDXL_EDIT, TWICE_GUIDED, precision=HALF),
     EditingMethod("sd-inpaint", "stable_diffusion", _SD, INPAINTING, precision=HALF, region=True),
@@ -75,9 +72,7 @@ _METHODS = (
     EditingMethod(
         "flux-kontext-inpaint", "flux", _KONTEXT, INPAINTING, batches=False, region=True, licence=FLUX_DEV
     ),
-    EditingMethod(
-        "qwen-image-edit-inpaint", "qwen", _QWEN, INPAINTING, batches=False, caches=True, region=True
-    ),
+    EditingMethod("qwen-image-edit-inpaint", "qwen", _QWEN, INPAINTING, batches=False, region=True),
 )
 METHODS = {method.name: method for method in _METHODS}
 

@@ -36,8 +36,6 @@ VERSION = "1"
 
 STEERING = tuple(field.name for field in fields(Steering))
 RUNNING = tuple(field.name for field in fields(Running))
-BY_METHOD = frozenset({*STEERING, "step_cache"})
-"""Settings that only some methods follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +100,10 @@ def plan_editor(name: str, options: Settings) -> EditorPlan:
         fetch = "write [providers.diffusers] allow_downloads = true to fetch the rest"
         how = fetch if is_hub_id(where) else "copy it there"
         raise NotReady(f"{name}: {weights.folder / part} is missing: the weights are incomplete; {how}")
-    follows = method.takes | ({"step_cache"} if method.caches else set())
-    for unknown in sorted(options.stated & BY_METHOD - follows):
+    for unknown in sorted(options.stated & set(STEERING) - method.takes):
         raise InputError(
             f"{options.origin_of(unknown, 'providers.diffusers')}: {method.name} has no such setting; it takes "
-            f"{', '.join(sorted(follows))}"
+            f"{', '.join(sorted(method.takes))}"
         )
     options = options.but(side=options.side or trained_side(weights.folder))
     if options.offload not in ("", "none") and not method.offloads:

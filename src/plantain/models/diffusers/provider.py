@@ -49,8 +49,6 @@ class Settings(ProviderSettings):
         compile: compile the denoiser's blocks (torch.compile) with the first edits.
         attention_backend: one of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
         tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
-        vae_tiling: the VAE works tile by tile, which takes less memory.
-        step_cache: threshold of the first block cache, which leaves out steps that change little; 0 for none.
         revision: branch, tag or commit of weights from the hub.
         cache_dir: folder of weights from the hub, instead of the usual cache.
         allow_downloads: fetch weights that are not on disk; otherwise no connection is ever opened.
@@ -76,8 +74,6 @@ class Settings(ProviderSettings):
     compile: bool = False
     attention_backend: str = ""
     tf32: bool = False
-    vae_tiling: bool = False
-    step_cache: float = Field(default=0.0, ge=0.0, le=1.0)
     revision: str = ""
     cache_dir: Free[Path | None] = None
     allow_downloads: Free[bool] = False

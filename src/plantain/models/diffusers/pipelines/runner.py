@@ -1,6 +1,6 @@
 """Shared by all editing methods: load a pipeline from a folder, seed each edit, read the drawn images.
 
-While a pipeline is loaded it gets weights in fewer bits, compiled blocks, attention backends, tiles and caches.
+While a pipeline is loaded it gets weights in fewer bits, compiled blocks and attention backends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import torch
 from diffusers import (
     BitsAndBytesConfig,
     DiffusionPipeline,
-    FirstBlockCacheConfig,
     PipelineQuantizationConfig,
     TorchAoConfig,
 )
@@ -113,10 +112,6 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
     denoiser = getattr(pipe, denoiser_name(type(pipe)))
     if running.attention_backend:
         denoiser.set_attention_backend(running.attention_backend)
-    if running.step_cache:
-        denoiser.enable_cache(FirstBlockCacheConfig(threshold=running.step_cache))
-    if running.vae_tiling:
-        pipe.vae.enable_tiling()
     if running.compile:
         if not getattr(denoiser, "_repeated_blocks", None):
             raise InputError(
