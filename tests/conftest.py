@@ -176,7 +176,7 @@ def _drawn(seed: str, name: str) -> float:
 @pytest.fixture(scope="session")
 def reader() -> TextReader:
     """The reader of text that is installed here."""
-    from plantain.privacy.text import open_reader, why_no_reader
+    from plantain.privacy.rapid_text import open_reader, why_no_reader
 
     found = open_reader()
     if found is None:

@@ -70,9 +70,9 @@ def test_every_self_reference_has_our_name() -> None:
 @pytest.mark.parametrize(
     ("clone", "extra", "line"),
     [
-        (True, "release", "pip install -e '.[release]'"),
+        (True, "release", "in plantain's clone: pip install -e '.[release]'"),
         (False, "release", "pip install 'plantain-med[release]'"),
-        (True, "", "pip install -e ."),
+        (True, "", "in plantain's clone: pip install -e ."),
         (False, "", "pip install plantain-med"),
     ],
 )

@@ -9,7 +9,8 @@ import numpy as np
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
 from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
-from plantain.privacy.text import Text, reader_named
+from plantain.privacy.rapid_text import reader_named
+from plantain.privacy.text import Text
 from plantain.records import SourceImage
 from plantain.sources.registry import Refused, SourceEntry, finish
 

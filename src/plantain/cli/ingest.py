@@ -23,7 +23,7 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted
 from plantain.runs.engine import engine_for_threads
