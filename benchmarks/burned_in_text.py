@@ -38,8 +38,9 @@ from plantain.pixels.decode import decode, decode_untrusted
 from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.encode import encode_source, prepare
 from plantain.privacy import rapid_text
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextKind, TextReader, enlarged, open_reader, why_no_reader
+from plantain.privacy.text import Text, TextKind, TextReader, enlarged
 from plantain.sources.samples import sample_images
 
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"

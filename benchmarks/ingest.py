@@ -42,7 +42,7 @@ from plantain.pixels.dicom.files import read_dicom
 from plantain.pixels.dicom.render import decode_dicom, render_planes
 from plantain.pixels.encode import encode_source, prepare
 from plantain.pixels.likeness import likeness
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Licence, SourceImage
 from plantain.sources.dicom import DicomEntry
 from plantain.sources.folder import FolderReader

@@ -92,13 +92,13 @@ def test_nothing_is_downloaded_or_sent_to_the_maker_of_the_library(tmp_path: Pat
         "def refuse(*_): raise OSError('no network')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
         "import cv2, numpy as np\n"
-        "from plantain.privacy.text import open_reader\n"
+        "from plantain.privacy.rapid_text import open_reader\n"
         "page = np.zeros((200, 600, 3), np.uint8)\n"
         "cv2.putText(page, 'MARY SMITH', (40, 120), cv2.FONT_HERSHEY_SIMPLEX, 2, (255,) * 3, 4)\n"
         "print([text.text for text in open_reader().read(page)])\n"
         "for name in [name for name in sys.modules if name.startswith('rapidocr')]: del sys.modules[name]\n"
         "sys.modules['rapidocr'] = None\n"
-        "from plantain.privacy.text import why_no_reader\n"
+        "from plantain.privacy.rapid_text import why_no_reader\n"
         "print(why_no_reader(), open_reader())\n"
     )
     done = subprocess.run(
@@ -107,7 +107,7 @@ def test_nothing_is_downloaded_or_sent_to_the_maker_of_the_library(tmp_path: Pat
     assert not [path for path in tmp_path.rglob("*") if "Microsoft" in path.parts]
     read, without = done.stdout.splitlines()
     assert "MARY SMITH" in read
-    assert without == "rapidocr is not installed (pip install -e '.[ocr]') None"
+    assert without == "rapidocr is not installed (in plantain's clone: pip install -e '.[ocr]') None"
 
 
 def lettered(pixels: np.ndarray, *words: tuple[str, int, int]) -> np.ndarray:

@@ -270,7 +270,9 @@ def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path):
 @pytest.mark.parametrize("words", [["view"], ["review", "serve"]])
 def test_without_the_extra_one_line_names_it(words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "fastapi")
-    assert "needs the package fastapi: pip install -e '.[review]'" in refused(*words, run)
+    assert "needs the package fastapi: in plantain's clone: pip install -e '.[review]'" in refused(
+        *words, run
+    )
 
 
 def test_a_release_is_shown_like_a_run(run: Path, tmp_path: Path):

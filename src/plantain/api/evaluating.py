@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,14 +149,17 @@ def evaluate(
 
 
 def _warn_of_missing(path: Path, labels: Iterable[str]) -> None:
-    """Print one line for each of the caller's editors that made no image of some samples, with the first reason."""
+    """Print one line for each of the caller's editors that made no image of some samples, with the reasons."""
     with BenchRun.open(path) as run:
         for label in labels:
             outputs = list(run.outputs(label))
             lost = [output.reason for output in outputs if output.edited is None]
             if lost:
-                problem = f"{len(lost)} of {len(outputs)} outputs have no image: {lost[0]}"
-                print(f"plantain: warning: {label}: {problem}", file=sys.stderr)
+                reasons = Counter(str(reason) for reason in lost).most_common(3)
+                why = "; ".join(
+                    f"{n} of {len(outputs)} outputs have no image: {reason}" for reason, n in reasons
+                )
+                print(f"plantain: warning: {label}: {why}", file=sys.stderr)
 
 
 def _wanted(editor: str | Editor | EditFunction, seeds: int, images: Images | None) -> ArmRequest:

@@ -29,7 +29,7 @@ from plantain.pipeline.pilot import (
 )
 from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
-from plantain.pipeline.run import Chosen, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line, counted
 from plantain.release.register import releases_with
@@ -62,15 +62,18 @@ def build(
     part = Shard.parse(shard) if shard else None
     for warning in warnings(recipe):
         print(f"plantain: warning: {warning}", file=sys.stderr)
-    summary = build_watched(
-        recipe,
-        run,
-        limit=limit,
-        shard=part,
-        only=None if pilot is None else lambda reader: drawn_pending(reader, pilot),
-        quiet=as_json,
-        accept_model_change=accept_model_change,
-    )
+    with BuildProgress(quiet=as_json) as progress:
+        summary = run_to_end(
+            run_build(
+                recipe,
+                run,
+                limit=limit,
+                shard=part,
+                only=None if pilot is None else lambda reader: drawn_pending(reader, pilot),
+                observer=progress,
+                accept_model_change=accept_model_change,
+            )
+        )
     for line in _regrouped(run, summary.regrouped):
         print(f"plantain: {line}", file=sys.stderr)
     if pilot is None:
@@ -143,28 +146,3 @@ def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
     )
     for release in releases_with(run, images):
         yield f"  {release} was exported before: a group may be in several of its splits; export it again"
-
-
-def build_watched(
-    recipe: Recipe,
-    run: Path,
-    *,
-    limit: int | None = None,
-    shard: Shard | None = None,
-    only: Chosen | None = None,
-    quiet: bool = False,
-    accept_model_change: bool = False,
-) -> RunSummary:
-    """Run or resume a build with a live progress line."""
-    with BuildProgress(quiet=quiet) as progress:
-        return run_to_end(
-            run_build(
-                recipe,
-                run,
-                limit=limit,
-                shard=shard,
-                only=only,
-                observer=progress,
-                accept_model_change=accept_model_change,
-            )
-        )

@@ -12,9 +12,8 @@ import typer
 from plantain.audit.gate import CLEAN
 from plantain.audit.images import images_in
 from plantain.audit.run import AuditPlan, run_audit
-from plantain.cli.build import build_watched
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
+from plantain.cli.terminal.progress import BuildProgress, StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
@@ -22,6 +21,7 @@ from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
 from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
+from plantain.pipeline.run import run_build
 from plantain.records.messages import command_line
 from plantain.report.page import make_report
 from plantain.report.terminal import table_one
@@ -51,7 +51,8 @@ def demo(
         print(NOTICE, file=sys.stderr)
     fill_demo_catalogue(folder / "catalogue")
     run = folder / "run"
-    summary = build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
+    with BuildProgress(quiet=as_json) as progress:
+        summary = run_to_end(run_build(demo_recipe(folder), run, limit=limit, observer=progress))
     if summary.stopped is None:
         _card(folder, run, quiet=as_json)
     written = make_report(run)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, OwnFindings
@@ -75,7 +74,7 @@ def how_23_is_reached(taxonomy: Taxonomy) -> str:
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
-        table = Table(title=escape(title))
+        table = Table(title=title)
         table.add_column("finding", no_wrap=True)
         for column in ("where", "shown on", "changes"):
             table.add_column(column)
@@ -86,7 +85,7 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
                 "" if finding.normal else shown_on(finding.visibility),
                 "source for add" if finding.normal else f"{finding.polarity}, {finding.support}",
             )
-            table.add_row(*map(escape, cells))
+            table.add_row(*cells)
         print_table(table)
     if {finding.modality for finding in shown} >= set(PAPER):
         print(how_23_is_reached(load_taxonomy()))
@@ -101,7 +100,7 @@ def _print_one(finding: Finding) -> None:
     table.add_column(overflow="fold")
     for label, value in _rows(finding):
         if value:
-            table.add_row(label, escape(value))
+            table.add_row(label, value)
     console.print(table)
 
 

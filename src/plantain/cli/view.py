@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,9 +56,7 @@ def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
     if (what / JOURNAL_NAME).is_file():
         return RunView(what)
     if what.is_dir():
-        from plantain.release.importing.importing import import_release
+        from plantain.cli.review.materials import imported
 
-        run = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plantain-view-"))) / "run"
-        import_release(what, run)
-        return RunView(run, what.resolve().name)
+        return RunView(imported(what, held), what.resolve().name)
     raise InputError(f"{what}: not a run, benchmark run, release or study")

@@ -77,18 +77,18 @@ DISTRIBUTION = "plantain-med"
 
 
 def install_line(extra: str = "") -> str:
-    """Return the pip command that installs plantain: from the index, or in the folder of its clone.
+    """Return how to install plantain with pip: from the index, or in the folder of its clone.
 
     Args:
         extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.
 
     Example:
-        >>> install_line("release") in ("pip install -e '.[release]'", "pip install 'plantain-med[release]'")
+        >>> install_line("release").endswith("[release]'")
         True
     """
     where = "." if _from_a_clone() else DISTRIBUTION
     named = f"'{where}[{extra}]'" if extra else where
-    return f"pip install -e {named}" if where == "." else f"pip install {named}"
+    return f"in plantain's clone: pip install -e {named}" if where == "." else f"pip install {named}"
 
 
 @cache

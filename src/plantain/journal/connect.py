@@ -120,9 +120,11 @@ def _mode(path: Path) -> str:
 
 def _no_run(run: Path) -> str:
     """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
+    if not run.exists():
+        return f"{run} is not a run: there is no such file or folder{like_path(run)}"
     below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
     inner = next(iter(below), None)
-    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else like_path(run)
+    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else ""
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
 

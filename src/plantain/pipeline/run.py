@@ -53,7 +53,8 @@ from plantain.pipeline.plan import (
 from plantain.pipeline.post_edit import TextCheck, fingerprint
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.turns import add_turns, original_check
-from plantain.privacy.text import TextReader, open_reader
+from plantain.privacy.rapid_text import open_reader
+from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary

@@ -1,6 +1,6 @@
-"""Reading text with rapidocr: as found, and again rotated and mirrored if the first reading is doubtful.
+"""The text reader of the extra `ocr`, rapidocr; lines of a doubtful reading are rotated, mirrored and read again.
 
-The models are part of rapidocr's wheel; nothing is downloaded. The recogniser knows upright letters only. A line that
+The models are part of its wheel; nothing is downloaded. The recogniser knows upright letters only. A line that
 is upside down, or mirrored as in a film scanned from behind, is found all the same. Its reading has few letters for a
 long box, or a low confidence. Such boxes are rotated and read again.
 """
@@ -8,22 +8,31 @@ long box, or a low confidence. Such boxes are rotated and read again.
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Mapping, Sequence
+import importlib.util
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-from rapidocr import RapidOCR
 
+from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
-from plantain.privacy.text import SURE, Text, TextKind, classify
+from plantain.privacy.text import SURE, Text, TextKind, TextReader, classify
+
+if TYPE_CHECKING:
+    from rapidocr import RapidOCR
 
 Corners = npt.NDArray[np.float32]
 """Corners of one line: (4, 2), x and y, clockwise from the upper left of its letters if that is known."""
+
+_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
+"""Models that find and read text, inside rapidocr's wheel."""
 
 _PARAMETERS = {
     "Global.log_level": "critical",
@@ -69,12 +78,48 @@ class _Reading:
         return classify(self.words) if self.sure >= SURE else TextKind.STRAY
 
 
+def why_no_reader() -> str:
+    """Return why text cannot be read here; "" if it can."""
+    for package in ("rapidocr", "onnxruntime"):
+        if importlib.util.find_spec(package) is None:
+            return f"{package} is not installed ({install_line('ocr')})"
+    missing = [path.name for path in _models().values() if not path.is_file()]
+    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
+
+
+def open_reader() -> TextReader | None:
+    """Return the reader of the extra `ocr`; None if it is not installed, or its wheel has no models."""
+    if why_no_reader():
+        return None
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # else onnxruntime reports the machine to its maker
+    from rapidocr import RapidOCR  # half a second
+
+    return RapidReader(RapidOCR)
+
+
+@cache
+def _own_reader() -> TextReader | None:
+    return open_reader()
+
+
+def reader_named(name: str) -> TextReader | None:
+    """Return this process's own reader, which is cached; None if it has another name."""
+    own = _own_reader()
+    return own if own is not None and own.name == name else None
+
+
+def _models() -> dict[str, Path]:
+    spec = importlib.util.find_spec("rapidocr")
+    folder = Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
+    return {part: folder / name for part, name in _MODELS.items()}
+
+
 class RapidReader:
     """rapidocr's models from its wheel, loaded with the first image; each call runs in the thread that makes it."""
 
-    def __init__(self, models: Mapping[str, Path]) -> None:
+    def __init__(self, engine: type[RapidOCR]) -> None:
         self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small, also turned"
-        self._models = models
+        self._engine = engine
 
     def read(self, pixels: Pixels) -> tuple[Text, ...]:
         """Return the text in uint8 (H, W, 3), from top to bottom."""
@@ -99,8 +144,8 @@ class RapidReader:
 
     @cached_property
     def _loaded(self) -> RapidOCR:
-        paths = {f"{part}.model_path": str(path) for part, path in self._models.items()}
-        return RapidOCR(params={**_PARAMETERS, **paths})
+        paths = {f"{part}.model_path": str(path) for part, path in _models().items()}
+        return self._engine(params={**_PARAMETERS, **paths})
 
 
 def _turn(shown: Pixels, corners: Sequence[Corners], readings: list[_Reading], reader: RapidOCR) -> None:

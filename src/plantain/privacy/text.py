@@ -1,27 +1,21 @@
-"""Text burned into an image: its reader, its kinds (marker, number of the device, possible identity), and its changes.
+"""Text burned into an image: its kinds (marker, number of the device, possible identity), and its changes.
 
-The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity. The reader is
-rapidocr of the extra `ocr`, with the models of its wheel; nothing is downloaded. Reading costs a second, so an edit is
-read only where it can matter: around known text whose pixels changed, and where strokes appeared.
+The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity. Reading costs
+a second, so an edit is read only where it matters: around known text whose pixels changed, and where strokes appeared.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
 from typing import Protocol
 
 import cv2
 import numpy as np
 
-from plantain.files.installed import install_line
 from plantain.pixels.arrays import Image, Pixels
 from plantain.pixels.boxes import Box
 
@@ -139,48 +133,6 @@ def enlarged(text: Text, by: float) -> Text:
     box = text.box
     left, top = int(box.left * by), int(box.top * by)
     return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
-
-
-_MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
-"""Models that find and read text, inside rapidocr's wheel."""
-
-
-def why_no_reader() -> str:
-    """Return why text cannot be read here; "" if it can."""
-    for package in ("rapidocr", "onnxruntime"):
-        if importlib.util.find_spec(package) is None:
-            return f"{package} is not installed ({install_line('ocr')})"
-    missing = [path.name for path in _models().values() if not path.is_file()]
-    return f"rapidocr came without {missing[0]}, and nothing is downloaded" if missing else ""
-
-
-def open_reader() -> TextReader | None:
-    """Return the reader of the extra `ocr`; None if it is not installed, or its wheel has no models."""
-    if why_no_reader():
-        return None
-    os.environ.setdefault(
-        "ORT_DISABLE_TELEMETRY", "1"
-    )  # onnxruntime reports the machine to its maker otherwise
-    from plantain.privacy.rapid_text import RapidReader  # half a second
-
-    return RapidReader(_models())
-
-
-@cache
-def _own_reader() -> TextReader | None:
-    return open_reader()
-
-
-def reader_named(name: str) -> TextReader | None:
-    """Return this process's own reader, which is cached; None if it has another name."""
-    own = _own_reader()
-    return own if own is not None and own.name == name else None
-
-
-def _models() -> dict[str, Path]:
-    spec = importlib.util.find_spec("rapidocr")
-    folder = Path(spec.origin).parent / "models" if spec is not None and spec.origin else Path()
-    return {part: folder / name for part, name in _MODELS.items()}
 
 
 STROKE_LEVELS = 28.0

@@ -252,7 +252,7 @@ def _eye_rows(table: Table) -> Iterator[_Eye]:
 def _patient_rows(table: Table) -> Iterator[_Eye]:
     """Yield the eyes of the annotation sheet: their letters come from the keywords, and must be among the patient's."""
     for line, row, fault in table.rows:
-        patient = {letter for letter in LETTERS if row[letter] in ("1", "1.0")}
+        patient = {letter for letter in LETTERS if row[letter].lower() in ("1", "1.0", "true")}
         for side in ("left", "right"):
             field = f"{side.title()}-Fundus"
             match = _NAME.fullmatch(row[field])

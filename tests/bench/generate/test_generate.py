@@ -223,7 +223,9 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
         tmp_path / "outputs" / "1.png"
     )  # another ratio of sides than the sample's
     imported = [*arguments[:-1], str(tmp_path / "imported"), "--outputs", f"{tmp_path / 'outputs'}=tall"]
-    reason = f"malformed: the output is 50x400 pixels and the image {WIDTH}x{HEIGHT}: another ratio of sides"
+    reason = (
+        f"malformed: the output is 50x400 pixels, {WIDTH}x{HEIGHT} in the benchmark: another ratio of sides"
+    )
     assert main([*imported, "--json"]) == 0
     (tall,) = (arm for arm in orjson.loads(capsys.readouterr().out)["arms"] if arm["arm"].endswith("tall"))
     assert tall["reasons"][reason] == 1

@@ -19,7 +19,7 @@ from plantain.bench.prepare.alignment import align, apply_alignment
 from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
 from plantain.cli import main
 from plantain.pixels.arrays import Pixels
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)

@@ -24,7 +24,7 @@ from plantain.bench.score.suite import PIXEL_METRICS
 from plantain.cli import main
 from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
-from plantain.privacy.text import why_no_reader
+from plantain.privacy.rapid_text import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed
 from plantain.rubrics import MEDEBENCH, rubric_named

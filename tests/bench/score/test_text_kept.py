@@ -21,7 +21,7 @@ from plantain.journal import JournalReader
 from plantain.metrics.metric import Networks
 from plantain.pixels.decode import decode
 from plantain.privacy import text
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 

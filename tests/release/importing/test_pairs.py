@@ -215,10 +215,12 @@ def test_a_refused_licence_advises_the_import_that_allows_it(pictures, tmp_path,
     assert main(command) == 0
     export = ["export", "--to", str(tmp_path / "release"), "--licence", "CC-BY-4.0"]
     assert main([*export, str(tmp_path / "run")]) == 2
-    advised = shlex.split(capsys.readouterr().err.partition("e.g. plantain ")[2])
+    advised = shlex.split(capsys.readouterr().err.partition("import them again: plantain ")[2])
     assert advised == [*command[:3], str(tmp_path / "run-open"), *command[4:], "--set", "licence=open"]
     assert main(advised) == 0
-    assert main([*export[:3], advised[3]]) == 0
+    assert main([*export[:3], advised[3]]) == 2  # as for a build, the owner names the terms of the edits
+    assert "licence of the edits of pairs is missing: pass --licence" in capsys.readouterr().err
+    assert main([*export, advised[3]]) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ MedEBench (section 4) reads attention at the key visual concept of a prompt and 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +13,8 @@ import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark, metadata_of
 from plantain.bench.benchmark.samples import Sample
-from plantain.files.opening import read_regular, replace_file
-from plantain.files.tables import written_csv
+from plantain.files.opening import replace_file
+from plantain.files.tables import read_table, written_csv
 from plantain.records import InputError
 from plantain.records.messages import fold, suggest
 
@@ -118,11 +116,9 @@ def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
 
 
 def read_concepts(file: Path) -> dict[str, str]:
-    """Return the concepts of a CSV file by sample. Raises InputError if it is none, with the line."""
-    reader = csv.DictReader(io.StringIO(read_regular(file, str(file)).decode("utf-8-sig"), newline=""))
-    if not {"sample", "concept"} <= set(reader.fieldnames or ()):
-        raise InputError(f"{file}: line 1: the columns sample and concept are needed")
-    return {row["sample"]: (row["concept"] or "").strip() for row in reader}
+    """Return the concepts of a table by sample. Raises InputError if it is none, with the line."""
+    rows = read_table(file).require("sample", "concept").whole_rows()
+    return {cells["sample"]: cells["concept"] for _, cells, _ in rows}
 
 
 def store_concepts(root: Path, concepts: Mapping[str, str]) -> int:

@@ -314,7 +314,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
     ratio = (width / height) / (size[0] / size[1])
     if abs(ratio - 1.0) > ASPECT_TOLERANCE:
         raise BadImage(
-            f"the output is {width}x{height} pixels and the image {size[0]}x{size[1]}: another ratio of sides"
+            f"the output is {width}x{height} pixels, {size[0]}x{size[1]} in the benchmark: another ratio of sides"
         )
     if (width, height) == size:
         return data if holds_pixels_only(data) else encode_png(pixels), pixels, ""

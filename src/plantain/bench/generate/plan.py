@@ -141,7 +141,8 @@ async def _check_models(journal: Journal, arms: Sequence[PlannedArm]) -> None:
     }
     changed = await changed_since(journal, MODELS_META, today)
     if changed is not None:
-        raise InputError(f"{journal.run}: {changed}")
+        renamed = "; a changed function may have a new name" if changed.startswith("the python/") else ""
+        raise InputError(f"{journal.run}: {changed}{renamed}")
 
 
 def _tasks_of(journal: Journal, planned: PlannedArm) -> Iterator[tuple[ArmTask, list[Attempt]]]:

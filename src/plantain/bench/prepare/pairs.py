@@ -29,8 +29,9 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import resize
 from plantain.privacy.faces import photographed_faces
+from plantain.privacy.rapid_text import reader_named
 from plantain.privacy.small_text import small_texts
-from plantain.privacy.text import TextReader, reader_named
+from plantain.privacy.text import TextReader
 from plantain.records import InputError, Licence
 from plantain.records.messages import counted, suggest
 

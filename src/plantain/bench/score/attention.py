@@ -84,12 +84,12 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
     ]
     if not arms:
         raise InputError(
-            f"{run.run}: no outputs of an open editor; add some by bench generate --editor diffusers/…"
+            f"{run.run}: no outputs of an open editor; add some by --editor diffusers/medebench-instruct-pix2pix"
         )
     for arm in arms:
         if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
             raise InputError(
-                f"--editor {arm.label}: attention can be recorded of open editors (diffusers/…) only"
+                f"--editor {arm.label}: attention can be recorded of open editors only (diffusers/…)"
             )
     return arms
 

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Measured, Networks
 from plantain.pixels.arrays import Pixels
-from plantain.privacy.text import TextReader, open_reader, text_changes, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
+from plantain.privacy.text import TextReader, text_changes
 from plantain.records import Score
 
 _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")

@@ -49,8 +49,8 @@ def attention(
     chosen: list[str] = typer.Option(
         [],
         "--set",
-        help="NAME=VALUE, repeatable: parts=down,mid,up of a UNet; block=output or reference of joint attention; "
-        f"layers, steps and heads: numbers from 0, all or some; alpha={ALPHA:g}, factor on Otsu's threshold.",
+        help="NAME=VALUE, repeatable: block=output or reference of joint attention; "
+        f"layers and steps: numbers from 0, all or some; alpha={ALPHA:g}, factor on Otsu's threshold.",
     ),
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder of the page. Default: the run."),
@@ -106,19 +106,16 @@ def attention(
 def _settings(given: list[str]) -> tuple[MapOptions, Watching]:
     """Read NAME=VALUE. Raise InputError naming the setting that is unknown or out of range."""
     values = parse_settings(given)
-    allowed = ("parts", "block", "layers", "steps", "heads", "alpha")
+    allowed = ("block", "layers", "steps", "alpha")
     for name in values:
         if name not in allowed:
             raise InputError(f"--set {name}: no such setting; {suggest(name, allowed)}")
     usual = Watching()
-    heads, layers, steps = (
+    layers, steps = (
         _choice(name, values[name]) if name in values else getattr(usual, name)
-        for name in ("heads", "layers", "steps")
+        for name in ("layers", "steps")
     )
-    parts = _words(values["parts"]) if "parts" in values else usual.parts
-    watching = Watching(
-        parts, block=values.get("block", usual.block), heads=heads, layers=layers, steps=steps
-    )
+    watching = Watching(values.get("block", usual.block), layers, steps)
     watching.check()
     try:
         alpha = float(values.get("alpha", ALPHA))
@@ -127,14 +124,10 @@ def _settings(given: list[str]) -> tuple[MapOptions, Watching]:
     return MapOptions(alpha, watching.as_json()), watching
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 def _choice(name: str, text: str) -> Choice:
     if text == "some":
         return "some"
     try:
-        return "all" if text == "all" else tuple(int(part) for part in _words(text))
+        return "all" if text == "all" else tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError(f"--set {name}={text}: give numbers separated by commas, e.g. 16,32") from None

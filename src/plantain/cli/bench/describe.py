@@ -7,7 +7,6 @@ from pathlib import Path
 
 import orjson
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -74,12 +73,12 @@ def _print_figures(figures: tuple[PaperFigure, ...]) -> None:
 
 
 def _print(description: Description) -> None:
-    title = f"{escape(description.name)}: {counted(description.samples, 'sample')}"
+    title = f"{description.name}: {counted(description.samples, 'sample')}"
     organs = Table("organ", *right("samples", "tasks", "sources", "mean region", "shows"), title=title)
     for row in description.organs:
         share = "" if row.roi_share is None else f"{row.roi_share:.1%}"
         shows = "none" if row.detectable is None else f"{row.detectable:.2f}"
-        organs.add_row(escape(row.organ), str(row.samples), str(row.tasks), str(row.clusters), share, shows)
+        organs.add_row(row.organ, str(row.samples), str(row.tasks), str(row.clusters), share, shows)
     organs.caption = f"shows: smallest difference between two models at a standard deviation of {USUAL}"
     print_table(organs)
     listed = description.table5()
@@ -87,7 +86,7 @@ def _print(description: Description) -> None:
         title = f"Tasks with more than {counted(MORE_THAN, 'sample')}"
         tasks = Table("organ", "task", *right("samples"), title=title)
         for task in listed:
-            tasks.add_row(escape(task.organ), escape(task.task), str(task.samples))
+            tasks.add_row(task.organ, task.task, str(task.samples))
         print_table(tasks)
     directions = ", ".join(f"{n} {name}" for name, n in description.directions.items())
     print(

@@ -30,7 +30,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
 from plantain.metrics.statistics.regions import FEWEST, majority, staple
 from plantain.pixels.arrays import Mask
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
 from plantain.review.answers import region_of
@@ -166,6 +166,7 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
         typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
+        typer.echo(f"models edit the images in {out / 'previous'}: aligned, cut and resized copies")
         typer.echo(str(made.path))
         typer.echo(next_line("bench", "check", out))
 

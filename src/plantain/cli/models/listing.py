@@ -11,7 +11,6 @@ from typing import Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table
 
 from plantain.calls import CallSpec
@@ -170,7 +169,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
         about = "; ".join(fact for fact in facts if not fact.endswith("not needed"))
         title = f"{first['name'].partition('/')[0]}: {about}".rstrip(": ")
         # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
-        table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         if "on_disk" in first:  # open weights
             table.add_column("editor", overflow="fold", min_width=24)
             table.add_column("on disk", overflow="fold")
@@ -180,14 +179,14 @@ def _print(rows: list[dict[str, Any]]) -> None:
                 size = f"{row['disk_gb']:g}" if row["disk_gb"] else ""
                 licence = f"{row['licence']}{' *' if row['conditions'] else ''}"
                 cells = (row["name"].partition("/")[2], str(row["on_disk"]), size, licence)
-                table.add_row(*map(escape, cells))
+                table.add_row(*cells)
         else:
             for heading in ("model", "roles", "$ per M"):
                 table.add_column(heading, no_wrap=True)
             table.add_column("retired", overflow="fold", min_width=10)
             for row in provider_rows:
                 cells = (row["name"], ", ".join(row["roles"]), _cost(row["price"]), row["retired"])
-                table.add_row(*map(escape, cells))
+                table.add_row(*cells)
         TerminalConsole().print(table)
     if dated := next((row for row in rows if row["price_date"]), None):
         print(

@@ -10,11 +10,12 @@ from typing import Any
 
 import typer
 
-from plantain.cli.build import build_watched
 from plantain.cli.review.materials import register_study
 from plantain.cli.terminal.options import AsJson
+from plantain.cli.terminal.progress import BuildProgress, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.pipeline.demo import demo_recipe, fill_demo_catalogue
+from plantain.pipeline.run import run_build
 from plantain.records.messages import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
@@ -39,7 +40,8 @@ def demo(
     print(NOTICE, file=sys.stderr)
     if not study.exists():
         fill_demo_catalogue(folder / "catalogue")
-        build_watched(demo_recipe(folder), run, limit=limit, quiet=as_json)
+        with BuildProgress(quiet=as_json) as progress:
+            run_to_end(run_build(demo_recipe(folder), run, limit=limit, observer=progress))
         tasks = (
             ReaderTask.ACCEPT,
             ReaderTask.REAL_OR_EDITED,

@@ -42,7 +42,7 @@ def cases_at(
     elif (source / OWN).is_file():
         cases = _listed(_of_samples(source, {}))
     elif source.exists():
-        cases = partial(materials_of_run, _imported(source, kept, columns, constants))
+        cases = partial(materials_of_run, imported(source, kept, columns, constants))
     else:
         raise InputError(f"--from {source}: no such run, benchmark, release or table of pairs")
     if next(cases(None), None) is None:
@@ -64,13 +64,14 @@ def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Materia
             register(source, study, "study", [one.original or one.source for one in drawn])
 
 
-def _imported(
-    source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
+def imported(
+    source: Path, kept: ExitStack, columns: Mapping[str, str] = {}, constants: Mapping[str, str] = {}
 ) -> Path:
+    """Return a release or a table of pairs as a run, which is deleted at the end of `kept`."""
     from plantain.release.importing.importing import import_release
     from plantain.release.importing.pairs import import_pairs
 
-    run = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="plantain-review-"))) / "run"
+    run = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="plantain-"))) / "run"
     if source.is_file():
         import_pairs(source, run, columns=columns, constants=constants)
     else:

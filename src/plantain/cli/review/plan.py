@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json, print_table, right
@@ -100,6 +101,6 @@ def table_of(plan: ReaderStudyPlan) -> Table:
         cells = []
         for c in cases:
             text = f"{100 * row[c].power:.0f} % {row[c].hours:.0f}h"
-            cells.append(f"[bold]{text}[/]" if row[c].power >= WANTED else text)
+            cells.append(Text(text, style="bold" if row[c].power >= WANTED else ""))
         table.add_row(str(readers), *cells)
     return table

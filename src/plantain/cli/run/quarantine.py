@@ -13,7 +13,7 @@ from plantain.catalogue.quarantine import held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
-from plantain.privacy.text import open_reader, why_no_reader
+from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
@@ -27,7 +27,7 @@ from plantain.offline.workers import close_workers
 from plantain.records import InputError, TaskState
 from plantain.records.messages import counted
 from plantain.runs.engine import state_in_words
-from plantain.runs.progress import ProgressObserver
+from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.train.plans import TrainingProgress
 
 PLAIN_EVERY_S = 10.0
@@ -123,9 +123,9 @@ class Bar:
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int | None], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
     """Yield a function that moves a bar: (done, total or None if unknown)."""
-    with Bar(what, quiet=quiet, transient=True) as bar:
+    with Bar(what, transient=True) as bar:
 
         def move(done: int, wanted: int | None) -> None:
             bar.move(done, wanted)
@@ -134,8 +134,8 @@ def progress_bar(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, i
         yield move
 
 
-class _Observer(ProgressObserver):
-    """Messages that all observers of a run print."""
+class _WithBar:
+    """A bar that ends with a `with` block, and notes between; a quiet one shows neither."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -147,8 +147,11 @@ class _Observer(ProgressObserver):
         self._bar.__exit__()
 
     def note(self, line: str) -> None:
-        say(line)
+        if self._bar.live or self._bar.plain:
+            say(line)
 
+
+class _Observer(_WithBar, ProgressObserver):
     def stopping(self) -> None:
         say("finishing the calls in flight; press Ctrl-C again to stop at once")
 
@@ -160,6 +163,9 @@ class StageProgress(_Observer):
         super().__init__(Bar(quiet=quiet))
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
         self._started = time.monotonic()
+
+    def note(self, line: str) -> None:
+        say(line)
 
     def stage_started(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
@@ -181,18 +187,12 @@ class StageProgress(_Observer):
         return f"{line}, {time_left(self._measured, self._total - earlier, now - self._started)}"
 
 
-class TrainingBar(TrainingProgress):
+class TrainingBar(_WithBar, TrainingProgress):
     """Progress of a training: step and loss."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._bar = Bar("training", quiet=quiet, transient=True)
+        super().__init__(Bar("training", quiet=quiet, transient=True))
         self._what, self._steps = "training", 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__()
 
     def begin(self, what: str, steps: int) -> None:
         self._what, self._steps = what, steps
@@ -205,10 +205,6 @@ class TrainingBar(TrainingProgress):
         self._bar.move(step, tally=tally)
         shown = f", {tally}" if tally else ""
         self._bar.line(lambda _: f"{self._what}: step {step} of {self._steps}{shown}")
-
-    def note(self, line: str) -> None:
-        if self._bar.live or self._bar.plain:
-            say(line)
 
 
 class BuildProgress(_Observer):
@@ -243,10 +239,6 @@ class BuildProgress(_Observer):
         if self._ticking is not None:
             self._ticking.cancel()
         super().__exit__()
-
-    def note(self, line: str) -> None:
-        if self._bar.live or self._bar.plain:
-            say(line)
 
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         self._total, self._budget = tasks, budget
@@ -353,14 +345,6 @@ def stopping_on_ctrl_c() -> Iterator[Callable[[], bool]]:
 T = TypeVar("T")
 
 
-class Ended(Protocol):
-    """The end of a run: `stopped` is the reason, or None when all tasks are done."""
-
-    stopped: str | None
-    failed: bool
-    left: str
-
-
 def damage_named(places: Sequence[str], what: str) -> int:
     """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
     for place in places:
@@ -368,7 +352,7 @@ def damage_named(places: Sequence[str], what: str) -> int:
     return 1 if places else 0
 
 
-def print_end(context: typer.Context, summary: Ended) -> int:
+def print_end(context: typer.Context, summary: RunSummary) -> int:
     """Print why a run stopped and how to resume it; return the exit code."""
     if summary.stopped is None:
         return 0

@@ -35,12 +35,12 @@ def folded(*headings: str) -> Iterator[Column]:
 
 
 class TerminalConsole(Console):
-    """A console that prints control characters in texts instead of executing them."""
+    """A console that prints control characters and markup in texts instead of executing them."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         stream = sys.stderr if stderr else sys.stdout
         ours = getattr(stream, "redacts", stream)
-        super().__init__(file=cast(TextIO, RedactedStream(ours, commands=True)))
+        super().__init__(file=cast(TextIO, RedactedStream(ours, commands=True)), markup=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):

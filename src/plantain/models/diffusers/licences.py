@@ -55,9 +55,7 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
     return WeightsTerms(UNKNOWN, is_hub_id(name) or (folder is not None and bool(hub_name(folder))))
 
 
-def check_terms(
-    name: str, terms: WeightsTerms, accepted: Collection[str], provider: str = "diffusers"
-) -> None:
+def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
     """Raise InputError unless the user accepts the licence of weights with conditions, by name, in the settings.
 
     Raises:
@@ -68,11 +66,11 @@ def check_terms(
     if terms.licence == UNKNOWN:
         raise NotReady(
             f"{name}: the licence of these weights is unknown; check where "
-            f'they are from, and if you may use them write [providers.{provider}] accept_licence = ["{UNKNOWN}"]'
+            f'they are from, and if you may use them write [providers.diffusers] accept_licence = ["{UNKNOWN}"]'
         )
     raise NotReady(
         f"{name}: these weights come under {terms.licence!r}, which is not free for every use; read it, and if you "
-        f'may use them write [providers.{provider}] accept_licence = ["{terms.licence}"]'
+        f'may use them write [providers.diffusers] accept_licence = ["{terms.licence}"]'
     )
 
 

@@ -23,10 +23,12 @@ from plantain.privacy.permission import sha256_of
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
-from plantain.release.importing.reading import OurRelease, ReleaseSource
+from plantain.release.importing.reading import OurRelease
 from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
 from plantain.release.proof.provenance import PROVENANCE, without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
+
+ReleaseSource = OurRelease | PublishedTree
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import orjson
 
@@ -25,18 +24,6 @@ _RECORDED = ("trajectories", "preference")
 
 _IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
 """Columns with images."""
-
-
-class ReleaseSource(Protocol):
-    """A release to be imported. Both may be iterated more than once."""
-
-    def records(self) -> Iterator[TaskRecord]:
-        """Yield every task; of repeated ones the first is used."""
-        ...
-
-    def images(self) -> Iterator[tuple[str, bytes]]:
-        """Yield images as (where, bytes), some of them more than once."""
-        ...
 
 
 class OurRelease:

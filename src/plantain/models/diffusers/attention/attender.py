@@ -15,7 +15,7 @@ from diffusers import DiffusionPipeline
 
 from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder
-from plantain.models.diffusers.attention.watching import BLOCKS, LEVELS, AttentionLook, Watching
+from plantain.models.diffusers.attention.watching import BLOCKS, AttentionLook, Watching
 from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
@@ -185,7 +185,7 @@ class Attender:
             (drawn,) = self._runner.edit([job], steering)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         if not recorder.recorded:
-            why = "no layer of the chosen parts and steps ran"
+            why = "none of the chosen layers and steps ran"
             return AttentionLook(None, frame, tokens, edited, 0, what, why)
         maps = recorder.maps()[0]
         chosen = maps[BLOCKS.index(self.watching.block)] if joint else maps[list(kept)]
@@ -208,7 +208,6 @@ class Attender:
             tokens,
             total=lambda: len(pipe.scheduler.timesteps),
             layers=watching.layers,
-            heads=watching.heads,
             steps=watching.steps,
         )
 
@@ -219,9 +218,7 @@ class Attender:
             pipe.unet,
             (frame.canvas_height // scale, frame.canvas_width // scale),
             chunks=self._chunks(steering),
-            parts=watching.parts,
             layers=watching.layers,
-            heads=watching.heads,
             steps=watching.steps,
         )
 
@@ -243,17 +240,12 @@ class Attender:
 def check_fits(plan: EditorPlan, watching: Watching) -> None:
     """Raise InputError if the method's attention cannot be recorded, or an option does not apply to it."""
     name = plan.method.name
-    if name in JOINT_ATTENDING:
-        if watching.parts != LEVELS:
-            raise InputError(
-                f"{plan.name}: --set parts chooses layers of a UNet; this is a transformer: --set layers"
-            )
-    elif name in CROSS_ATTENDING:
+    if name in CROSS_ATTENDING:
         if watching.block != "output":
             raise InputError(
                 f"{plan.name}: --set block {watching.block} is of joint attention; this has cross-attention"
             )
-    else:
+    elif name not in JOINT_ATTENDING:
         able = ", ".join(sorted(CROSS_ATTENDING | JOINT_ATTENDING))
         raise InputError(f"{plan.name}: {name} cannot be looked into; these can: {able}")
 

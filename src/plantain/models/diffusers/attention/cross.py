@@ -7,7 +7,7 @@ step but its sum. Not to be combined with fused projections or a compiled UNet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
-from plantain.models.diffusers.attention.watching import LEVELS, Choice, chosen
+from plantain.models.diffusers.attention.watching import Choice, chosen
 
 
 class CrossAttentionRecorder(AttentionRecorder):
@@ -26,9 +26,7 @@ class CrossAttentionRecorder(AttentionRecorder):
         latent: (height, width) of the latents.
         chunks: how many conditions one pass holds, the text-conditioned first (3 for InstructPix2Pix under guidance,
             else 1).
-        parts: of the UNet, from `LEVELS`.
-        layers: of those parts, by number; "some" is all.
-        heads, steps: which count.
+        layers, steps: which count; "some" is all layers.
 
     Example:
         with CrossAttentionRecorder(pipe.unet, (64, 64), chunks=3) as recorder:
@@ -42,22 +40,16 @@ class CrossAttentionRecorder(AttentionRecorder):
         latent: tuple[int, int],
         *,
         chunks: int = 3,
-        parts: Sequence[str] = LEVELS,
         layers: Choice = "all",
-        heads: Choice = "all",
         steps: Choice = "all",
     ) -> None:
-        super().__init__(unet, heads=heads, steps=steps)
+        super().__init__(unet, steps)
         self._unet, self._latent, self._chunks = unet, latent, chunks
-        self._parts, self._choice = tuple(parts), layers
+        self._choice = layers
 
     def hang(self) -> None:
         """Register hooks on queries and keys of the chosen cross-attention layers."""
-        found = [
-            (name, attention)
-            for name, attention in self._unet.named_modules()
-            if name.endswith("attn2") and name.split("_")[0] in self._parts
-        ]
+        found = [pair for pair in self._unet.named_modules() if pair[0].endswith("attn2")]
         found = [found[number] for number in chosen(self._choice, len(found))]
         for _, attention in found:
             waiting: dict[str, Tensor] = {}
@@ -84,9 +76,9 @@ class CrossAttentionRecorder(AttentionRecorder):
         return hook
 
     def _rows(self, states: Tensor, heads: int) -> Tensor:
-        """(n, heads, length, dim) in float32, of the text-conditioned rows and the chosen heads."""
+        """(n, heads, length, dim) in float32, of the text-conditioned rows."""
         rows = states[: states.shape[0] // self._chunks]
-        return self.heads_of(rows.unflatten(-1, (heads, -1)).transpose(1, 2)).float()
+        return rows.unflatten(-1, (heads, -1)).transpose(1, 2).float()
 
     def _size(self, positions: int) -> tuple[int, int]:
         """Height and width of a level with so many positions: each level halves the latents, rounding up."""

@@ -34,7 +34,6 @@ class JointAttentionRecorder(AttentionRecorder):
         total: number of steps; called at the first step.
         layers, steps: which count; "some" are `SOME` evenly spaced ones, of steps fewer where a run is short
             (`usual_steps`), unless layers were chosen.
-        heads: which count.
 
     Example:
         with JointAttentionRecorder(pipe.transformer, (64, 64), (3,), total=lambda: len(pipe.scheduler.timesteps)) as r:
@@ -50,10 +49,9 @@ class JointAttentionRecorder(AttentionRecorder):
         *,
         total: Callable[[], int],
         layers: Choice = "some",
-        heads: Choice = "all",
         steps: Choice = "some",
     ) -> None:
-        super().__init__(transformer, heads=heads, steps=steps)
+        super().__init__(transformer, steps)
         self._transformer, self._grid, self._tokens = transformer, grid, tuple(tokens)
         self._choice, self._planned, self._ask = layers, steps, total
         self._words = 0
@@ -105,7 +103,7 @@ class JointAttentionRecorder(AttentionRecorder):
             raise ValueError(
                 f"{keys.shape[1]} tokens are not {self._words} words and an output and a reference of {self._grid}"
             )
-        queries, keys = (self.heads_of(states.transpose(1, 2)) for states in (queries, keys))
+        queries, keys = (states.transpose(1, 2) for states in (queries, keys))
         queries = queries[:, :, self._words :]
         columns = [token % self._words for token in self._tokens]
         width = max(len(columns), queries.shape[-1])  # fast kernels want values as wide as keys

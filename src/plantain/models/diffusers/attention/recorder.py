@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from plantain.models.diffusers.attention.watching import Choice
-from plantain.records import InputError
 
 
 class AttentionRecorder:
@@ -17,7 +16,6 @@ class AttentionRecorder:
 
     Args:
         network: the pipeline's UNet or transformer; LoRA layers must be on it already.
-        heads: which count, all alike.
         steps: which count. A step is a new timestep: where a pipeline calls its network twice for one (with the words,
             then without), the first call is recorded.
 
@@ -27,8 +25,8 @@ class AttentionRecorder:
         step: number of the step that runs, from 0.
     """
 
-    def __init__(self, network: nn.Module, *, heads: Choice = "all", steps: Choice = "all") -> None:
-        self._network, self._heads, self._steps = network, heads, steps
+    def __init__(self, network: nn.Module, steps: Choice) -> None:
+        self._network, self._steps = network, steps
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
         self._timestep: float | None = None
         self._repeated = False
@@ -79,14 +77,6 @@ class AttentionRecorder:
         if not self._repeated:
             self.step += 1
             self._timestep = now
-
-    def heads_of(self, states: Tensor) -> Tensor:
-        """Return the chosen heads of (n, heads, length, dim). Raise InputError for a missing head."""
-        if not isinstance(self._heads, tuple):
-            return states
-        if max(self._heads) >= states.shape[1]:
-            raise InputError(f"--set heads: a layer has {states.shape[1]}, counted from 0")
-        return states[:, list(self._heads)]
 
     def maps(self) -> Tensor:
         """Average heads, layers and steps: float32, in [0, 1].

@@ -14,9 +14,6 @@ from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
-LEVELS = ("down", "mid", "up")
-"""Parts of a UNet by which layers can be chosen."""
-
 BLOCKS = ("output", "reference")
 """Of joint attention: shares of the output's positions, or of those of the reference image."""
 
@@ -59,24 +56,19 @@ class Watching:
     """Choices of the record that the paper leaves open.
 
     Attributes:
-        parts: of the UNet, from down, mid, up; all layers of a part count alike.
         block: of joint attention, one of `BLOCKS`.
-        heads, layers, steps: which count, all alike. Layers are numbered in the order in which they run.
+        layers, steps: which count, all alike. Layers are numbered in the order in which they run.
     """
 
-    parts: tuple[str, ...] = LEVELS
     block: str = "output"
-    heads: Choice = "all"
     layers: Choice = "some"
     steps: Choice = "some"
 
     def check(self) -> None:
         """Raise InputError naming an option that cannot be recorded."""
-        if not self.parts or set(self.parts) - set(LEVELS):
-            raise InputError(f"--set parts: choose some of {', '.join(LEVELS)}")
         if self.block not in BLOCKS:
             raise InputError(f"--set block {self.block}: choose one of {', '.join(BLOCKS)}")
-        for name in ("heads", "layers", "steps"):
+        for name in ("layers", "steps"):
             choice = getattr(self, name)
             if choice == () or (isinstance(choice, tuple) and min(choice) < 0):
                 raise InputError(f"--set {name}: name numbers from 0 on, or all")
@@ -84,8 +76,8 @@ class Watching:
     def as_json(self) -> dict[str, JsonValue]:
         """Return the settings that differ from the defaults, for the record."""
         usual = Watching()
-        settings: dict[str, JsonValue] = {"parts": list(self.parts)}
-        for name in ("block", "heads", "layers", "steps"):
+        settings: dict[str, JsonValue] = {}
+        for name in ("block", "layers", "steps"):
             value = getattr(self, name)
             if value != getattr(usual, name):
                 settings[name] = list(value) if isinstance(value, tuple) else value

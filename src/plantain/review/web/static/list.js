@@ -47,7 +47,7 @@ if ($("rows")) {
     const box = $("count");
     if (!box) return;
     const reply = await (await fetch(box.dataset.count)).json();
-    box.textContent = `${reply.count.toLocaleString("en").replaceAll(",", "\u202f")} pass`;
+    box.textContent = `${reply.count.toLocaleString("en").replaceAll(",", "\u202f")} shown`;
   };
   const same = (reply) => document.body.dataset.live === (reply.counts ? `${reply.newest} ${reply.total} ${reply.counts.pending}` : `${reply.newest}`);
   const follow = async () => {
