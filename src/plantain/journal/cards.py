@@ -164,5 +164,5 @@ def standings_of(reader: JournalReader) -> list[Standing]:
 
 
 def consistency(judges: Sequence[Standing]) -> str:
-    """Return " (judge not validated)", to follow a rate, unless there are judges and each has passed its gate; else ""."""
+    """Return " (judge not validated)", to follow a rate; "" if there are judges and each has passed its gate."""
     return "" if judges and all(one.qualifies for one in judges) else f" ({NOT_VALIDATED})"
