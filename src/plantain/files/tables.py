@@ -117,10 +117,12 @@ class Table:
 
     def require(self, *columns: str) -> Table:
         """Return the table. Raise InputError if one of these columns is missing."""
-        for name in columns:
-            if name not in self.columns:
-                has = ", ".join(map(repr, self.columns[:20]))
-                raise InputError(f"{self.path}: column {name!r}: is missing; the header has {has}")
+        if missing := [name for name in columns if name not in self.columns]:
+            which = (
+                f"column {missing[0]!r}: is" if len(missing) == 1 else f"columns {', '.join(missing)}: are"
+            )
+            has = ", ".join(map(repr, self.columns[:20]))
+            raise InputError(f"{self.path}: {which} missing; the header has {has}")
         return self
 
     def whole_rows(self) -> Iterator[TableRow]:
