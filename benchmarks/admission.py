@@ -13,7 +13,7 @@ Targets: at least 95 % used with under 1 % refused, of every whole minute where 
 mean after the first minute where answers announce it, which is used to 90 % again within a minute of a change.
 What nobody names is followed by the calls in flight alone; its figures have no target.
 
-Run: python benchmarks/admission.py [--no-loopback] [--kinds bucket sliding fixed]
+Run: python benchmarks/admission.py [--no-loopback] [--kinds bucket sliding fixed] [--longest 900]
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def recovery(provider: LimitedProvider, changed_at: int) -> int:
     return 999
 
 
-def simulated(kinds: Sequence[str]) -> bool:
+def simulated(kinds: Sequence[str], longest_s: float) -> bool:
     good = True
     print(
         "simulated, the limit is stated (600 a minute), ten minutes; target 95 % of every minute, under 1 % refused"
@@ -147,7 +147,7 @@ def simulated(kinds: Sequence[str]) -> bool:
     for kind in kinds:
         for name, client in (("plantain", ours(600.0)), ("semaphore", semaphore)):
             provider = LimitedProvider(kind, [(0.0, 600.0)])
-            simulate(client, provider, 600.0)
+            simulate(client, provider, min(600.0, longest_s))
             seen = shares(provider, 0, 600)
             print(f"  {kind:<8} {name:<10} {seen}", flush=True)
             good &= name != "plantain" or (seen.least >= 0.95 and seen.refused < 0.01)
@@ -158,7 +158,7 @@ def simulated(kinds: Sequence[str]) -> bool:
     for kind, hint in itertools.product(kinds, (True, False)):
         for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
             provider = LimitedProvider(kind, steps, hint=hint)
-            simulate(client, provider, 720.0)
+            simulate(client, provider, min(720.0, longest_s))
             seen = shares(provider, 60, 240)
             down, up = recovery(provider, 240), recovery(provider, 480)
             said = "says when to come again" if hint else "says nothing"
@@ -169,7 +169,7 @@ def simulated(kinds: Sequence[str]) -> bool:
     print("simulated, the limit is announced with every answer, and a refusal says nothing; the same steps")
     for kind in kinds:
         provider = LimitedProvider(kind, steps, hint=False)
-        simulate(ours(None, provider), provider, 720.0)
+        simulate(ours(None, provider), provider, min(720.0, longest_s))
         seen, whole = shares(provider, 60, 240), shares(provider, 0, 720)
         down, up = recovery(provider, 240), recovery(provider, 480)
         print(
@@ -179,7 +179,7 @@ def simulated(kinds: Sequence[str]) -> bool:
     print("simulated, no rate but 10 calls in flight (of 0.2 s: 3,000 a minute), from the second minute")
     for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
         provider = LimitedProvider("parallel", [(0.0, 10.0)])
-        simulate(client, provider, 300.0)
+        simulate(client, provider, min(300.0, longest_s))
         used = sum(60 <= at < 300 for at in provider.taken) / (4 * 3_000)
         print(f"  {name:<10} used {100 * used:5.1f} %, refused {100 * provider.refused_share(60, 300):.2f} %")
     print(
@@ -187,7 +187,7 @@ def simulated(kinds: Sequence[str]) -> bool:
     )
     for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
         provider = LimitedProvider("bucket", [(0.0, 60.0)], hint=False)
-        simulate(client, provider, 900.0, latency_s=15.0)
+        simulate(client, provider, min(900.0, longest_s), latency_s=15.0)
         print(f"  {name:<10} {shares(provider, 300, 900)}")
     return good
 
@@ -291,8 +291,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-loopback", action="store_true", help="simulated time only")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what the provider counts")
+    parser.add_argument("--longest", type=float, default=900.0, help="most seconds of a simulation")
     args = parser.parse_args()
-    good = simulated(args.kinds)
+    good = simulated(args.kinds, args.longest)
     if not args.no_loopback:
         good &= asyncio.run(loopback())
     return 0 if good else 1

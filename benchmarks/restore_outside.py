@@ -7,7 +7,7 @@ compared with the original and with the clean edit, pixel by pixel; no judge is 
 Targets: outside of the mask at most 1 grey level from the original before the final JPEG and from the re-encoded
 original after it; at least 90 % of the restored edits keep 75 to 133 % of the clean edit's strength and leave at most
 5 % of its energy outside of the mask. Strength is the clean edit's share in the restored difference (least squares).
-Run: python benchmarks/restore_outside.py [--edits 24] [--data FOLDER] [--seed 1] [--to SHEETS]
+Run: python benchmarks/restore_outside.py [--edits 24] [--ways all] [--data FOLDER] [--seed 1] [--to SHEETS]
 """
 
 from __future__ import annotations
@@ -203,6 +203,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--edits", type=int, default=24)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="of degrading an edit")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", type=Path, help="more images: brain-tumor-mri and nih-chest-xray/frontal")
     parser.add_argument(
@@ -217,7 +218,7 @@ def main() -> int:
     left: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
     seconds: list[float] = []
     for number, clean in enumerate(clean_edits(pictures, arguments.edits, arguments.seed)):
-        for way in WAYS:
+        for way in arguments.ways:
             # One stream for each, so that a single case can be repeated.
             rng = np.random.default_rng([arguments.seed, number, WAYS.index(way)])
             answer = degraded(clean.edited, way, rng)

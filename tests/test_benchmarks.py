@@ -14,14 +14,14 @@ from PIL import Image
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SMALLEST = {
-    "admission": ("--no-loopback", "--kinds", "bucket"),
+    "admission": ("--no-loopback", "--kinds", "bucket", "--longest", "70"),
     "burned_in_text": ("--alarms", "."),
     "contact_sheet": ("--each", "1", "--finding", "Cataract", "--to", "sheets"),
     "export": ("--images", "4", "--rounds", "1", "--layout", "med-banana"),
     "faces": ("1",),
     "import_pairs": ("20", "--side", "64", "--originals", "2"),
     "import_time": (),
-    "ingest": ("--images", "2"),
+    "ingest": ("--images", "1"),
     "instrument_card": ("package", "--images", "1", "--findings-each", "1"),
     "interval_coverage": ("4", "rates"),
     "judge_gate": ("--seeds", "2", "--pictures", "30"),
@@ -29,7 +29,7 @@ SMALLEST = {
     "overhead": ("--tasks", "2", "--repeats", "1", "--short", "1"),
     "plan_costs": ("20",),
     "reader_studies": ("--studies", "4"),
-    "restore_outside": ("--edits", "1"),
+    "restore_outside": ("--edits", "1", "--ways", "all"),
     "resume": ("--tasks", "60"),
     "sensitivity": ("--images", "52", "--only", "8 grey"),
     "throughput": ("--seconds", "0.05", "--batch", "1", "--side", "64"),

@@ -14,6 +14,7 @@ from packaging.metadata import Metadata
 
 from plantain.files import installed
 from plantain.files.installed import DISTRIBUTION, install_line
+from plantain.records import InputError
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "plantain"
@@ -78,3 +79,10 @@ def test_every_self_reference_has_our_name() -> None:
 def test_the_line_that_installs(monkeypatch: pytest.MonkeyPatch, clone: bool, extra: str, line: str) -> None:
     monkeypatch.setattr(installed, "_from_a_clone", lambda: clone)
     assert install_line(extra) == line
+
+
+def test_an_installation_older_than_the_code_is_named() -> None:
+    with pytest.raises(
+        InputError, match=r"own plantain\.poems are not registered.*run its pip install again"
+    ):
+        installed.installed("plantain.poems")

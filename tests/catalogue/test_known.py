@@ -12,7 +12,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
-from plantain.records import Consent, Licence
+from plantain.records import Consent, InputError, Licence
 from plantain.sources.folder import FolderReader
 from plantain.sources.registry import NamingReader, SourceOptions
 from sources.published import digest_of, jpeg, put
@@ -35,8 +35,8 @@ def scans(tmp_path: Path) -> Path:
     return tmp_path / "scans"
 
 
-def run(out: Path, scans: Path, consent: Consent | None = None) -> Ingested:
-    reader = FolderReader(SourceOptions(scans, "chest_xray", Licence.OPEN), TAXONOMY)
+def run(out: Path, scans: Path, consent: Consent | None = None, licence: Licence = Licence.OPEN) -> Ingested:
+    reader = FolderReader(SourceOptions(scans, "chest_xray", licence), TAXONOMY)
     with Catalogue.create(out) as catalogue:
         return ingest(NamingReader(reader, consent=consent), catalogue, workers=2)
 
@@ -128,6 +128,19 @@ def test_a_group_that_is_corrected_takes_effect_and_equals_one_told_at_once(
     # What is told no more is kept: a table that was lost by mistake must not set patients apart.
     put(scans / "labels.csv", b"file,labels\na.jpg,No Finding\nb.jpg,Edema;Pneumonia\nc.jpg,Edema\n")
     assert run(out, scans).unchanged == 3
+    assert digest_of(out) == digest_of(whole)
+
+
+def test_a_licence_that_is_stated_later_equals_one_stated_at_once_and_is_not_replaced(
+    scans: Path, tmp_path: Path
+) -> None:
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    run(out, scans, licence=Licence.UNKNOWN)
+    assert run(out, scans).licensed == 4
+    run(whole, scans)
+    assert digest_of(out) == digest_of(whole)
+    with pytest.raises(InputError, match="licence open, not credentialed: pass --licence open, or"):
+        run(out, scans, licence=Licence.CREDENTIALED)
     assert digest_of(out) == digest_of(whole)
 
 

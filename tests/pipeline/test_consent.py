@@ -186,6 +186,14 @@ def test_calling_the_same_files_open_lets_nothing_out(
     assert log.lines() == []
 
 
+def test_a_licence_stated_later_replaces_an_unknown_one(tmp_path: Path) -> None:
+    for licence in (Licence.UNKNOWN, Licence.OPEN):
+        shutil.rmtree(tmp_path / "catalogue", ignore_errors=True)
+        begun_at_home(licensed_catalogue(tmp_path, licence), tmp_path / "run")
+        with JournalReader.open(tmp_path / "run") as reader:
+            assert {image.licence for image in reader.images()} == {licence}
+
+
 @pytest.mark.parametrize("licence", [Licence.OPEN, Licence.CREDENTIALED])
 def test_a_batch_jobs_file_is_cleared_as_a_whole(
     licence: Licence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

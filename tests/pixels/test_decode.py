@@ -150,13 +150,11 @@ def test_decode_untrusted_inverts_packed_12_bit_tiff() -> None:
     assert decode_untrusted(data, "a.tif")[0, :, 0].tolist() == [255, 0]
 
 
-@pytest.mark.parametrize(
-    ("level", "factors"), [(11, (1, 256, 257)), (40, (1, 16, 256, 257)), (255, (1, 16, 256, 257))]
-)
-def test_decode_output_is_the_same_in_any_bit_depth(level: int, factors: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("level", [11, 40, 255])
+def test_decode_output_is_the_same_in_any_bit_depth(level: int) -> None:
     eight = np.arange(level + 1, dtype=np.uint8)[None]
     cut = (eight / np.float32(255) * np.float32(65535)).astype(np.uint16)  # rounded down
-    for values in (eight, cut, *(eight * np.uint16(factor) for factor in factors)):
+    for values in (eight, cut, *(eight * np.uint16(factor) for factor in (1, 4, 16, 64, 256, 257))):
         assert np.array_equal(decode_output(save(Image.fromarray(values), "PNG"))[..., 0], eight)
         if values.dtype == np.uint16:
             colours = tiff(np.dstack([values] * 3), photometric="rgb")

@@ -24,7 +24,7 @@ from plantain.files.opening import read_regular, replace_file
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import csv_line, read_csv
 from plantain.pixels.decode import declared_pixels
-from plantain.records import InputError, SourceImage
+from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.label_table import NO_LABEL
 from plantain.sources.registry import (
     STUDY_GROUP,
@@ -56,7 +56,8 @@ class Ingested:
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
-        labelled, regrouped: images that it had without a label, or under another group or split.
+        labelled, regrouped, licensed: images that it had without a label, under another group or split, or with an
+            unknown licence.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
         tables: how the source's tables were understood.
@@ -71,6 +72,7 @@ class Ingested:
     refused: list[Refused]
     labelled: int = 0
     regrouped: int = 0
+    licensed: int = 0
     unlabelled: int = 0
     ungrouped: int = 0
     by_study: int = 0
@@ -87,6 +89,7 @@ class Ingested:
         self.newly_quarantined += fate is Fate.HELD
         self.labelled += fate is Fate.LABELLED
         self.regrouped += fate is Fate.REGROUPED
+        self.licensed += fate is Fate.LICENSED
         self.unchanged += fate is Fate.UNCHANGED
         self.unlabelled += not image.labels
         self.ungrouped += image.group is None
@@ -185,11 +188,7 @@ class _Workshop:
     """Reads one file and prepares its bytes; used by all worker threads."""
 
     def __init__(
-        self,
-        known: Known,
-        withdrawn: Withdrawn,
-        gate: PrivacyGate | None,
-        engine: EngineThread | None,
+        self, known: Known, withdrawn: Withdrawn, gate: PrivacyGate | None, engine: EngineThread | None
     ) -> None:
         self._known, self._withdrawn = known, withdrawn
         self._gate, self._engine = gate, engine
@@ -281,14 +280,17 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
 class Fate(Enum):
     """Result for one ingested image."""
 
-    ADDED, HELD, UNCHANGED, LABELLED, REGROUPED = range(5)
+    ADDED, HELD, UNCHANGED, LABELLED, REGROUPED, LICENSED = range(6)
 
 
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) -> Fate | Refused:
     """Compare an image with its record in the catalogue, and update the record.
 
-    Labels, permission and a mark as synthetic are added if they came later. A group or split that is given now replaces
-    another; one that is given no more is kept. Labels that contradict each other are refused.
+    Labels, licence, permission and a mark as synthetic are added if they came later. A group or split that is given
+    now replaces another; one that is given no more is kept. Labels that contradict each other are refused.
+
+    Raises:
+        InputError: the catalogue has another licence of the image than unknown.
 
     Args:
         name: of the file in messages.
@@ -300,12 +302,17 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) 
     same = (there.id, there.dataset) == (image.id, image.dataset)
     if not same or there.labels not in ((), image.labels):
         return Refused(name, _difference(there, image))
-    if there.licence != image.licence:
-        return Refused(name, f"is there already with licence {there.licence}; choose another --to")
+    licensed = there.licence is Licence.UNKNOWN is not image.licence
+    if there.licence != image.licence and not licensed:
+        raise InputError(
+            f"{catalogue.root}: has {name} with licence {there.licence}, not {image.licence}: pass "
+            f"--licence {there.licence}, or choose another --to"
+        )
     own = there.group if waiting is not None else catalogue.own_group(there)
     group, split = image.group or own, image.split or there.split
     moved, labelled = (group, split) != (own, there.split), image.labels != there.labels
     fuller = replace(there, labels=image.labels, group=group, split=split) if moved or labelled else there
+    fuller = replace(fuller, licence=image.licence)
     notes = [note for note in there.note.split("; ") if note and not (labelled and note == NO_LABEL)]
     if image.synthetic and not there.synthetic:
         notes += filter(None, image.note.split("; "))
@@ -322,7 +329,9 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) 
                 catalogue.relabel(there, fuller)
             else:
                 catalogue.replace(there, fuller)
-    return Fate.LABELLED if labelled else Fate.REGROUPED if moved else Fate.UNCHANGED
+    if labelled or moved:
+        return Fate.LABELLED if labelled else Fate.REGROUPED
+    return Fate.LICENSED if licensed else Fate.UNCHANGED
 
 
 def _difference(there: SourceImage, image: SourceImage) -> str:

@@ -130,7 +130,7 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
         near = next((o for p in context.command.params for o in p.opts if typed.startswith(f"{o}-")), "")
         if near:
             return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?"
-        return line if "?" in line else f"{line}; options: {command_line(*path, '--help')}"
+        return line if line.endswith(("?", ")")) else f"{line}; options: {command_line(*path, '--help')}"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
     recipe = Path(args[1] if name == "build" and args[1:] else "")

@@ -80,9 +80,9 @@ def command(
     scans/ contains one folder per finding (normal/, Pneumothorax/, ...), or images and a table labels.csv (or .xlsx)
     with the columns file, labels and optionally group (the patient), split and, for MRI, plane and sequence. Column
     names of published datasets work too, e.g. `Image Index`, `Finding Labels`, `Patient ID`. A file that cannot be
-    used becomes one line in catalogue/rejected.csv. Run it again to add new images and corrected groups. Images with
-    a face, or with text that may identify a patient, are quarantined until `plantain run quarantine` releases or masks
-    them.
+    used becomes one line in catalogue/rejected.csv. Run it again to add new images, corrected groups or
+    the licence. Images with a face, or with text that may identify a patient, are quarantined until
+    `plantain run quarantine` releases or masks them.
     """
     if list_kinds:
         _print_kinds(as_json)
@@ -119,7 +119,9 @@ def command(
         why = getattr(error, "strerror", None) or error
         rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    if not (done.added or done.unchanged or done.labelled or done.regrouped or done.quarantined):
+    if not (
+        done.added or done.unchanged or done.labelled or done.regrouped or done.licensed or done.quarantined
+    ):
         say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
@@ -158,6 +160,11 @@ def _run(
             say(_unlabelled(done.unlabelled, table))
         for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
             say(line)
+        if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
+            say(
+                f"{counted(unknown, 'image')} with an unknown licence: a release will not contain the originals, and "
+                "their edits cannot be licensed; if you know it, ingest again with --licence open (or attribution)"
+            )
         _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
     return done
 
@@ -222,6 +229,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         return
     changed = f", {done.labelled} newly labelled" if done.labelled else ""
     changed += f", {done.regrouped} with another group or split" if done.regrouped else ""
+    changed += f", {done.licensed} with a licence now" if done.licensed else ""
     print(
         f"{out}: {counted(len(catalogue), 'image')}, {done.added} new{changed}; "
         f"{counted(_files(done), 'file')} rejected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from itertools import islice
@@ -12,7 +13,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.models.registry import endings, known_models
 from plantain.pipeline.plan import candidates, chosen_findings
-from plantain.pipeline.recipe import Data, Recipe
+from plantain.pipeline.recipe import NAME, Data, Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Direction, InputError
 from plantain.records.messages import command_line, counted
@@ -49,12 +50,13 @@ def first_recipe(
             f"`{command_line('findings')}` lists the known labels, "
             f"`{command_line('run', 'quarantine', catalogue.root)}` the quarantined images"
         )
+    name = file.stem if re.fullmatch(NAME, file.stem) else "pilot"  # `plan` names the run's folder by it
     lines = [
         f"# A first recipe for {counted(len(catalogue), 'image')}: {_tally(catalogue.count_by('modality'))}.",
         f"# Before anything is called: {command_line('plan', file)}",
-        f"# Then: {command_line('build', file, '--run', 'runs/pilot')}",
+        f"# Then: {command_line('build', file, '--run', f'runs/{name}')}",
         "",
-        'name = "pilot"',
+        f"name = {_quoted(name)}",
         "seed = 0                       # another seed draws other images, places and sizes",
         "",
         "[data]",

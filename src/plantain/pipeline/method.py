@@ -30,7 +30,7 @@ from plantain.pipeline.plan import (
 from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
-from plantain.records import EditTask, InputError, Rubric, SourceImage, TaskKind, task_id
+from plantain.records import EditTask, InputError, Licence, Rubric, SourceImage, TaskKind, task_id
 from plantain.records.messages import counted, suggest
 from plantain.roles import Editor, Judge, TakesRegion, Writer, fingerprint_of
 from plantain.rubrics import identity_of
@@ -280,8 +280,8 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
 async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
     """Copy from a catalogue the groups, splits and consent that changed since the run took its images.
 
-    Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. All else stays as it
-    was when the tasks were made, the run's own bytes included.
+    Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. A licence is copied
+    only if the run's is unknown. All else stays as it was when the tasks were made, the run's own bytes included.
 
     Returns:
         The ids of images of another group or split.
@@ -292,7 +292,8 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
         if there is None:
             continue
         grouped = replace(image, group=there.group or image.group, split=there.split or image.split)
-        now = replace(grouped, consent=there.consent)
+        known = there.licence if image.licence is Licence.UNKNOWN else image.licence
+        now = replace(grouped, licence=known, consent=there.consent)
         if now != image:
             data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
             blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")

@@ -24,6 +24,9 @@ from plantain.runs.settings_file import (
 )
 from plantain.runs.terms import Terms
 
+NAME = r"^[\w .-]+$"
+"""Names of recipes."""
+
 
 class Data(Section):
     """Which images, findings and directions.
@@ -110,7 +113,7 @@ class Recipe(Section):
         5
     """
 
-    name: Annotated[str, Field(min_length=1, pattern=r"^[\w .-]+$")]
+    name: Annotated[str, Field(min_length=1, pattern=NAME)]
     seed: Annotated[int, Field(ge=0)] = 0
     data: Data
     models: Models = Models()

@@ -265,8 +265,8 @@ def _decode_deep(image: Image.Image, profile: ColourProfile, data: bytes, name: 
     values = _imdecode(data, cv2.IMREAD_UNCHANGED | cv2.IMREAD_IGNORE_ORIENTATION)
     if values is None or values.dtype != np.uint16 or values.shape[:2] != (image.height, image.width):
         raise BadImage(f"{name}: damaged or of an unknown kind (its 16-bit colours cannot be decoded)")
-    used = _bits_in_use(values[..., :3]) or 16
-    shift = next(bits for bits in (8, 12, 16) if used <= bits) - 8
+    used = int(values[..., :3].max()).bit_length()
+    shift = _widening(values[..., :3]) or next(bits for bits in (8, 12, 16) if used <= bits) - 8
     pixels = profile.convert_pixels((values[..., 2::-1] >> shift).astype(np.uint8))
     if values.shape[2] == 4 and image.mode != "RGBX" and _tag(image, _EXTRA_SAMPLES) != _ASSOCIATED:
         alpha = (values[..., 3:] >> 8).astype(np.uint16)
@@ -328,7 +328,7 @@ def _decode_pillow(image: Image.Image, profile: ColourProfile, name: str, bits: 
     """Convert any known mode to RGB, a strip at a time: copies of 50 million pixels would add up."""
     if image.mode[0] in "IF":
         levels, used = _levels(image, name)
-        shift = (bits or used if used else 16) - 8
+        shift = (bits or used) - 8 if used else 0
         return _grey_to_rgb(profile.convert_pixels((levels >> shift).clip(0, 255).astype(np.uint8)))
     image.load()
     ImageOps.exif_transpose(image, in_place=True)
@@ -356,7 +356,7 @@ def _flatten(image: Image.Image, profile: ColourProfile) -> Image.Image:
 
 
 def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]:
-    """Return integers of up to 16 bits, uint16 (H, W), black at 0, and the bits in use; 0 where 16 are certain."""
+    """Return integers of up to 16 bits, uint16 (H, W), black at 0, and the bits in use; 0 for certain 8 bits."""
     white_is_zero = _tag(image, _PHOTOMETRIC) == _WHITE_IS_ZERO
     packed = _tag(image, _BITS_PER_SAMPLE) == 12
     image.load()
@@ -366,28 +366,34 @@ def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]
     if values.dtype.kind == "f":
         if low >= 0.0 and high <= 1.0:
             share = 1.0 - values if white_is_zero else values
-            return np.rint(share * 65535.0).astype(np.uint16), 0
+            return (np.rint(share * 65535.0) // 256).astype(np.uint16), 0
         if not np.array_equal(values, np.rint(values)):
             why = "floating point is read from 0 to 1 or as whole numbers; save as 16-bit PNG"
             raise BadImage(f"{name}: values from {low:g} to {high:g}; {why}")
     if low < 0 or high > 0xFFFF:
         raise BadImage(f"{name}: values from {low:.0f} to {high:.0f}; only 8-bit and 16-bit grey is read")
     levels = values.astype(np.uint16)
+    shift = _widening(levels)
+    levels >>= shift
     if white_is_zero:  # files of 16 bits use fewer without stating it: 12 bits are inverted within 12
-        levels = ((1 << (12 if packed else _bits_in_use(levels) or 16)) - 1 - levels).astype(np.uint16)
-    return levels, _bits_in_use(levels)
+        used = 12 if packed and not shift else max(8, int(levels.max()).bit_length())
+        levels = ((1 << used) - 1 - levels).astype(np.uint16)
+    return levels, 0 if shift else max(8, int(levels.max()).bit_length())
 
 
-def _bits_in_use(levels: npt.NDArray[np.unsignedinteger]) -> int:
-    """Return how many bits the largest level takes, at least 8; 0 for 8 bits that a program has widened to 16.
+def _widening(levels: npt.NDArray[np.unsignedinteger]) -> int:
+    """Return by how many bits a program has widened levels of 8 bits; 0 if it has not.
 
-    Programs multiply by 256 or, within the rounding of floating point, by 257.
+    Programs multiply by 256 or, within the rounding of floating point, by 257; by 4, 16 or 64 for 10, 12 or 14 bits.
     """
-    high = int(levels.max())
-    widened = high > 255 and all(
+    high, union = int(levels.max()), int(np.bitwise_or.reduce(levels, axis=None))
+    if high > 255 and all(
         not (part & 255).any() or int(((part + 1) % 257).max()) <= 2 for part in (levels[::16], levels)
-    )
-    return 0 if widened else max(8, high.bit_length())
+    ):
+        return 8
+    shift = (union & -union).bit_length() - 1
+    several = shift in (2, 4, 6) and high >> shift <= 255 and np.unique(levels).size > 8
+    return shift if several else 0
 
 
 def _grey_to_rgb(plane: Pixels) -> Pixels:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -51,23 +52,39 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms
             f"images of {', '.join(restricted)} are credentialed: their edits may not be "
             "redistributed; name the agreement that allows it with --redistribution-approved REFERENCE"
         )
-    recorded = reader.meta(IMPORTED)
-    if recorded is None:
-        named = named_terms(options.licences, classes)
+    facts = _release_facts(reader)
+    if facts is None:
+        named = named_terms(options.licences, classes, remedy=_how_to_state(reader))
         return named, named_terms(options.original_licences, classes, ORIGINALS)
     for option, texts in ((EDITS, options.licences), (ORIGINALS, options.original_licences)):
         if texts:
-            new = reader.run.with_name(f"{reader.run.name}-open")
-            again = typed_before(reader.meta(COMMANDS), new, "import") if option == EDITS else []
-            way = f", or import them with another one, e.g. {again[0]} --set licence=open" if again else ""
             raise InputError(
-                f"{option} {texts[0]}: {reader.run} was imported; its images keep the licence they came under: "
-                f"leave out {option}{way}"
+                f"{option} {texts[0]}: {reader.run} was imported from a release; its images keep the licence they came "
+                f"under: leave out {option}"
             )
-    facts = orjson.loads(recorded)
     terms = facts.get("terms", {})
     edits = dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
     return edits, from_json(facts.get("original_terms", {}))
+
+
+def _release_facts(reader: JournalReader) -> dict[str, Any] | None:
+    """Return the facts of a run imported from a release; None for a build or an imported table of edits."""
+    facts: dict[str, Any] | None = orjson.loads(reader.meta(IMPORTED) or "null")
+    return None if facts is None or facts.get("kind") == "pairs" else facts
+
+
+def _how_to_state(reader: JournalReader) -> str:
+    """Return the commands that state the licence of images whose licence is unknown."""
+    recorded = reader.meta(COMMANDS)
+    if reader.meta(IMPORTED) is not None:
+        again = typed_before(recorded, reader.run.with_name(f"{reader.run.name}-open"), "import")
+        return (
+            f"import them again: {again[0]} --set licence=open"
+            if again
+            else "import them with --set licence=open"
+        )
+    build = typed_before(recorded, reader.run, "build", "demo")[:1] or ["build"]
+    return f"repeat your plantain ingest with --licence open, then {build[0]}, then this export"
 
 
 def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
@@ -83,13 +100,13 @@ def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str,
 
 
 def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
-    """Raise InputError for edits without a chosen licence; an imported run keeps the licences that it has.
+    """Raise InputError for edits without a chosen licence; an imported release keeps the licences that it has.
 
     Raises:
         InputError: names the datasets and the option; also as `released_terms`.
     """
     terms, _ = released_terms(reader, options)
-    if reader.meta(IMPORTED) is not None:
+    if _release_facts(reader) is not None:
         return
     missing = [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
     if missing:
@@ -105,7 +122,9 @@ def _classes(reader: JournalReader) -> dict[str, Licence]:
     return dict(sorted(strictest(licences_of_closed(reader)).items()))
 
 
-def named_terms(named: Sequence[str], classes: Mapping[str, Licence], option: str = EDITS) -> Terms:
+def named_terms(
+    named: Sequence[str], classes: Mapping[str, Licence], option: str = EDITS, *, remedy: str = ""
+) -> Terms:
     """Return the licence of each dataset for which one was named.
 
     Args:
@@ -114,6 +133,7 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence], option: st
             `classes` is left out.
         classes: licence class of each dataset.
         option: EDITS or ORIGINALS.
+        remedy: the commands that state an unknown licence.
 
     Raises:
         InputError: no such licence, or a dataset whose images need its own licence.
@@ -131,14 +151,23 @@ def named_terms(named: Sequence[str], classes: Mapping[str, Licence], option: st
                 raise InputError(
                     f"{option} {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
                     "open, or ask for attribution alone, can be put under a licence of your choice"
+                    + (f"; if they are: {remedy}" if remedy and classes[dataset] is Licence.UNKNOWN else "")
                 )
         elif free and option == EDITS:
             terms = dict.fromkeys(free, _licence(text, text, option))
+        elif Licence.UNKNOWN in classes.values() and option == EDITS:
+            unknown = ", ".join(
+                name for name, allowed in sorted(classes.items()) if allowed is Licence.UNKNOWN
+            )
+            raise InputError(
+                f"{option} {text}: the licence of the images of {unknown} is unknown, so their edits cannot be "
+                "licensed: leave the option out"
+                + (f", or if the images are open: {remedy}" if remedy else "")
+            )
         else:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
-                f"{option} {text}: expected DATASET=TERMS for a source that is open or asks for attribution alone; "
-                f"this run has {sources}"
+                f"{option} {text}: expected DATASET=TERMS with an open or attribution dataset; this run has {sources}"
             )
     return terms | own
 

@@ -167,6 +167,7 @@ def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_nam
     place = tmp_path / "place"
     files(place, {"rocket.png": encoded(picture("rocket"), "PNG"), "._rocket.png": apple, "notes.md": b"# A"})
     files(place, {"__MACOSX/._b.png": apple, ".cache/huggingface/c.png": b"", "LICENSE": "Müller".encode()})
+    files(place, {"cut.png": b"\x89PNG"})
     tars(
         place / "shards", {"./a.png": encoded(picture("coffee"), "PNG"), "./._a.png": apple, "b.zip": b"PK\0"}
     )
@@ -177,11 +178,17 @@ def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_nam
     assert main(["bench", "leakage", str(bench.root), str(place), "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["seen"], found["clusters_found"]) == (2, 1)
-    assert found["unread"] == ["e.jsonl", "rest.zip", "shards/train-000.tar/b.zip", "train/data.arrow"]
+    assert found["unread"] == [
+        "cut.png",
+        "e.jsonl",
+        "rest.zip",
+        "shards/train-000.tar/b.zip",
+        "train/data.arrow",
+    ]
     (place / "shards/train-000.tar").unlink()
     assert main(["bench", "leakage", str(bench.root), str(place)]) == 0
     assert capsys.readouterr().out == (
-        "no sample is a near duplicate of 1 image in place; not read, so not compared: e.jsonl, rest.zip, "
+        "no sample is a near duplicate of 1 image in place; not read, so not compared: cut.png, e.jsonl, rest.zip, "
         "train/data.arrow\n"
         f"next: plantain bench generate {bench.root} --run runs/{bench.root.name}\n"
     )

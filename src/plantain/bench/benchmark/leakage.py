@@ -33,7 +33,7 @@ from plantain.files.opening import (
 )
 from plantain.files.parquet import BATCH, open_parquet, unpacks_too_far
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_untrusted, one_line
+from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
 from plantain.records.messages import counted
@@ -248,20 +248,25 @@ def _images_of(place: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
 def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
     name = str(path.relative_to(place))
     if path.suffix.lower() in _SUFFIXES:
-        yield name, decode_untrusted(read_inside(place, path), name)
+        yield from _decoded(name, read_inside(place, path), unread)
     elif path.suffix == ".tar":
         for member, data in _images_in_tar(path, name, unread):
-            yield member, decode_untrusted(data, member)
+            yield from _decoded(member, data, unread)
     elif path.suffix == ".parquet":
         for cell, data in _images_in_parquet(path, name, unread):
-            pixels = decode_untrusted(data, cell)
-            if not _is_mask(data, pixels):
-                yield cell, pixels
+            yield from (one for one in _decoded(cell, data, unread) if not _is_mask(data, one[1]))
     elif path.is_file():
         check_inside(place, path)
         with open_regular(path, name, None) as file:
             if _may_have_images(file.read(_HEAD)):
                 unread.append(one_line(name))
+
+
+def _decoded(name: str, data: bytes, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
+    try:
+        yield name, decode_untrusted(data, name)
+    except BadImage:
+        unread.append(one_line(name))
 
 
 def _may_have_images(head: bytes) -> bool:
