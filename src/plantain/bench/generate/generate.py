@@ -26,7 +26,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_output, sha256_of_pixels
 from plantain.pixels.encode import encode_mask, holds_pixels_only
 from plantain.privacy.permission import made_from
-from plantain.records import Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
+from plantain.records import OK, Attempt, Direction, Outcome, OutcomeKind, Step, TaskState
 from plantain.roles import Demonstration, EditedImage, EditRequest, EncodedImage, Reply
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
