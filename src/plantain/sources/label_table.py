@@ -84,13 +84,7 @@ class LabelTable:
         read: how its columns were understood; None without a table.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        taxonomy: Taxonomy,
-        files: Iterable[str],
-        options: SourceOptions,
-    ) -> None:
+    def __init__(self, root: Path, taxonomy: Taxonomy, files: Iterable[str], options: SourceOptions) -> None:
         """Read the table.
 
         Args:
@@ -265,11 +259,7 @@ class LabelledFiles:
     """
 
     def __init__(
-        self,
-        options: SourceOptions,
-        taxonomy: Taxonomy,
-        wanted: Callable[[Path], bool],
-        nothing: str,
+        self, options: SourceOptions, taxonomy: Taxonomy, wanted: Callable[[Path], bool], nothing: str
     ) -> None:
         single = options.path.is_file()
         root = options.path.parent if single else options.path

@@ -171,11 +171,7 @@ def import_pairs(
 
 
 async def _fill(
-    run: Path,
-    path: Path,
-    root: Path,
-    rows: Iterator[PairRow | RejectedRow],
-    summary: PairsSummary,
+    run: Path, path: Path, root: Path, rows: Iterator[PairRow | RejectedRow], summary: PairsSummary
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
