@@ -100,7 +100,8 @@ def _pairs(
     if as_json:
         print_json(summary)
         return
-    published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
+    names = {"none": "without one"}
+    published = ", ".join(f"{n} {names.get(one, one)}" for one, n in sorted(summary.published.items()))
     print(
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )
@@ -112,6 +113,8 @@ def _pairs(
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
+    for finding, n in summary.unknown.most_common(5):
+        print(f"{counted(n, 'edit')} of the unknown finding {finding}: offline/instruments cannot judge them")
     if summary.resized:
         print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
@@ -123,4 +126,7 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" (and {counted(n - 1, 'row')} more)" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}")
-    print(next_line("show", run))
+    if summary.published["none"] > summary.without_original:
+        print(next_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive"))
+    else:
+        print(next_line("show", run))

@@ -139,8 +139,14 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    printed("import", edits, "--run", run)
+    said = printed("import", edits, "--run", run)
+    assert "1 edit of the unknown finding 'Their own'" in said
+    decides = f"plantain judge rejudge {run} --judge offline/instruments --decisive"
+    assert f"next: {decides}" in said and f"1 edit has no verdict yet; judge with: {decides}" in printed(
+        "report", run
+    )
     try:
+        assert f"to let these decide: {decides}" in printed(*decides.split()[1:-1])
         said = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
     finally:
         close_workers()
