@@ -100,7 +100,8 @@ def _pairs(
     if as_json:
         print_json(summary)
         return
-    published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
+    names = {"none": "without one"}
+    published = ", ".join(f"{n} {names.get(one, one)}" for one, n in sorted(summary.published.items()))
     print(
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )

@@ -359,7 +359,9 @@ def group_remarks(
         if without_groups:
             how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
         else:
-            how = "; add the patient in the table's column group and ingest again" if takes_table else ""
+            how = (
+                "; name patients in the column group of a labels.csv and ingest again" if takes_table else ""
+            )
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
             f"of a split, and must be withdrawn one by one (run withdraw --image){how}"

@@ -100,9 +100,11 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
     source = (
-        "by the pilot's rates" if by_pilot else "by the paper's rates; pass --run PILOT for measured ones"
+        "success rates of the pilot"
+        if by_pilot
+        else "success rates of the paper (for a pilot's, pass its folder as --run)"
     )
-    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"needs, {source}")
+    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"estimate with the {source}")
     for column in needs.columns[1:]:
         column.no_wrap = True  # times
     if asked is not None:

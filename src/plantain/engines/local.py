@@ -26,6 +26,9 @@ T = TypeVar("T")
 SAFE_PATH = "PYTHONSAFEPATH"
 """Variable that removes the working directory from Python's path, so that no code in it is imported."""
 
+WARNINGS = "PYTHONWARNINGS"
+"""Variable with the warnings that Python shows or ignores."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that stop a run."""
 
@@ -137,13 +140,18 @@ class LocalEngine:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Set the variable for the fork server and the resource tracker, which start with the first process."""
-    before = os.environ.get(SAFE_PATH, "")
-    os.environ[SAFE_PATH] = "1"
+    """Set variables for the fork server and the resource tracker, which start with the first process.
+
+    The tracker frees the semaphores of a process that was stopped at once; its warning about them is not shown.
+    """
+    names = SAFE_PATH, WARNINGS
+    before = [os.environ.get(name, "") for name in names]
+    shown = ",".join(filter(None, [before[1], "ignore:resource_tracker:UserWarning"]))
+    os.environ.update(zip(names, ("1", shown), strict=True))
     try:
         yield
     finally:
-        os.environ[SAFE_PATH] = before
+        os.environ.update(zip(names, before, strict=True))
 
 
 @contextmanager

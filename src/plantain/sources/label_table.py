@@ -145,7 +145,9 @@ class LabelTable:
             repeat("") if name is None else map(stated_cell, cells[name]) for name in used
         ]
         if columns.patient:
-            stated[0] = ("" if is_placeholder(cell) and not cell.isdigit() else cell for cell in stated[0])
+            stated[0] = (
+                "" if is_placeholder(cell) and not re.search(r"\d", cell) else cell for cell in stated[0]
+            )
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:

@@ -210,9 +210,11 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
     seen = found["recognisable:teaching@spoken/judge/P"], found["unhurt:teaching@spoken/judge/P"]
     # ((3 + 4) / 2 - 1) / (5 - 1), and one of two
     assert [cell.estimate.value for cell in seen if cell] == [0.625, 0.5]
-    given = ["bench", "score", str(folder / "run"), "--metrics", "psnr", "--rubric", str(own)]
+    given = ["bench", "score", str(folder / "run"), "--metrics", "ssim", "--rubric", str(own)]
     assert main(given) == 2  # the instruments, who judge where nobody is named
     assert "offline/instruments cannot judge by the rubric 'teaching'" in capsys.readouterr().err
+    with BenchRun.open(folder / "run") as run:  # before anything was measured
+        assert not any("ssim" in run.scores(output) for output in run.outputs("planted/exact"))
     assert main([*given[:-1], "medbench"]) == 2
     assert "did you mean 'medebench'?" in capsys.readouterr().err
 

@@ -319,9 +319,9 @@ async def score_run(
     ) as opened:
         opened.summary.notes += notes
         recorded = BenchRun(opened.journal.reader)
+        seated = await seat(opened.journal, seats)  # before metrics: a judge may refuse the rubric
         opened.summary.measured = await _measure_all(benchmark, recorded, opened, metrics)
         opened.summary.sets = await measure_sets(benchmark, opened, networks, wanted)
-        seated = await seat(opened.journal, seats)
         judgement = Judgement(benchmark, opened, seated, retry=request.retry)
         opened.summary.judged = await _judge_all(opened, judgement)
     return opened.summary
