@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from plantain.bench.leaderboard.measures import measure, paper_name
 from plantain.bench.leaderboard.published import published_scores
-from plantain.bench.score.suite import chosen
+from plantain.bench.score.score import chosen
 from plantain.cli import main
 from plantain.records import InputError
 
