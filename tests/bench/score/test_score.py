@@ -19,8 +19,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.score import PIXEL_METRICS, ScoreRequest, score_run
 from plantain.cli import main
 from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
