@@ -52,7 +52,9 @@ def command(
     context: typer.Context,
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(None, "--to", metavar="CATALOGUE", help="New or growing folder."),
+    out: Path | None = typer.Option(
+        None, "--to", "--out", metavar="CATALOGUE", help="New or growing folder."
+    ),
     modality: str = typer.Option("", help="Modality of a folder's images, e.g. chest_xray."),
     licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
     dataset: str = typer.Option("", help="Name of the dataset; default: that of the kind or the folder."),

@@ -14,10 +14,9 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
-from plantain.bench.generate.runfile import PNG, changed_of, previous_of
+from plantain.bench.generate.runfile import PNG, ArmKind, changed_of, output_seed, previous_of
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
