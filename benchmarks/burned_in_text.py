@@ -35,7 +35,8 @@ from pydicom.data import get_testdata_file
 from plantain.pixels.arrays import Field, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_untrusted
-from plantain.pixels.dicom.render import decode_dicom
+from plantain.pixels.dicom.files import read_dicom
+from plantain.pixels.dicom.render import render_planes
 from plantain.pixels.encode import encode_source, prepare
 from plantain.privacy import rapid_text
 from plantain.privacy.rapid_text import open_reader, why_no_reader
@@ -340,7 +341,8 @@ def _packages() -> Iterator[tuple[str, Pixels]]:
     for name in CLEAN_DICOM:
         path = get_testdata_file(name, download=False)
         if path is not None:
-            yield name, decode_dicom(Path(str(path)).read_bytes(), name)
+            grey = render_planes(read_dicom(Path(str(path)).read_bytes(), name), name)
+            yield name, np.dstack([grey] * 3)
 
 
 if __name__ == "__main__":

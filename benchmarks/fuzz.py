@@ -87,7 +87,8 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from pydicom.data import get_testdata_file
 
     from plantain.pixels.decode import decode_untrusted
-    from plantain.pixels.dicom.render import decode_dicom
+    from plantain.pixels.dicom.files import read_dicom
+    from plantain.pixels.dicom.render import render_planes
     from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
     picture = Image.fromarray(skimage.data.astronaut()[:96, :128])
@@ -113,7 +114,7 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     return {
         "image": (lambda data, folder: decode_untrusted(data, "picture"), images),
         "dicom": (
-            lambda data, folder: decode_dicom(data, "file.dcm"),
+            lambda data, folder: render_planes(read_dicom(data, "file.dcm"), "file.dcm"),
             [d for d in dicoms if len(d) < 1_000_000],
         ),
         "nifti": (volume, _volumes()),

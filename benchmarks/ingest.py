@@ -39,7 +39,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode, decode_planes
 from plantain.pixels.dicom.files import read_dicom
-from plantain.pixels.dicom.render import decode_dicom, render_planes
+from plantain.pixels.dicom.render import render_planes
 from plantain.pixels.encode import encode_source, prepare
 from plantain.pixels.likeness import likeness
 from plantain.privacy.rapid_text import open_reader, why_no_reader
@@ -248,7 +248,7 @@ def _plain(image: Image.Image) -> bytes:
 
 def _radiograph(dicom: bytes) -> bytes:
     """The real radiograph as a JPEG of the size and depth that MIMIC-CXR-JPG has."""
-    gray = decode_dicom(dicom, "RG1", how="film")[:, :, 0]
+    gray = render_planes(read_dicom(dicom, "RG1"), "RG1", how="film")
     data = io.BytesIO()
     Image.fromarray(cv2.resize(gray, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)).save(
         data, "JPEG", quality=95

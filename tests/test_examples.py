@@ -135,7 +135,7 @@ MEASURE = """
 import numpy as np
 from types import SimpleNamespace
 from plantain.bench.leaderboard.measures import measure
-from plantain.bench.score.suite import measured
+from plantain.bench.score.score import measured
 from plantain.metrics.metric import Networks
 from plantain.metrics.metric import registered
 known = measure("unchanged_share")

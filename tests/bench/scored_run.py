@@ -13,10 +13,9 @@ from bench.small_bench import small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm, ArmKind, GridPoint, bench_task_id
 from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.plan import sample_facts
-from plantain.bench.generate.runfile import BenchHeader, write_bench
+from plantain.bench.generate.runfile import Arm, ArmKind, BenchHeader, GridPoint, bench_task_id, write_bench
 from plantain.journal import BlobRef, CallResult, Journal, RunHeader, StartedCall, StoredScore
 from plantain.records import (
     OK,

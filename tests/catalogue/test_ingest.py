@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -15,7 +14,7 @@ from plantain.catalogue.ingest import Ingested, ingest, write_rejected
 from plantain.catalogue.store import COLUMNS, Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import compressed, encode_jpeg, is_normal_form, is_source_form
+from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.folder import FolderReader
 from plantain.sources.registry import NamingReader, SourceOptions
@@ -131,14 +130,6 @@ def test_two_datasets_in_one_catalogue_keep_their_rejected_files(scans: Path, tm
     assert lines[2].startswith("scans,normal/broken.jpg,,,")
     with Catalogue.open(out) as catalogue:
         assert catalogue.count_by("dataset") == {"other": 1, "scans": 9}
-
-
-def test_a_mask_is_refused_by_its_levels(tmp_path: Path) -> None:
-    """REFUGE (Orlando et al., 2020) publishes cup, rim and background as 0, 128 and 255."""
-    levels = np.kron([[255, 128], [0, 255]], np.ones((40, 40))).astype(np.uint8)
-    put(tmp_path / "scans/normal/a.png", compressed(".png", levels))
-    (refused,) = run(tmp_path / "out", reader(tmp_path / "scans")).refused
-    assert refused.reason == "only 3 different levels: a mask or label map, not an image"
 
 
 def test_the_columns_are_those_of_the_contract() -> None:

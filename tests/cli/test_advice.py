@@ -142,6 +142,10 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
         ("resume 'runs/my pilot'", "plantain build 'my pilot.toml' --run 'runs/my pilot'"),
         ("ingest 'my scans'", "e.g. plantain ingest folder 'my scans' --modality MODALITY --to catalogue"),
         ("init 'my scanz'", "did you mean 'my scans'?"),
+        ("report", "e.g. plantain report 'runs/my pilot'"),
+        ("build 'my pilot.toml' --run r --resume", "no option --resume; the same command without it resumes"),
+        ("judge audit r --images 5", "no option --images; did you mean --pairs?"),
+        ("view runs", "did you mean 'runs/my pilot'?"),
     ],
 )
 def test_a_wrong_line_is_answered_with_the_right_one(

@@ -76,7 +76,7 @@ def test_run_that_was_not_closed_and_whose_log_was_cut_is_named(tmp_path: Path) 
         forget_host(folder)
         with JournalReader.open(folder) as reader:
             line = not_closed(reader)
-        assert "not closed by process" in line and f"{unnamed} stored image" in line
+        assert "ended without closing the run" in line and f"{unnamed} stored image" in line
         assert ("log may have been cut" in line) is suspected
 
 

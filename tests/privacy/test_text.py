@@ -13,8 +13,8 @@ import pytest
 from pydicom.data import get_testdata_file
 
 from fakes.samples import package_samples, sample_of
+from pixels.dicom.data import decode_dicom
 from plantain.pixels.decode import decode
-from plantain.pixels.dicom.render import decode_dicom
 from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.privacy.faces import photographed_faces
 from plantain.privacy.small_text import small_texts

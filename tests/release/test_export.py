@@ -64,7 +64,7 @@ def test_release_is_of_the_moment_it_began(tmp_path: Path) -> None:
     summary = export_run(run, out, ALL)
     assert summary.resumed
     assert tree(out) == tree(tmp_path / "before")
-    with pytest.raises(InputError, match="of another state"):
+    with pytest.raises(InputError, match="contains another release"):
         export_run(run, out, ALL)
 
 

@@ -52,6 +52,16 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path):
     import_pairs(pairs, run)
     study = new_from(folder, run, "--task", "accept")
     assert len(study.cases) == 6 and study.models == MODELS
+    (answers := tmp_path / "anna.csv").write_text("case\nc1\n")
+    names = ", ".join(name for name, _ in study.blocks[0].criteria)
+    told = refused("review", "import", folder, answers)
+    assert f"columns model, {names}: are missing; the header has 'case'" in told
+    answers.write_text(
+        f"case,model,{names.replace(' ', '')}\nc1,mine{',yes' * len(study.blocks[0].criteria)}\n"
+    )
+    assert f"no case 'c1' with an output of 'mine'; models: {', '.join(sorted(MODELS))}; cases: " in refused(
+        "review", "import", folder, answers
+    )
     read_all(
         study, 3, lambda reader, block, _, slots: all_criteria(block, reader < 2 and slots == [MODELS[0]])
     )

@@ -159,11 +159,11 @@ def test_several_rows_of_one_image_give_it_all_their_labels(tmp_path: Path) -> N
 
 def test_a_patient_that_pandas_reads_as_missing_is_none_and_a_query_is_no_label(tmp_path: Path) -> None:
     rows = ["a.png,Edema,NaN", "b.png,Edema,NULL", "c.png,Edema,7.0", "d.png,Edema?,7"]
-    rows += ["e.png,Edema,anonymous", "f.png,Edema,-", "g.png,Edema,0"]  # patients may be numbered from 0
+    rows += ["e.png,Edema,anonymous", "f.png,Edema,-", "g.png,Edema,subject_0"]  # numbered from 0
     files = [row.partition(",")[0] for row in rows]
     table = opened(tmp_path, "file,labels,patient_id", rows, files)
     groups = [table.of(name, "chest_xray").group for name in files if name != "d.png"]
-    assert groups == [None, None, "7", None, None, "0"]
+    assert groups == [None, None, "7", None, None, "subject_0"]
     with pytest.raises(BadRow, match=r"label 'Edema\?'"):
         table.of("d.png", "chest_xray")
 

@@ -127,7 +127,14 @@ def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
 
 def test_preferences_are_trained_monitored_and_resumed(tmp_path: Path, base: TrainingBase) -> None:
     plan = PreferencePlan(
-        steps=4, supervised_steps=3, side=64, lora_rank=2, rate=1e-4, every=2, beta=100.0, held_out=0.4
+        steps=4,
+        supervised_steps=3,
+        side=64,
+        lora_rank=2,
+        learning_rate=1e-4,
+        every=2,
+        beta=100.0,
+        held_out=0.4,
     )
     progress = Counting()
     first = train_preferences(
@@ -163,7 +170,7 @@ def test_a_training_started_with_other_settings_is_not_resumed(tmp_path: Path, b
     with pytest.raises(InputError, match="another training"):
         train_study(Moles(4), base, small(sizes=(2,), tasks=1, side=72), tmp_path / "a", progress=progress)
     started = {"steps": 2, "supervised_steps": 1, "side": 64, "lora_rank": 2, "held_out": 0.4}
-    plans = [PreferencePlan(**started, supervised_rate=rate) for rate in (1e-4, 1e-3)]  # type: ignore[arg-type]
+    plans = [PreferencePlan(**started, supervised_learning_rate=rate) for rate in (1e-4, 1e-3)]  # type: ignore[arg-type]
     train_preferences(Preferences(), base, plans[0], tmp_path / "b", progress=progress, stop=lambda: True)
     with pytest.raises(InputError, match="another training"):
         train_preferences(Preferences(), base, plans[1], tmp_path / "b", progress=progress)

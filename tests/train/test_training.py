@@ -153,7 +153,7 @@ def test_preference_training_helps_monitored_pairs_within_its_bound(
     learn = encoded_preferences(pipe, preferences(6), tmp_path / "a")
     watch = encoded_preferences(pipe, preferences(6, first=20), tmp_path / "b")
     seen: list[tuple[int, Preference]] = []
-    plan = PreferencePlan(steps=20, rate=4e-4, batch=4, every=20, lora_rank=4, beta=1000.0)
+    plan = PreferencePlan(steps=20, learning_rate=4e-4, batch=4, every=20, lora_rank=4, beta=1000.0)
     prefer(
         pipe,
         learn,
@@ -174,7 +174,7 @@ def test_the_bound_ends_a_training_that_spoils_the_winner(
 ) -> None:
     pipe = after_supervision(supervised)
     data = encoded_preferences(pipe, preferences(2), tmp_path / "encoded")
-    plan = PreferencePlan(steps=12, rate=3e-2, batch=2, every=3, lora_rank=4, bound=1.05)
+    plan = PreferencePlan(steps=12, learning_rate=3e-2, batch=2, every=3, lora_rank=4, bound=1.05)
     trained = prefer(pipe, data, data, plan, session(tmp_path), base="tiny")
     assert "over the bound 1.05" in trained.stopped
     assert trained.step < 12

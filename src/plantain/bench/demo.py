@@ -23,8 +23,7 @@ from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.score import PIXEL_METRICS, ScoreRequest, score_run
 from plantain.findings import load_taxonomy
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering

@@ -188,11 +188,7 @@ class _Workshop:
     """Reads one file and prepares its bytes; used by all worker threads."""
 
     def __init__(
-        self,
-        known: Known,
-        withdrawn: Withdrawn,
-        gate: PrivacyGate | None,
-        engine: EngineThread | None,
+        self, known: Known, withdrawn: Withdrawn, gate: PrivacyGate | None, engine: EngineThread | None
     ) -> None:
         self._known, self._withdrawn = known, withdrawn
         self._gate, self._engine = gate, engine

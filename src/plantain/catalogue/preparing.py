@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
 from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
@@ -16,9 +14,6 @@ from plantain.sources.registry import Refused, SourceEntry, finish
 
 MIN_SIDE = 32
 """Smallest side in pixels of an image that is taken."""
-
-MASK_LEVELS = 8
-"""An image of two to so many levels is a mask or label map; a compressed or noisy one has more."""
 
 ROLE = "ingest"
 
@@ -56,9 +51,6 @@ def prepare_file(
     height, width = pixels.shape[:2]
     if min(width, height) < MIN_SIDE:
         return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
-    levels = np.count_nonzero(np.bincount(pixels[::2, ::2].ravel()))
-    if 1 < levels <= MASK_LEVELS:
-        return Refused(entry.name, f"only {levels} different levels: a mask or label map, not an image")
     image = entry.describe(image, pixels)
     image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
     image, prepared = finish(image, pixels, aspect=entry.aspect)

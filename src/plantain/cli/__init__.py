@@ -127,10 +127,15 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
     line = ": ".join(filter(None, (" ".join(path), fault)))
     if type(error).__name__ == "NoSuchOption" and context:
         typed = str(getattr(error, "option_name", ""))
-        near = next((o for p in context.command.params for o in p.opts if typed.startswith(f"{o}-")), "")
+        options = [name for one in context.command.params for name in one.opts]
+        if typed == "--resume":
+            return f"{' '.join(path)}: no option --resume; the same command without it resumes"
+        if typed == "--images" and "--pairs" in options:
+            return f"{' '.join(path)}: no option --images; did you mean --pairs?"
+        near = next((name for name in options if typed.startswith(f"{name}-")), "")
         if near:
             return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?"
-        return line if "?" in line else f"{line}; options: {command_line(*path, '--help')}"
+        return line if line.endswith(("?", ")")) else f"{line}; options: {command_line(*path, '--help')}"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
     recipe = Path(args[1] if name == "build" and args[1:] else "")
@@ -138,6 +143,8 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
         return f"{recipe}: no such recipe{like_path(recipe)}"
     value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
     if param.param_type_name == "argument":
+        runs = sorted(Path("runs").glob("*/journal.sqlite"), key=lambda file: file.stat().st_mtime)
+        value = str(runs[-1].parent) if value == "DIR" and runs else value
         words = [*path, value, *args[len(path) :]]
     else:
         words = [*args, max(param.opts, key=len), value]

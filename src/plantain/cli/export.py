@@ -149,7 +149,7 @@ def _lines(summary: ExportSummary) -> str:
     if facts.originals:
         lines.append(_originals_line(facts.originals))
     if facts.left_out:
-        lines.append(f"left out: {counted(facts.left_out, 'task that is', 'tasks that are')} not closed yet")
+        lines.append(f"left out: {counted(facts.left_out, 'pending task')}; resume the build to include them")
     if summary.complete:
         lines.insert(0, "The release was already complete; nothing was written.")
     return "\n".join(lines)

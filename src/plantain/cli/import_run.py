@@ -23,7 +23,7 @@ def import_run(
     column: PairColumns = None,
     constant: PairConstants = None,
     originals: Path | None = typer.Option(
-        None, metavar="PATH", help="Your originals: a catalogue, run or folder."
+        None, metavar="PATH", help="Your originals: a catalogue or run; of pairs a folder."
     ),
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +40,15 @@ def import_run(
     if column or constant:
         raise InputError(f"{'--column' if column else '--set'} belongs to a table of pairs")
     from plantain.release.importing.importing import import_release
+    from plantain.release.importing.published import PublishedTree
+    from plantain.release.importing.reading import OurRelease
 
+    tree = path.is_dir() and not OurRelease.recognised(path) and PublishedTree.recognised(path)
+    if tree and originals is not None:
+        again = command_line("import", path, "--run", run, "--layout", "pairs", "--originals", originals)
+        raise InputError(
+            f"--originals: a tree names its originals, so a folder of them is joined by name: {again}"
+        )
     summary = import_release(path, run, originals)
     if as_json:
         print_json(summary)
@@ -92,7 +100,8 @@ def _pairs(
     if as_json:
         print_json(summary)
         return
-    published = ", ".join(f"{n} {verdict}" for verdict, n in sorted(summary.published.items()))
+    names = {"none": "without one"}
+    published = ", ".join(f"{n} {names.get(one, one)}" for one, n in sorted(summary.published.items()))
     print(
         f"{run}: {counted(summary.tasks, 'edit')} of {counted(summary.rows, 'row')}; published verdicts: {published}"
     )
@@ -104,6 +113,8 @@ def _pairs(
         print(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
+    for finding, n in summary.unknown.most_common(5):
+        print(f"{counted(n, 'edit')} of the unknown finding {finding}: offline/instruments cannot judge them")
     if summary.resized:
         print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
@@ -115,4 +126,7 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" (and {counted(n - 1, 'row')} more)" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}")
-    print(next_line("show", run))
+    if summary.published["none"] > summary.without_original:
+        print(next_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive"))
+    else:
+        print(next_line("show", run))

@@ -52,7 +52,9 @@ def command(
     context: typer.Context,
     kind: str = typer.Argument("", metavar="KIND", help="Kind of source; --list names them."),
     path: Path | None = typer.Argument(None, metavar="PATH", help="The source: its folder or file."),
-    out: Path | None = typer.Option(None, "--to", metavar="CATALOGUE", help="New or growing folder."),
+    out: Path | None = typer.Option(
+        None, "--to", "--out", metavar="CATALOGUE", help="New or growing folder."
+    ),
     modality: str = typer.Option("", help="Modality of a folder's images, e.g. chest_xray."),
     licence: str = typer.Option("unknown", help="open, attribution, credentialed or unknown."),
     dataset: str = typer.Option("", help="Name of the dataset; default: that of the kind or the folder."),
@@ -119,9 +121,8 @@ def command(
         why = getattr(error, "strerror", None) or error
         rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    if not (
-        done.added or done.unchanged or done.labelled or done.regrouped or done.licensed or done.quarantined
-    ):
+    known = done.unchanged or done.labelled or done.regrouped or done.licensed
+    if not (done.added or known or done.quarantined):
         say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
@@ -359,7 +360,7 @@ def group_remarks(
         if without_groups:
             how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
         else:
-            how = "; add the patient in the table's column group and ingest again" if takes_table else ""
+            how = "; name patients in a labels.csv, column group, and ingest again" if takes_table else ""
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
             f"of a split, and must be withdrawn one by one (run withdraw --image){how}"

@@ -99,10 +99,8 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     if made.controls:
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
-    source = (
-        "by the pilot's rates" if by_pilot else "by the paper's rates; pass --run PILOT for measured ones"
-    )
-    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"needs, {source}")
+    source = "the pilot's rates" if by_pilot else "the paper's rates (for a pilot's, pass its run as --run)"
+    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"estimate with {source}")
     for column in needs.columns[1:]:
         column.no_wrap = True  # times
     if asked is not None:

@@ -14,7 +14,9 @@ from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.records.messages import COMMANDS, next_line, with_settings
+from plantain.journal.questions.telemetry import why_not_done
+from plantain.journal.statements import NO_VERDICT
+from plantain.records.messages import COMMANDS, command_line, counted, next_line, with_settings
 from plantain.report.task_list import unsuccessful
 
 
@@ -46,5 +48,9 @@ def report(
             print(f"judge's card: {with_settings(one.line, reader.meta(COMMANDS), 'build')}")
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
+        unjudged = sum(n for _, why, n in why_not_done(reader) if why == NO_VERDICT)
+        if unjudged:
+            judge = command_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive")
+            print(f"{counted(unjudged, 'edit has', 'edits have')} no verdict yet; judge with: {judge}")
         print(*resume_lines(reader), f"report: {path}", next_line("view", run), sep="\n")
     return damage_named(written.damaged, "not shown")

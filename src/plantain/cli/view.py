@@ -53,7 +53,7 @@ def _opened(what: Path, held: ExitStack) -> RunView | StudyView:
 
     if (what / STUDY).is_file():
         return StudyView(what)
-    if (what / JOURNAL_NAME).is_file():
+    if (what / JOURNAL_NAME).is_file() or any(what.glob(f"*/{JOURNAL_NAME}")):  # names the run below
         return RunView(what)
     if what.is_dir():
         from plantain.cli.review.materials import imported

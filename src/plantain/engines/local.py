@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SAFE_PATH = "PYTHONSAFEPATH"
-"""Variable that removes the working directory from Python's path, so that no code in it is imported."""
+VARIABLES = {"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
+"""They import no code of the working directory, and hide a warning about a process that was stopped at once."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that stop a run."""
@@ -137,13 +137,13 @@ class LocalEngine:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Set the variable for the fork server and the resource tracker, which start with the first process."""
-    before = os.environ.get(SAFE_PATH, "")
-    os.environ[SAFE_PATH] = "1"
+    """Set the variables for the fork server and the resource tracker, which start with the first process."""
+    before = {name: os.environ.get(name, "") for name in VARIABLES}
+    os.environ.update(VARIABLES)
     try:
         yield
     finally:
-        os.environ[SAFE_PATH] = before
+        os.environ.update(before)
 
 
 @contextmanager

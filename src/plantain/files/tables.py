@@ -54,8 +54,6 @@ _WINDOWS = "cp1252"
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
 
-_UNCLOSED = "unexpected end of data: a quote is opened in this row and never closed"
-
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """Pandas' name of a column without a name, such as an index that it wrote."""
 
@@ -119,10 +117,10 @@ class Table:
 
     def require(self, *columns: str) -> Table:
         """Return the table. Raise InputError if one of these columns is missing."""
-        for name in columns:
-            if name not in self.columns:
-                has = ", ".join(map(repr, self.columns[:20]))
-                raise InputError(f"{self.path}: column {name!r}: is missing; the header has {has}")
+        if missing := [name for name in columns if name not in self.columns]:
+            which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
+            has = ", ".join(map(repr, self.columns[:20]))
+            raise InputError(f"{self.path}: {which} missing; the header has {has}")
         return self
 
     def whole_rows(self) -> Iterator[TableRow]:
@@ -218,7 +216,12 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
                         return
                     cut = bool(cells) and cells[-1].endswith(_END)
                     line = line + 1 if cut else before + reader.line_num
-                    yield line, [whole(cell).strip() for cell in cells], _UNCLOSED if cut else ""
+                    fault = (
+                        "unexpected end of data: a quote is opened in this row and never closed"
+                        if cut
+                        else ""
+                    )
+                    yield line, [whole(cell).strip() for cell in cells], fault
     except _DAMAGE as error:
         why = " ".join(str(error).split())[:120] or "cut short"
         raise InputError(f"{path}: line {line + 1}: cannot be read ({why})") from error

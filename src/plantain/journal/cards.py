@@ -164,5 +164,5 @@ def standings_of(reader: JournalReader) -> list[Standing]:
 
 
 def consistency(judges: Sequence[Standing]) -> str:
-    """Return the remark behind "qualified": that the judge is not validated, unless each has passed its gate."""
+    """Return " (judge not validated)", to follow a rate; "" if there are judges and each has passed its gate."""
     return "" if judges and all(one.qualifies for one in judges) else f" ({NOT_VALIDATED})"

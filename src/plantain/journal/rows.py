@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -138,6 +138,15 @@ class CallResult:
     attempt: Attempt | None = None
     verdicts: tuple[StoredVerdict, ...] = ()
     scores: tuple[StoredScore, ...] = ()
+
+    def with_edit(
+        self, attempt: Attempt, raw: BlobRef, image: BlobRef, mask: BlobRef | None, **notes: str
+    ) -> CallResult:
+        """Return the result of a call that made an edit: as it came, the image to judge, and the region."""
+        kept = replace(attempt, edited=image.sha256, raw=raw.sha256, mask=mask.sha256 if mask else None)
+        answer = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")} | notes
+        blobs = dict.fromkeys(blob for blob in (raw, image, mask) if blob is not None)
+        return replace(self, answer=orjson.dumps(answer).decode(), attempt=kept, blobs=tuple(blobs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,10 +101,10 @@ class Journal:
 
     @classmethod
     def open(cls, run: Path) -> Journal:
-        """Open a run for writing.
+        """Open a run for writing, and remove what killed processes left.
 
         Raises:
-            InputError: no run, or one of another version.
+            InputError: no run, one of another version, or on a network file system.
             RunLocked: another process writes to it; pid and host are in the message.
         """
         refuse_foreign(run)

@@ -47,12 +47,6 @@ class RadiomicsEncoder:
         return np.stack([_features(image) for image in images])
 
 
-def why_too_few(images: int) -> str:
-    """Return the reason why sets of so many images have no distance; "" if they have one."""
-    few = f"{images} images in each set; {len(FEATURES)} features need {FEWEST_IMAGES}"
-    return few if images < FEWEST_IMAGES else ""
-
-
 def _features(image: Image) -> Floats:
     pixels = check_rgb(image, "image")
     scale = SIDE / max(pixels.shape[:2])

@@ -137,7 +137,7 @@ def _by_checks(checks: Sequence[Check]) -> tuple[Score, str]:
 
 
 def true_change(before: Pixels, truth: Pixels) -> TrueChange:
-    """Return where two real images, uint8 (H, W, 3), differ."""
+    """Return where two real images, uint8 (H, W, 3), differ, and the correlation of their fine structure."""
     unit = _unit(before)
     difference = np.abs(_smooth(truth, unit) - _smooth(before, unit)).max(axis=2)
     spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))

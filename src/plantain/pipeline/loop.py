@@ -15,7 +15,7 @@ import orjson
 
 from plantain.calls import CallSpec, TaskCalls
 from plantain.calls.client import look_first, seen_in
-from plantain.journal import BlobRef, CallResult, Journal, StoredVerdict
+from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
 from plantain.pipeline.post_edit import (
@@ -256,31 +256,16 @@ class Rounds:
         normal = known.data
         image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
         self.images.put(image.sha256, normal)
-        blobs: list[BlobRef] = [raw, replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))]
+        image = replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))
         mask = None
         if restoration is not None and restoration.mask is not None:
             mask = self.journal.put_blob(restoration.mask, "image/png")
         elif edited.mask is not None:
             mask = self.journal.put_blob(edited.mask.data, edited.mask.media_type)
-        if mask is not None:
-            blobs.append(mask)
-        kept = replace(
-            attempt,
-            edit_outcome=OK,
-            edited=image.sha256,
-            raw=raw.sha256,
-            mask=mask.sha256 if mask else None,
-            support=edited.support,
-        )
-        fields = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")}
-        return replace(
-            draft,
-            answer=orjson.dumps(fields).decode(),
-            raw=draft.raw or edited.note,
-            attempt=kept,
-            blobs=tuple(dict.fromkeys(blobs)),
-            scores=(restoration.score,) if restoration is not None else (),
-        )
+        scores = () if restoration is None else (restoration.score,)
+        made = replace(draft, raw=draft.raw or edited.note, scores=scores)
+        kept = replace(attempt, edit_outcome=OK, support=edited.support)
+        return made.with_edit(kept, raw, image, mask)
 
     def _restored(self, attempt: Attempt, edited: EditedImage) -> RestoredEdit | None:
         """Return the restored answer; None where the recipe does not ask for it, or the task is a control."""

@@ -54,15 +54,8 @@ Voxels = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
 _DAMAGE: tuple[type[Exception], ...] = (
     *(OSError, EOFError, zlib.error, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
-    *(
-        ImageFileError,
-        HeaderDataError,
-        WrapStructError,
-        OrientationError,
-        NotImplementedError,
-        MemoryError,
-        np.linalg.LinAlgError,
-    ),
+    *(ImageFileError, HeaderDataError, WrapStructError, OrientationError, NotImplementedError, MemoryError),
+    np.linalg.LinAlgError,
 )
 
 

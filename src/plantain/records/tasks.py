@@ -325,7 +325,7 @@ class Price:
         return factor * (read + written)
 
     def tier_factor(self, tier: str) -> float | None:
-        """Return the factor of a tier on list prices; None if unknown."""
+        """Return a service tier's factor on list prices: 0 if prepaid, 1 if usual, None if not listed."""
         if tier == PREPAID:
             return 0.0
         if tier in USUAL_TIERS or not self.tiers:

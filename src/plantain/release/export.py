@@ -174,7 +174,7 @@ def _is_finished(out: Path, live: JournalReader, options: ExportOptions) -> bool
         raise InputError(f"{out}: contains files that are not of a release; choose an empty folder")
     if orjson.loads((out / FACTS).read_bytes()).get("state") != _state(live, options, live.run):
         raise InputError(
-            f"{out}: contains a release of another state or with other options; choose an empty folder"
+            f"{out}: contains another release: the run has changed since, or the options differ; choose an empty folder"
         )
     with contextlib.suppress(FileNotFoundError):
         (out / STAGING).rmdir()

@@ -39,7 +39,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
         caption=("" if judged else f"{UNJUDGED}\n")
         + f"rate{behind}: success of success and failed, with 95 % interval; other: undecided, not applicable, "
         "stopped, pending\n"
-        f"mean rounds of successful tasks: {weighted} weighted by tasks (last row), {unweighted} over rows",
+        f"mean rounds of successful tasks: {weighted} over all tasks (last row), {unweighted} as the mean of the rows",
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
@@ -204,8 +204,8 @@ def _other_verdict(stored: StoredVerdict) -> RenderableType:
     """Return a verdict that does not decide: of a panel's member, a repeated judge, or a reader's correction."""
     verdict = stored.verdict
     if not verdict.judge.startswith(PERSON):
-        who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again"
-        return _verdict(verdict, f"{who}, draw {stored.draw}: ")
+        who = "panel member" if stored.draw < JUDGED_AGAIN else "judged again, does not decide"
+        return _verdict(verdict, f"{who}: ")
     text = Text(f"corrected by hand by {plain(verdict.judge.removeprefix(PERSON))}: ")
     text.append(SET[bool(verdict.qualified)], style="green" if verdict.qualified else "red")
     text.append(f": {plain(verdict.observations.reason)}")

@@ -219,7 +219,12 @@ def _read(study: Study, block: Block, file: Path, given: Given) -> None:
             raise InputError(f"{where}: reader {reader[:MAX_CODE]!r}: up to {MAX_CODE} printable characters")
         item = items.get((key, row["model"]))
         if item is None:
-            raise InputError(f"{where}: the study has no case {key!r} with an output of {row['model']!r}")
+            models = ", ".join(sorted({model for _, model in items})[:9])
+            cases = ", ".join(sorted({study.by_case[one.case].id for one in items.values()})[:9])
+            raise InputError(
+                f"{where}: the study has no case {key!r} with an output of {row['model']!r}; models: {models}; "
+                f"cases: {cases}"
+            )
         field = "scores" if block.task is ReaderTask.RATE else "criteria"
         values = {name: _value(where, name, row[name], block) for name in names}
         try:

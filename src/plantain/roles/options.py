@@ -413,7 +413,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def key_of(provider: str, options: ProviderOptions, usual: tuple[str, ...]) -> Secret:
-    """Return the key of a section, in the variable that it names or the provider's usual ones. Raise MissingKey."""
+    """Return the key from the variable that a section names, else from the provider's usual ones. Raise MissingKey."""
     names = (options.api_key_env,) if options.api_key_env else usual
     return key_from_environment(
         names, provider, near=stays_on_premises(options), later=options.context.key_later

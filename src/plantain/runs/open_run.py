@@ -176,6 +176,7 @@ async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) ->
     def stop(number: int) -> None:
         nonlocal asked
         if asked and number != signal.SIGHUP:  # a closed terminal often sends it twice
+            on_stopping()
             os._exit(3)
         if number == signal.SIGHUP:
             _leave(terminals)

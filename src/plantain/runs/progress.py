@@ -33,7 +33,7 @@ class ProgressObserver:
         """Print a message for the user, once."""
 
     def stopping(self) -> None:
-        """Report a requested stop: calls in flight finish, no new one is sent."""
+        """Report a requested stop: calls in flight finish, no new one is sent. Again: the process ends now."""
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
         """Report calls in batch jobs; `in_flight` returns their number."""

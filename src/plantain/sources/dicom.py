@@ -23,13 +23,7 @@ from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import BadImage, one_line
 from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, read_header
 from plantain.pixels.dicom.frames import display, header_of_frame, plane_of, swaps_axes
-from plantain.pixels.dicom.render import (
-    WINDOWS,
-    Bounds,
-    contrast_values,
-    render_planes,
-    stated_bounds,
-)
+from plantain.pixels.dicom.render import WINDOWS, Bounds, contrast_values, render_planes, stated_bounds
 from plantain.privacy.heads import profile_in_slice
 from plantain.records import InputError, SourceImage
 from plantain.sources.columns import is_placeholder

@@ -38,10 +38,7 @@ IMAGE_ENDINGS = frozenset(
 )
 """Endings of images; unreadable kinds are refused by name."""
 
-SETTINGS = {
-    "plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)),
-    "sequence": Setting(UNKNOWN, (*STATED, UNKNOWN)),
-}
+SETTINGS = {"plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)), "sequence": Setting(UNKNOWN, (*STATED, UNKNOWN))}
 """Of brain slices for which a table states none."""
 
 

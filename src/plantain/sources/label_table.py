@@ -84,13 +84,7 @@ class LabelTable:
         read: how its columns were understood; None without a table.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        taxonomy: Taxonomy,
-        files: Iterable[str],
-        options: SourceOptions,
-    ) -> None:
+    def __init__(self, root: Path, taxonomy: Taxonomy, files: Iterable[str], options: SourceOptions) -> None:
         """Read the table.
 
         Args:
@@ -151,7 +145,9 @@ class LabelTable:
             repeat("") if name is None else map(stated_cell, cells[name]) for name in used
         ]
         if columns.patient:
-            stated[0] = ("" if is_placeholder(cell) and not cell.isdigit() else cell for cell in stated[0])
+            stated[0] = (
+                "" if is_placeholder(cell) and not re.search(r"\d", cell) else cell for cell in stated[0]
+            )
         rows: dict[str, _Row] = {}
         for line, file, label, *rest in zip(self._lines, self._files, labels, *stated, strict=False):
             if file and stem(key := _key(file)) in stems:
@@ -265,11 +261,7 @@ class LabelledFiles:
     """
 
     def __init__(
-        self,
-        options: SourceOptions,
-        taxonomy: Taxonomy,
-        wanted: Callable[[Path], bool],
-        nothing: str,
+        self, options: SourceOptions, taxonomy: Taxonomy, wanted: Callable[[Path], bool], nothing: str
     ) -> None:
         single = options.path.is_file()
         root = options.path.parent if single else options.path

@@ -41,8 +41,8 @@ SETTINGS = {
 """`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(
-    r"(?i)(^|[^a-z])(probseg|labels?|parc|prob|probability|roi|atlas)$|"
-    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|prob|mixel)(seg|type|map)?)([^a-z]|$)|"
+    r"(?i)(^|[^a-z])(prob(ability)?(map|seg)?|labels?|parc|roi|atlas)$|"
+    r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|mixel)(seg|type)?)([^a-z]|$)|"
     r"(^|/)(?-i:(m?w|r)?c[1-6][A-Za-z]|(m?w|r)p[1-3][A-Za-z])[^/]*$|(^|/)labels(tr|ts)/"
 )
 """Names, without ending, of label maps and tissue maps of BIDS, FreeSurfer, FSL, SPM, CAT12 and nnU-Net."""

@@ -35,9 +35,7 @@ LETTERS = "NDGCAHMO"
 
 DATASET = "ODIR-5K"
 
-SETTINGS = {
-    "quality": Setting("usable", ("usable", "any")),
-}
+SETTINGS = {"quality": Setting("usable", ("usable", "any"))}
 """usable leaves out eyes whose image does not show the fundus well."""
 
 UNUSABLE = frozenset(

@@ -74,7 +74,7 @@ class PreferencePlan(Plan):
         held_out: share of the clusters that are monitored, not trained on.
         side: longer side of the canvas in pixels, in training and later in editing.
         lora_rank: of the adapters.
-        supervised_rate, rate: learning rates.
+        supervised_learning_rate, learning_rate: of the steps on the winners, and of the preference steps.
         batch: pairs per step.
         beta: strength of the tie to the reference model (Wallace et al. 2024, 5.1).
         bound: training ends when the winner's monitored error exceeds so many times the reference's.
@@ -87,8 +87,8 @@ class PreferencePlan(Plan):
     held_out: Annotated[float, Field(gt=0, lt=1)] = 0.2
     side: Side = 512
     lora_rank: AtLeast1 = 8
-    supervised_rate: Rate = LORA_RATE
-    rate: Rate = 1e-5
+    supervised_learning_rate: Rate = LORA_RATE
+    learning_rate: Rate = 1e-5
     batch: AtLeast1 = 1
     beta: Rate = 5000.0
     bound: Annotated[float, Field(ge=1)] = 1.05

@@ -142,7 +142,7 @@ def prefer(
     Raises:
         InputError: as `run`.
     """
-    schedule = Schedule(plan.steps, plan.rate, plan.batch, plan.seed, plan.every)
+    schedule = Schedule(plan.steps, plan.learning_rate, plan.batch, plan.seed, plan.every)
     weights = make_trainable(pipe, plan.lora_rank, plan.seed)
     settings = {"lora_rank": plan.lora_rank, "beta": plan.beta, "bound": plan.bound}
     identity = identity_of(
@@ -229,7 +229,7 @@ def _supervise(
 
     key = ["winners", source.digest, base.digest, plan.side]
     pairs = Encoded(out / "encoded", key, learn, source.read, winner)
-    schedule = Schedule(plan.supervised_steps, plan.supervised_rate, plan.batch, plan.seed)
+    schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
     trained = fine_tune(pipe, pairs, schedule, session, base=base.digest, lora_rank=plan.lora_rank)
     if trained.stopped:
         return False
@@ -284,9 +284,9 @@ def _prefer(
     final = curve.get(trained.step) or compare_with_reference(pipe, watch, seed=plan.seed)
     text = (
         f"{plan.supervised_steps} supervised steps, then {trained.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
-        f"LoRA rank {plan.lora_rank}, learning rate {plan.rate:g}, seed {plan.seed}) on {len(learn)} preferences of "
-        f"`{source.name}` ({source.digest[:12]}…). On {len(watch)} monitored preferences: implicit accuracy "
-        f"{final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
+        f"LoRA rank {plan.lora_rank}, learning rate {plan.learning_rate:g}, seed {plan.seed}) on {len(learn)} "
+        f"preferences of `{source.name}` ({source.digest[:12]}…). On {len(watch)} monitored preferences: implicit "
+        f"accuracy {final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
         + (f" Ended early: {trained.stopped}." if trained.stopped else "")
     )
     card = Card(f"{base.name}, preferences", base.name, base.licence, text, plan.side)

@@ -14,9 +14,8 @@ from PIL import Image
 
 from bench.small_bench import HEIGHT, WIDTH, Brightener, by, made, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arms import PromptVariant
 from plantain.bench.generate.requests import ArmRequest
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import BenchRun, PromptVariant
 from plantain.cli import main
 from plantain.journal import verify
 from plantain.pixels.decode import decode

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bench.small_bench import Brightener, small_bench
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.arms import Arm, parse_sweep
-from plantain.bench.generate.requests import ArmRequest, parse_editors, planned_arms
+from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep, planned_arms
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.generate.shots import choose_study
 from plantain.records import InputError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.scored_run import EXACT, NOISY, Made, make_benchmark, make_run, plain_scores
-from plantain.bench.generate.arms import PromptVariant
+from plantain.bench.generate.runfile import PromptVariant
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.tables import Table
 from review.in_browser import IN_VIEW, SIZES_AND_THEMES, Screen, assert_first_sight, in_thread, window

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bench.scored_run import JUDGE, baselines, make_benchmark, make_run
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from bench.scored_run import EXACT, NOISY, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET

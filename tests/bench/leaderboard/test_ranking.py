@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import kendalltau, spearmanr
 
 from bench.scored_run import make_benchmark, make_run
-from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, BenchRun
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.ranking import Ranking, consensus, rank
 from plantain.bench.leaderboard.reading import read_scores

@@ -22,7 +22,7 @@ from bench.scored_run import (
     shot_arms,
 )
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.learning import trained_label, write_learning
 from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.cli import main

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from bench.scored_run import EXACT, WEAK, ScoresOf, make_benchmark, make_run, plain_scores
-from plantain.bench.generate.arms import Arm, GridPoint
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, BenchRun, GridPoint
 from plantain.bench.leaderboard.export import table_csv, table_json, table_seven, table_two
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores

@@ -19,8 +19,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite import PIXEL_METRICS
+from plantain.bench.score.score import PIXEL_METRICS, ScoreRequest, score_run
 from plantain.cli import main
 from plantain.metrics.metric import Networks
 from plantain.metrics.psnr import PSNR
@@ -211,9 +210,11 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
     seen = found["recognisable:teaching@spoken/judge/P"], found["unhurt:teaching@spoken/judge/P"]
     # ((3 + 4) / 2 - 1) / (5 - 1), and one of two
     assert [cell.estimate.value for cell in seen if cell] == [0.625, 0.5]
-    given = ["bench", "score", str(folder / "run"), "--metrics", "psnr", "--rubric", str(own)]
+    given = ["bench", "score", str(folder / "run"), "--metrics", "ssim", "--rubric", str(own)]
     assert main(given) == 2  # the instruments, who judge where nobody is named
     assert "offline/instruments cannot judge by the rubric 'teaching'" in capsys.readouterr().err
+    with BenchRun.open(folder / "run") as run:  # before anything was measured
+        assert not any("ssim" in run.scores(output) for output in run.outputs("planted/exact"))
     assert main([*given[:-1], "medbench"]) == 2
     assert "did you mean 'medebench'?" in capsys.readouterr().err
 

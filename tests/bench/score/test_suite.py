@@ -14,7 +14,7 @@ from bench.small_bench import HEIGHT, WIDTH, Distance, Length, Means, small_benc
 from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.score.suite import (
+from plantain.bench.score.score import (
     PIXEL_METRICS,
     SampleCase,
     chosen,

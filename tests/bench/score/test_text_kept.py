@@ -13,8 +13,7 @@ import pytest
 from bench.small_bench import made, small_bench
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.generate.requests import ArmRequest
-from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.bench.score.suite import open_metrics
+from plantain.bench.score.score import ScoreRequest, open_metrics, score_run
 from plantain.bench.score.text_kept import TextKept
 from plantain.cli import main
 from plantain.journal import JournalReader

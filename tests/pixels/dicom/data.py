@@ -9,7 +9,8 @@ from pydicom import Dataset
 from pydicom.data import get_testdata_file
 from pydicom.uid import ExplicitVRLittleEndian
 
-from plantain.pixels.dicom.render import decode_dicom
+from plantain.pixels.dicom.files import read_dicom
+from plantain.pixels.dicom.render import render_planes
 
 RAMP = np.arange(4096, dtype=np.uint16).reshape(64, 64)
 
@@ -38,6 +39,12 @@ def made(values: np.ndarray = RAMP, **attributes: object) -> bytes:
     data = io.BytesIO()
     dataset.save_as(data, enforce_file_format=True)
     return data.getvalue()
+
+
+def decode_dicom(data: bytes, name: str, how: str = "file") -> np.ndarray:
+    """The first frame, uint8 (H, W, 3)."""
+    pixels = render_planes(read_dicom(data, name), name, how=how)
+    return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
 
 def grey(data: bytes, how: str = "file") -> np.ndarray:

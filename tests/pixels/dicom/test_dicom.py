@@ -16,13 +16,13 @@ from pydicom.encaps import get_frame
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
-from pixels.dicom.data import RAMP, file, grey, linear, made
+from pixels.dicom.data import RAMP, decode_dicom, file, grey, linear, made
 from plantain.pixels import apart
 from plantain.pixels.apart import decode_apart
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom.files import frame_count, read_dicom
 from plantain.pixels.dicom.frames import display, header_of_frame, plane_of
-from plantain.pixels.dicom.render import decode_dicom, render_planes
+from plantain.pixels.dicom.render import render_planes
 
 
 def test_ct_is_shown_in_hounsfield_units_by_its_window() -> None:

@@ -12,9 +12,8 @@ from pydicom import Dataset, dcmread
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
 
-from pixels.dicom.data import RAMP, file, grey, linear, made
+from pixels.dicom.data import RAMP, decode_dicom, file, grey, linear, made
 from pixels.test_decode import ADOBE_RGB
-from plantain.pixels.dicom.render import decode_dicom
 
 
 @pytest.mark.parametrize("width", [0, -5, "nan"])

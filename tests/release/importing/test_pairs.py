@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fakes.commands import json_of, plantain, printed
+from fakes.commands import json_of, plantain, printed, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
@@ -139,8 +139,14 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 
     run = tmp_path / "run"
     edits = table(pictures, "e.csv", rows())
-    printed("import", edits, "--run", run)
+    said = printed("import", edits, "--run", run)
+    assert "1 edit of the unknown finding 'Their own'" in said
+    decides = f"plantain judge rejudge {run} --judge offline/instruments --decisive"
+    assert f"next: {decides}" in said and f"1 edit has no verdict yet; judge with: {decides}" in printed(
+        "report", run
+    )
     try:
+        assert f"to let these decide: {decides}" in printed(*decides.split()[1:-1])
         said = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
     finally:
         close_workers()
@@ -314,13 +320,23 @@ def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_ar
     assert told == {("OCT", "", "add"), ("OCT", "", "remove")}
 
 
-def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_path):
+def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_path, capsys):
     tree = tmp_path / "tree" / "Fundus-edit" / "AMD"
     tree.mkdir(parents=True)
     for name in ("1-AMD-edit", "9-AMD-edit"):
         Image.open(pictures / "e" / "2.png").save(tree / f"{name}.jpeg")
-    done = import_pairs(tmp_path / "tree", tmp_path / "run", originals=pictures / "o")
-    assert (done.tasks, done.without_original, done.published["success"]) == (2, 1, 2)
+    command = [
+        "import",
+        str(tmp_path / "tree"),
+        "--run",
+        str(tmp_path / "run"),
+        "--originals",
+        str(pictures / "o"),
+    ]
+    advised = refused(*command).rpartition(": plantain ")[2]
+    assert main([*shlex.split(advised), "--json"]) == 0  # the line that was advised
+    done = json.loads(capsys.readouterr().out)
+    assert (done["tasks"], done["without_original"], done["published"]["success"]) == (2, 1, 2)
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])

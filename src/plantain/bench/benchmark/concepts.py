@@ -51,9 +51,7 @@ _ADJECTIVES = frozenset((
 ))
 """Words that share the noun after "and": "upper and lower teeth"; also those that end in -ing and -ed."""
 
-_RESULTS = frozenset((
-    "make", "keep", "render", "turn",
-))
+_RESULTS = frozenset(("make", "keep", "render", "turn"))
 """Verbs whose object is followed by the result: "make hair thicker"."""
 # fmt: on
 

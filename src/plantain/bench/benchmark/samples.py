@@ -98,7 +98,7 @@ class BenchmarkProblem:
 
 
 def plain_image(sample_id: str, size: tuple[int, int], dataset: str) -> SourceImage:
-    """Return the record of an image of which only the size is known; its licence is unknown."""
+    """Return the record of an image of unknown licence; `size` is (width, height) in pixels, (0, 0) if unknown."""
     width, height = size
     geometry = Geometry(width, height, "pad", 0, 0, width, height)
     return SourceImage(sample_id, dataset, "unknown", (), Licence.UNKNOWN, "", "", geometry)

@@ -14,10 +14,9 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import ArmKind, output_seed
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
-from plantain.bench.generate.runfile import PNG, changed_of, previous_of
+from plantain.bench.generate.runfile import PNG, ArmKind, changed_of, output_seed, previous_of
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
@@ -336,20 +335,7 @@ def keep_output(
     stored = raw if png == edited.image.data else journal.put_blob(png, PNG)
     image = replace(stored, pixel_sha256=sha256_of_pixels(pixels))
     mask = None if edited.mask is None else journal.put_blob(edited.mask.data, edited.mask.media_type)
-    kept = replace(
-        attempt,
-        edit_outcome=OK,
-        edited=image.sha256,
-        raw=raw.sha256,
-        mask=mask.sha256 if mask else None,
-        support=edited.support,
-    )
-    fields = {"edited": kept.edited, "raw": kept.raw, "mask": kept.mask, "support": kept.support}
     notes = "; ".join(filter(None, (edited.note, resized)))
-    return replace(
-        draft,
-        answer=orjson.dumps({**fields, "note": notes}).decode(),
-        raw=draft.raw or notes,
-        attempt=kept,
-        blobs=tuple(dict.fromkeys(blob for blob in (raw, image, mask) if blob is not None)),
-    )
+    made = replace(draft, raw=draft.raw or notes)
+    kept = replace(attempt, edit_outcome=OK, support=edited.support)
+    return made.with_edit(kept, raw, image, mask, note=notes)

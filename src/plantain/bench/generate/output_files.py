@@ -12,9 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plantain.bench.generate.arms import Arm, ArmKind, GridPoint
 from plantain.bench.generate.editors import GROUND_TRUTH
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, ArmKind, BenchRun, GridPoint
 from plantain.files.opening import files_like, open_folder, replace_file
 from plantain.pixels.decode import one_line
 from plantain.pixels.encode import marked

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm, ArmKind, bench_task_id, grown
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, planned_arms
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, grown, planned_arms
 from plantain.bench.generate.runfile import (
     BENCH,
+    Arm,
+    ArmKind,
     BenchHeader,
     SampleFacts,
+    bench_task_id,
     read_arms,
     read_header,
     read_samples,

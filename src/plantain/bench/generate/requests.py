@@ -1,4 +1,4 @@
-"""The arms that a user requests, each with the source of its outputs.
+"""The arms that a user requests, with their grids of seeds and parameters, each with the source of its outputs.
 
 A restored arm calls no model: it takes the outputs of an editor's arm and restores the original outside the edit.
 """
@@ -6,26 +6,27 @@ A restored arm calls no model: it takes the outputs of an editor's arm and resto
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import (
+from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
+from plantain.bench.generate.output_files import LABEL, ImportedOutputs
+from plantain.bench.generate.runfile import (
     INSTRUCTION,
     Arm,
     ArmKind,
+    GridPoint,
     PromptVariant,
-    Sweep,
-    arm_label,
     bench_task_id,
-    grid_of,
+    finding_of,
     text_of,
 )
-from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
-from plantain.bench.generate.output_files import LABEL, ImportedOutputs
-from plantain.bench.generate.runfile import finding_of
 from plantain.bench.generate.shots import ShotStudy
 from plantain.journal import JournalReader, TaskRow
 from plantain.models.registry import Preset, presets
@@ -46,6 +47,12 @@ from plantain.roles import (
     TakesRegion,
     failed,
 )
+
+Sweep = Mapping[str, tuple[float, ...]]
+"""Parameter -> its values, in the order in which they were given."""
+
+MOST_OUTPUTS = 10_000
+"""Most outputs of one arm on one sample."""
 
 ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 """Providers whose weights fill a machine: their arms run one after another, each closed before the next."""
@@ -328,3 +335,79 @@ class RestoredSource:
     def _attempts(self, sample_id: str) -> list[Attempt]:
         row = self._task(sample_id)
         return self.reader.attempts(row.id, row.generation)
+
+
+def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> str:
+    """Return the label of an editor's arm: "gemini/m", "gemini/m+rephrased", "gemini/m+2shot"."""
+    parts = [editor]
+    if prompt is not PromptVariant.ORIGINAL:
+        parts.append(prompt.value)
+    if shots is not None:
+        parts.append(f"{shots}shot")
+    return "+".join(parts)
+
+
+def grown(recorded: Arm, wanted: Arm) -> Arm:
+    """Return the wanted arm with the recorded outputs first: existing outputs keep their numbers, new ones follow.
+
+    Raises:
+        InputError: the recorded arm is another one; the line names the difference.
+    """
+    for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region"):
+        now, then = getattr(wanted, name), getattr(recorded, name)
+        if now != then:
+            shown = [repr(value) if value not in ("", None) else "not given" for value in (now, then)]
+            raise InputError(
+                f"arm {wanted.label}: {name} is now {shown[0]}, but this run has it with {shown[1]}; "
+                "use a new --run folder"
+            )
+    samples = wanted.samples
+    if samples is not None and recorded.samples is not None:
+        samples = tuple(dict.fromkeys((*recorded.samples, *samples)))
+    new = tuple(point for point in wanted.grid if point not in recorded.grid)
+    return replace(wanted, grid=recorded.grid + new, samples=samples)
+
+
+def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """Read "guidance=7.5,7.6", one text for each parameter.
+
+    Raises:
+        InputError: one line that repeats the text and names the expected form.
+    """
+    sweep: dict[str, tuple[float, ...]] = {}
+    for text in given:
+        name, equals, listed = text.partition("=")
+        if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            raise InputError(f"--sweep: {text!r} is not like guidance=7.5,7.6")
+        if name in sweep:
+            raise InputError(f"--sweep: {name} is given twice; list its values behind one {name}=")
+        sweep[name] = tuple(_number(value, text) for value in listed.split(","))
+        if len(set(sweep[name])) < len(sweep[name]):
+            raise InputError(f"--sweep: {text!r} has a value twice")
+    return sweep
+
+
+def _number(value: str, text: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"--sweep: {value.strip()!r} in {text!r} is not a number")
+    return number
+
+
+def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
+    """Return every output: seeds outermost, so that more seeds only append; the last parameter changes fastest.
+
+    Raises:
+        InputError: more than `MOST_OUTPUTS`.
+    """
+    wanted = seeds * math.prod(len(values) for values in sweep.values())
+    if wanted > MOST_OUTPUTS:
+        raise InputError(f"--sweep, --seeds: {wanted} outputs for each sample; at most {MOST_OUTPUTS}")
+    return tuple(
+        GridPoint(seed, dict(zip(sweep, values, strict=True)))
+        for seed in range(seeds)
+        for values in itertools.product(*sweep.values())
+    )

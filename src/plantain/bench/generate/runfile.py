@@ -1,4 +1,4 @@
-"""A bench run read back: its benchmark, its arms, and every output with its place in the grid.
+"""The records of a bench run: its benchmark, its arms, and every output with its place in the grid.
 
 The run's meta has three entries: `bench` (which benchmark), `bench.arms` (how outputs are made) and `bench.samples`
 (facts of the samples), so that scores can be tabulated from the run alone.
@@ -7,10 +7,12 @@ The run's meta has three entries: `bench` (which benchmark), `bench.arms` (how o
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 from typing import Self, TypeVar
@@ -21,12 +23,11 @@ from pydantic import TypeAdapter, ValidationError
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
 from plantain.privacy.permission import made_from
-from plantain.records import Attempt, Finding, InputError, Score, TaskState
+from plantain.records import Attempt, Finding, InputError, Score, TaskState, derive_seed
 from plantain.roles import EncodedImage
 
 BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
@@ -34,8 +35,104 @@ BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
 
 NOT_MADE = "not made yet"
 PNG = "image/png"
+INSTRUCTION = "{instruction}"
 
 T = TypeVar("T")
+
+
+class ArmKind(StrEnum):
+    """The producer of an arm's outputs: a model, one of our baselines, files, or another arm, restored."""
+
+    EDITOR = "editor"
+    BASELINE = "baseline"
+    OUTPUTS = "outputs"
+    RESTORED = "restored"
+
+
+class PromptVariant(StrEnum):
+    """Which of a sample's texts an editor receives."""
+
+    ORIGINAL = "original"
+    REPHRASED = "rephrased"
+    DETAILED = "detailed"
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """One output of an arm.
+
+    Attributes:
+        seed: index of the seed; the seed itself is derived from the run's, the sample and this (`output_seed`).
+        parameters: name -> value, e.g. {"guidance": 7.5}; others have the editor's defaults.
+    """
+
+    seed: int = 0
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way of producing outputs.
+
+    Attributes:
+        label: unique in its run and readable, e.g. "diffusers/x+rephrased"; `folder` is the same as a folder's name.
+        model: "provider/model"; "baseline/NAME" or "outputs/NAME" where no model is called.
+        kind: the producer.
+        prompt: which text of the sample is used.
+        words: the words around it; "{instruction}" is replaced by the text.
+        grid: output k is grid[k]: seeds outermost, then the parameters in the order they were given. It only grows.
+            Tables score output 0, as the published evaluator does.
+        shots: demonstrations shown; None outside a few-shot study.
+        samples: ids of the samples that it covers; None for all.
+        demonstrations: task -> ids of the study's demonstration samples, in the order they are shown; an arm shows
+            the first `shots` of them.
+        region: the editor receives the region.
+        fingerprint: of the model; changes whenever its answers could.
+    """
+
+    label: str
+    model: str
+    kind: ArmKind = ArmKind.EDITOR
+    prompt: PromptVariant = PromptVariant.ORIGINAL
+    words: str = INSTRUCTION
+    grid: tuple[GridPoint, ...] = (GridPoint(),)
+    shots: int | None = None
+    samples: tuple[str, ...] | None = None
+    demonstrations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    region: bool = False
+    fingerprint: str = ""
+
+    @property
+    def folder(self) -> str:
+        return self.label.replace("/", "__")
+
+    def covers(self, sample_id: str) -> bool:
+        return self.samples is None or sample_id in self.samples
+
+    def instruction(self, sample: Sample) -> str:
+        """Return the text sent for a sample; "" if the sample has no text of this variant."""
+        text = text_of(sample, self.prompt)
+        return self.words.replace(INSTRUCTION, text) if text else ""
+
+
+def text_of(sample: Sample, variant: PromptVariant) -> str:
+    """Return the sample's text of one variant; "" without one."""
+    return {
+        PromptVariant.ORIGINAL: sample.prompt,
+        PromptVariant.REPHRASED: sample.rephrased,
+        PromptVariant.DETAILED: sample.detailed,
+    }[variant]
+
+
+def bench_task_id(sample: Sample, label: str) -> str:
+    """Return the id of the task "this sample by this arm": 20 hex digits, the same in every run."""
+    text = "\x1f".join(("bench", sample.image.prepared_sha256, sample.id, label))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def output_seed(run_seed: int, sample_id: str, seed_index: int) -> int:
+    """Return the seed of an output: the same for every arm and every parameter, so that their effects are compared."""
+    return derive_seed(run_seed, "bench", sample_id, seed_index)
 
 
 @dataclass(frozen=True, slots=True)

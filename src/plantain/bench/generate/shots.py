@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.records import InputError, derive_seed
 from plantain.records.messages import suggest
 

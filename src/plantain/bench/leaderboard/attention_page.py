@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
-from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, BenchRun
 from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
 from plantain.bench.leaderboard.measures import ATTENTION, measure

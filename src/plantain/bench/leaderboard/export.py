@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
 from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region

@@ -10,9 +10,8 @@ import numpy as np
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.editors import GROUND_TRUTH
-from plantain.bench.generate.runfile import BenchRun, SampleFacts
+from plantain.bench.generate.runfile import Arm, BenchRun, SampleFacts
 from plantain.bench.leaderboard.scores import is_baseline
 from plantain.bench.leaderboard.studies import Sweep
 from plantain.bench.leaderboard.tables import Table

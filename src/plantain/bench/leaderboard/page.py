@@ -10,8 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arms import Arm
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, BenchRun
 from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_seven, table_two
 from plantain.bench.leaderboard.figures import all_figures, slug
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory

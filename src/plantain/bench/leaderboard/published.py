@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plantain.bench.generate.arms import Arm, ArmKind
-from plantain.bench.generate.runfile import SampleFacts
+from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory, score_text
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table

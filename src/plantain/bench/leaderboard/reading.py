@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import orjson
 
-from plantain.bench.generate.arms import Arm
 from plantain.bench.generate.editors import BASELINES
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.runfile import Arm, BenchRun
 from plantain.bench.leaderboard.scores import Key, Scores, is_baseline
 from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import stored_distances

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.generate.arms import Arm, ArmKind
 from plantain.bench.generate.editors import BASELINES
-from plantain.bench.generate.runfile import SampleFacts
+from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.set_distances import Distance
 from plantain.journal.cards import Standing, standing_of

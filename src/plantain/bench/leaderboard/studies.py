@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from plantain.bench.generate.arms import Arm
+from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import (
     MAIN,
     Measure,

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.arms import Arm, ArmKind, output_seed
-from plantain.bench.generate.runfile import BenchRun, Output
+from plantain.bench.generate.runfile import Arm, ArmKind, BenchRun, Output, output_seed
 from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore

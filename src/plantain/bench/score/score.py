@@ -4,38 +4,257 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 
 import cv2
 
 from plantain.bench.benchmark.benchmark import Benchmark
+from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
-from plantain.bench.score.set_distances import measure_sets
-from plantain.bench.score.suite import (
-    SampleCase,
-    chosen,
-    measure,
-    measure_on,
-    missing_scores,
-    open_metrics,
-)
-from plantain.engines.contract import remote_engine
-from plantain.journal import StoredScore
-from plantain.metrics import Metric
-from plantain.metrics.metric import Networks
+from plantain.bench.score.set_distances import SETS, measure_sets
+from plantain.engines.contract import WorkEngine, remote_engine
+from plantain.journal import JsonValue, StoredScore
+from plantain.metrics import Metric, MetricSample
+from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
 from plantain.metrics.networks import find_networks
-from plantain.records import InputError
+from plantain.pixels.arrays import Image, Mask, Pixels
+from plantain.pixels.decode import decode
+from plantain.pixels.frame import field_of_view
+from plantain.records import InputError, Score, unscored
+from plantain.records.messages import fold, suggest
 from plantain.roles import Judge
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms
+
+PIXEL_METRICS = tuple(name for name, kind in registered().items() if not kind.uses)
+"""Metrics that need no network or reader."""
+
+METRICS = (*registered(), *SETS)
+"""All metrics by name."""
+
+PAPER = {
+    "masked ssim": "cp_reference",
+    "context preservation": "cp_reference",
+    "imagereward_p": "image_reward",
+} | {
+    "imagereward_d": "image_reward_d",
+    **{(kind.column or name).lower(): name for name, kind in registered().items()},
+}
+"""Names in tables and in the paper, in small letters -> names of metrics."""
+_JUDGED = re.compile(r"(?:ea|vq|(?:editing)?accuracy|(?:visual)?quality|context)[pd]?")
+
+REQUIREMENTS = {
+    "roi": "the sample has no region of interest",
+    "truth": "the sample has no ground truth",
+    "prompt": "the sample has no prompt",
+    "detailed": "the sample has no description of the change",
+}
+
+Detail = Mapping[str, JsonValue]
+Measured = tuple[Score, Detail]
+Read = Callable[[Output], bytes]
+"""Return an output's PNG."""
+
+
+def chosen(names: Sequence[str] | None) -> set[str]:
+    """Return the named metrics, by their identifiers or as tables and the paper call them, or all of them.
+
+    `masked_ssim` is ours; "Masked SSIM" in any other spelling is the paper's.
+
+    Raises:
+        InputError: no such metric, or its package cannot be loaded.
+    """
+    paper = {fold(name): metric for name, metric in PAPER.items()}
+    names = None if names is None else [name.strip() for name in names]
+    if judged := [name for name in names or () if _JUDGED.fullmatch(fold(name))]:
+        raise InputError(f"--metrics: {judged[0]} is a judge's score; name the judge with --judge")
+    names = names and [name if name in METRICS else paper.get(fold(name), name.lower()) for name in names]
+    for name in names or ():
+        if name in unusable():
+            raise InputError(f"--metrics: {unusable()[name]}")
+        if name not in METRICS:
+            raise InputError(f"--metrics: no metric {name!r}; {suggest(name, METRICS)}")
+    return set(METRICS if names is None else names)
+
+
+def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], list[tuple[str, str]]]:
+    """Return the wanted metrics that can be measured here, and the reasons why the others cannot."""
+    if networks.clip is not None:
+        networks = replace(networks, clip=RememberingEncoder(networks.clip))
+    made: list[Metric] = []
+    missing = [*networks.why_not, *unusable().items()]
+    for name in (one for one in registered() if one in wanted):
+        metric = registered()[name].open(networks)
+        if isinstance(metric, Metric):
+            made.append(metric)
+        elif metric:
+            missing.append((name, metric))
+    return made, missing
+
+
+class SampleCase:
+    """A sample as metrics see it (`MetricSample`); each image is read on its first use.
+
+    A pickled case has the images that were read; the others are None.
+    """
+
+    def __init__(self, benchmark: Benchmark, sample: Sample) -> None:
+        self.prompt = sample.prompt
+        self.detailed = sample.detailed
+        self._sample = sample
+        self._benchmark = benchmark
+
+    def __getstate__(self) -> dict[str, object]:
+        kept = {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
+        return {"truth": None, "roi": None, "roi_grey": None, **kept}
+
+    @cached_property
+    def before(self) -> Pixels:
+        return self._benchmark.previous(self._sample)
+
+    @cached_property
+    def truth(self) -> Pixels | None:
+        return None if self._sample.changed is None else self._benchmark.changed(self._sample)
+
+    @cached_property
+    def roi(self) -> Mask | None:
+        return None if self._sample.roi is None else self._benchmark.roi(self._sample)
+
+    @cached_property
+    def roi_grey(self) -> Image | None:
+        return None if self._sample.roi is None else self._benchmark.roi_grey(self._sample)
+
+    @cached_property
+    def field(self) -> Mask:
+        return field_of_view(self.before)
+
+
+def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
+    """Return a metric's score of an output; unscored if the sample has no such input or the image does not suit it."""
+    for need in metric.needs:
+        given = getattr(case, need)
+        if given is None or (isinstance(given, str) and not given):
+            return unscored(REQUIREMENTS[need]), {}
+    try:
+        found = metric.measure(case, output)
+    except ValueError as error:
+        return unscored(str(error)), {}
+    return found if isinstance(found, tuple) else (found, {})
+
+
+@dataclass(frozen=True, slots=True)
+class MissingScores:
+    """An output and the metrics that it has no current score of."""
+
+    output: Output
+    metrics: tuple[Metric, ...]
+
+    def row(self, metric: Metric, found: Measured) -> StoredScore:
+        """Return a score as it is stored: with the version that measured and the image that was measured."""
+        score, detail = found
+        detail = {"version": metric.version, "blob": self.output.edited, **detail}
+        return self.output.score(metric.name, score, detail)
+
+
+def missing_scores(
+    run: BenchRun, outputs: Iterable[Output], metrics: Sequence[Metric]
+) -> Iterator[MissingScores]:
+    """Yield the missing scores of each output: none, by another version of the metric, or of another image."""
+    for output in outputs:
+        rows = run.scores(output)
+        missing = []
+        for metric in metrics:
+            row = rows.get(metric.name)
+            if row is None or (row.detail.get("version"), row.detail.get("blob")) != (
+                metric.version,
+                output.edited,
+            ):
+                missing.append(metric)
+        if missing:
+            yield MissingScores(output, tuple(missing))
+
+
+def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, networks: Lock) -> list[StoredScore]:
+    """Return the missing scores of the outputs of one sample. Any thread.
+
+    Args:
+        case: the sample.
+        work: the missing scores.
+        read: returns an output's PNG.
+        networks: held while metrics run that use a network.
+    """
+    rows: list[StoredScore] = []
+    for alone in (False, True):
+        with networks if alone else nullcontext():
+            for one in work:
+                metrics = [metric for metric in one.metrics if metric.alone is alone]
+                if one.output.edited is None:
+                    missing = unscored(one.output.reason)
+                    rows += [one.row(metric, (missing, {})) for metric in metrics]
+                elif metrics:
+                    pixels = decode(read(one.output))
+                    rows += [one.row(metric, measured(metric, case, pixels)) for metric in metrics]
+    return rows
+
+
+async def measure_on(
+    engine: WorkEngine, case: SampleCase, work: Sequence[MissingScores], read: Read
+) -> tuple[list[StoredScore], list[MissingScores]]:
+    """Measure the outputs of one sample on a worker of an engine.
+
+    Returns:
+        The scores, and those still missing: the worker was lost, or does not have the metric in that version.
+    """
+    made, rest = [one for one in work if one.output.edited], [one for one in work if not one.output.edited]
+    requests = await asyncio.to_thread(_read, case, made, read)
+    ran = await engine.run("metrics", measure_here, (case, requests))
+    if ran.value is None:
+        return [], list(work)
+    rows: list[StoredScore] = []
+    for one, values in zip(made, ran.value, strict=True):
+        found = dict(zip(one.metrics, values, strict=True))
+        rows += [one.row(metric, value) for metric, value in found.items() if value is not None]
+        if missing := tuple(metric for metric, value in found.items() if value is None):
+            rest.append(MissingScores(one.output, missing))
+    return rows, rest
+
+
+MetricRequest = tuple[bytes, list[tuple[str, str]]]
+"""An output's file, and the name and version of each metric to be measured."""
+
+
+def _read(case: SampleCase, work: Sequence[MissingScores], read: Read) -> list[MetricRequest]:
+    """Read the files that a worker needs: the outputs, and the images of the sample that a metric uses."""
+    needs = {need for one in work for metric in one.metrics for need in metric.needs}
+    for name in {"before", *needs, *(["roi_grey"] if "roi" in needs else [])}:
+        getattr(case, name)
+    return [(read(one.output), [(metric.name, metric.version) for metric in one.metrics]) for one in work]
+
+
+def measure_here(case: SampleCase, requests: Sequence[MetricRequest]) -> list[list[Measured | None]]:
+    """Measure on a worker; None where it does not have the metric in that version."""
+    return [[_measured_by(metric, case, decode(data)) for metric in metrics] for data, metrics in requests]
+
+
+def _measured_by(wanted: tuple[str, str], case: SampleCase, pixels: Pixels) -> Measured | None:
+    metric = _metric(wanted[0])
+    return measured(metric, case, pixels) if metric is not None and metric.version == wanted[1] else None
+
+
+@cache
+def _metric(name: str) -> Metric | None:
+    made, _ = open_metrics({name}, find_networks({name}))
+    return made[0] if made else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +319,9 @@ async def score_run(
     ) as opened:
         opened.summary.notes += notes
         recorded = BenchRun(opened.journal.reader)
+        seated = await seat(opened.journal, seats)  # before metrics: a judge may refuse the rubric
         opened.summary.measured = await _measure_all(benchmark, recorded, opened, metrics)
         opened.summary.sets = await measure_sets(benchmark, opened, networks, wanted)
-        seated = await seat(opened.journal, seats)
         judgement = Judgement(benchmark, opened, seated, retry=request.retry)
         opened.summary.judged = await _judge_all(opened, judgement)
     return opened.summary

@@ -23,7 +23,7 @@ from plantain.metrics.distributions import (
     kid_of_features,
 )
 from plantain.metrics.metric import ImageEncoder, Networks, label
-from plantain.metrics.radiomics import RadiomicsEncoder, why_too_few
+from plantain.metrics.radiomics import FEATURES, FEWEST_IMAGES, RadiomicsEncoder
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import unscored
@@ -130,8 +130,8 @@ async def _measure_arm(
         return 0
     clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
     reason = "fewer than two outputs with a ground truth" if len(outputs) < 2 else ""
-    if isinstance(encoder, RadiomicsEncoder):
-        reason = why_too_few(len(outputs))
+    if isinstance(encoder, RadiomicsEncoder) and len(outputs) < FEWEST_IMAGES:
+        reason = f"{len(outputs)} images in each set; {len(FEATURES)} features need {FEWEST_IMAGES}"
     if reason:
         none = unscored(reason)
         found = [

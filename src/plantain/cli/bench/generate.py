@@ -13,12 +13,11 @@ import typer
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.arms import PromptVariant, parse_sweep
 from plantain.bench.generate.editors import function_in_file
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
-from plantain.bench.generate.requests import ArmRequest, parse_editors
-from plantain.bench.generate.runfile import BenchRun
+from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep
+from plantain.bench.generate.runfile import BenchRun, PromptVariant
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import folded, print_json, print_table, right

@@ -57,7 +57,7 @@ class Keep(StrEnum):
 def prepare(
     context: typer.Context,
     raw: Path | None = typer.Argument(None, metavar="RAW", help=f"Folder with {TABLE}, before/ and after/."),
-    out: Path | None = typer.Option(None, "--to", metavar="DIR", help="A new folder."),
+    out: Path | None = typer.Option(None, "--to", "--out", metavar="DIR", help="A new folder."),
     describer: str = typer.Option(BY_OWNER, metavar="MODEL", help="Describes pairs; hosted or as-told."),
     regions: Regions = typer.Option(Regions.DIFFERENCE, help="Method that proposes regions of interest."),
     detector: str = typer.Option("base", help="GroundingDINO of Grounded-SAM: tiny, base or a folder."),

@@ -13,7 +13,7 @@ from plantain.bench.leaderboard.export import table_three
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings, read_ratings
 from plantain.bench.leaderboard.page import read_tables
 from plantain.bench.leaderboard.published import published_files, read_published
-from plantain.bench.leaderboard.ranking import Ranking, RankRow, ranking_json
+from plantain.bench.leaderboard.ranking import Ranking, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table
 from plantain.cli.terminal.options import AsJson, AsLatex, ScoringJudge
@@ -172,10 +172,8 @@ def _by_organ(found: Ranking) -> RichTable:
     """Return each dimension by its own column of Table 2, organ by organ; the JSON has all metrics."""
     title = "By organ: EA, CP and VQ with raters"
     shown = RichTable("organ", *right(*found.images), title=title)
-    cells: dict[tuple[str, str], RankRow] = {}
-    for row in found.organs:
-        if row.metric in _OWN[row.dimension]:
-            cells.setdefault((row.organ, row.dimension), row)
+    own = [row for row in reversed(found.organs) if row.metric in _OWN[row.dimension]]
+    cells = {(row.organ, row.dimension): row for row in own}
     for organ in dict.fromkeys(row.organ for row in found.organs):
         rows = [cells.get((organ, name)) for name in found.images]
         shown.add_row(

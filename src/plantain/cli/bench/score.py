@@ -10,9 +10,8 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import ScoreRequest, score_run
+from plantain.bench.score.score import METRICS, ScoreRequest, chosen, score_run
 from plantain.bench.score.set_distances import stored_distances
-from plantain.bench.score.suite import METRICS, chosen
 from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,

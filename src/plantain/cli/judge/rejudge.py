@@ -20,6 +20,7 @@ from plantain.audit.rejudge import (
     run_rejudge,
 )
 from plantain.cli.judge.audit import print_bill
+from plantain.cli.terminal.groups import command_again
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
@@ -80,7 +81,9 @@ def rejudge(
         return _print_forecast(run, request, terms, as_json=as_json)
     with StageProgress(quiet=as_json) as progress:
         done = run_to_end(run_rejudge(run, request, terms, observer=progress))
-    _print_rejudged(run, done, request, to, as_json=as_json)
+    several = len(request.judges) * max(1, len(request.prompts)) * repeat > 1
+    again = "" if decisive or rubric or several else command_again(context)  # as --decisive allows
+    _print_rejudged(run, done, request, to, again, as_json=as_json)
     return print_end(context, done.summary)
 
 
@@ -102,7 +105,7 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
 
 
 def _print_rejudged(
-    run: Path, done: Rejudged, request: RejudgeRequest, to: Path | None, *, as_json: bool
+    run: Path, done: Rejudged, request: RejudgeRequest, to: Path | None, again: str, *, as_json: bool
 ) -> None:
     with JournalReader.open(run) as reader:
         attempts = judged_attempts(reader, done, request)
@@ -138,7 +141,11 @@ def _print_rejudged(
             alone = f"{flip['first']} alone accepts {flip['first_only']}, {flip['second']} alone {flip['second_only']}"
             print(f"of {counted(flip['n'], 'edit')} that both judged, {alone}")
     print(f"page: {page}")
-    print(next_line("report", run))
+    if again:
+        print("the run's earlier verdicts still decide, and its report does not change")
+        print(f"to let these decide: {again} --decisive")
+    else:
+        print(next_line("report", run))
 
 
 def _share(rate: dict[str, Any]) -> str:

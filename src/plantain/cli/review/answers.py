@@ -94,7 +94,9 @@ def export(
 def import_(
     study: StudyArgument,
     files: list[Path] = typer.Argument(
-        ..., metavar="FILE...", help="CSV: source or case, model, criteria, reader."
+        ...,
+        metavar="FILE...",
+        help="CSV: source or case, model, reader, and a column per criterion (yes or no if the task is accept).",
     ),
     as_json: AsJson = False,
 ) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
+from typer._click.globals import get_current_context
 
 from plantain.calls import Budget
 from plantain.cli.terminal.groups import command_again
@@ -139,6 +140,7 @@ class _WithBar:
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
+        self._stopping = False
 
     def __enter__(self) -> Self:
         return self
@@ -153,6 +155,11 @@ class _WithBar:
 
 class _Observer(_WithBar, ProgressObserver):
     def stopping(self) -> None:
+        if self._stopping:
+            again = command_again(get_current_context(), "limit")
+            say(f"stopped without waiting for the calls in flight; resume with: {again}")
+            return
+        self._stopping = True
         say("finishing the calls in flight; press Ctrl-C again to stop at once")
 
 

@@ -72,7 +72,7 @@ def read_plan(form: type[P], settings: Sequence[str]) -> P:
 
 def settings_help(form: type[Plan]) -> str:
     """Return the settings with their defaults, for `--help`."""
-    return "NAME=VALUE, may be repeated: " + ", ".join(
+    return "Repeatable: " + ", ".join(
         f"{name}={_written(field.default)}" for name, field in form.model_fields.items()
     )
 

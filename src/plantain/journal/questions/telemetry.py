@@ -178,8 +178,8 @@ def not_closed(reader: JournalReader) -> str:
         return ""  # it held the run for something else, such as a withdrawal
     (latest,) = run("SELECT coalesce(max(started_at), 'none') FROM call").fetchone()
     return (
-        f"not closed by process {pid} on {host}: the last recorded call started at {latest}, "
-        f"{counted(len(reader.open_calls()), 'call is', 'calls are')} open, "
+        f"process {pid} on {host} ended without closing the run: the last recorded call started at {latest}, "
+        f"{counted(len(reader.open_calls()), 'call has', 'calls have')} no recorded answer, "
         f"{counted(unnamed, 'stored image is', 'stored images are')} in no record"
         + ("; if this is a copy, its log may have been cut" if unnamed else "")
     )

@@ -106,7 +106,7 @@ def over_readers(
     given = np.isfinite(table)
     readers, cases, n = table.shape[0], int(given.any(axis=0).sum()), int(given.sum())
     if readers < 2 or table.shape[1] < 2:
-        raise ValueError(f"{readers} readers and {cases} cases: at least two of each are needed")
+        raise ValueError(f"two readers and two cases are needed; there are {readers} and {cases}")
     value = float(table[given].mean())
     unbiased, group = unbiased_variance(table), _groups(given)
     reader_part, freedom = _reader_part(table, group)

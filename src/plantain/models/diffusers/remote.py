@@ -47,7 +47,7 @@ def job_of(framed: FramedRequest) -> Job:
 
 
 def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
-    """Make one edit from file to file in this process."""
+    """Make one edit in this process: the PNG bytes at the original's size, or the outcome without an image."""
     try:
         job = job_of(framed)
     except BadImage as error:

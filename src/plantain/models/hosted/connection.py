@@ -227,7 +227,11 @@ class CheckedNetwork(httpcore2.AnyIOBackend):
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """Return a TLS context with the default certificates and those of the recipe."""
+    """Return a TLS context that also trusts the recipe's `ca_bundle` and shows its client certificate.
+
+    Raises:
+        OSError: a file is missing; or its subclass ssl.SSLError, not a certificate.
+    """
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
         context.load_verify_locations(options.ca_bundle)
@@ -370,7 +374,10 @@ async def _in_one_piece(request: httpx2.Request) -> None:
 
 
 async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, str]:
-    """Make one cheap call: a word from a language model, or the card of an image model, which is free.
+    """Make one cheap call and close the wire: a word from a language model, or an image model's card, which is free.
+
+    Returns:
+        True if it worked, and one line on the answer or the fault.
 
     Args:
         listed: the name under which the table of known models has the model; "" for its own.

@@ -23,7 +23,7 @@ from plantain.pixels.apart import decode_apart
 from plantain.pixels.arrays import Field, Floats, Pixels
 from plantain.pixels.colour import colour_profile
 from plantain.pixels.decode import MAX_DECODED_BYTES, MAX_PIXELS, BadImage, one_line
-from plantain.pixels.dicom.files import DAMAGE, frame_count, read_dicom, unreadable
+from plantain.pixels.dicom.files import DAMAGE, frame_count, unreadable
 from plantain.pixels.dicom.frames import header_of_frame, own_header
 from plantain.pixels.dicom.window import film_window, linear_window, without_padding
 
@@ -49,28 +49,20 @@ Bounds = tuple[float, float]
 """Values, after the modality LUT, that become black and white."""
 
 
-def decode_dicom(data: bytes, name: str, frame: int = 0, how: str = "file") -> Pixels:
-    """Return one frame of a DICOM file as a viewer shows it: uint8 (H, W, 3), RGB, grey as three equal channels.
-
-    Args:
-        name: of the file, for messages.
-        frame: from 0.
-        how: one of `WINDOWS`.
-
-    Raises:
-        BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
-    """
-    pixels = render_planes(read_dicom(data, name), name, frame, how)
-    return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
-
-
 def render_planes(
     dataset: Dataset, name: str, frame: int = 0, how: str = "file", bounds: Bounds | None = None
 ) -> Pixels:
-    """Do the same with a data set that was read already, but return grey as (H, W): a third of the bytes to resize.
+    """Return one frame as a viewer shows it: uint8 (H, W, 3), RGB, or grey as (H, W).
 
     Args:
+        dataset: from `read_dicom`.
+        name: of the file, for messages.
+        frame: from 0.
+        how: one of `WINDOWS`.
         bounds: of the frame's series, instead of its own percentiles.
+
+    Raises:
+        BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
     """
     name = one_line(name)
     try:
@@ -99,7 +91,7 @@ def contrast_values(dataset: Dataset, name: str, frame: int) -> Floats:
     """Return up to 100,000 values of a grey frame, without padding, after the modality LUT: float64 (N,).
 
     Raises:
-        BadImage: as `decode_dicom`.
+        BadImage: as `render_planes`.
     """
     try:
         stored = _decode(dataset, _guard(dataset, name, frame), frame)

@@ -167,8 +167,7 @@ def _key(path: Path) -> str:
 def _imgedit(root: Path) -> _Rows:
     documents = map(_json, _files(root, "*.json"))
     entries = next(
-        (one for one in documents if one and isinstance(one, dict) and _all_have(one.values(), *_IMGEDIT)),
-        {},
+        (one for one in documents if one and isinstance(one, dict) and _all_have(one.values(), *_IMGEDIT)), {}
     )
     edits = [path for path in _files(root, "*/*.png") if path.stem in entries]
     for number, path in enumerate(edits, 1):

@@ -51,7 +51,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.messages import COMMANDS, fold, suggest, with_typed
+from plantain.records.messages import COMMANDS, fold, nearest, suggest, with_typed
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,
@@ -97,6 +97,7 @@ class PairsSummary:
         without_instruction: rows without an instruction; direction and finding are used instead.
         resized: edits of a benchmark that had another shape than their original.
         published: rows with a verdict, by verdict.
+        unknown: rows of each finding that is none of our own, with the nearest one that is.
         guessed: rows whose direction is from their instruction's words, by direction.
         left_out: rows that could not be imported, by reason with FILE for the file; first: the first of each, in full.
         rejected: the file that lists them; None if there are none.
@@ -111,6 +112,7 @@ class PairsSummary:
     resized: int = 0
     published: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
     guessed: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     rejected: Path | None = None
@@ -169,11 +171,7 @@ def import_pairs(
 
 
 async def _fill(
-    run: Path,
-    path: Path,
-    root: Path,
-    rows: Iterator[PairRow | RejectedRow],
-    summary: PairsSummary,
+    run: Path, path: Path, root: Path, rows: Iterator[PairRow | RejectedRow], summary: PairsSummary
 ) -> None:
     name = path.resolve().name
     header = RunHeader(hashlib.sha256(name.encode()).hexdigest()[:16], name, 0, {}, "")
@@ -197,6 +195,7 @@ async def _fill(
                 assert isinstance(row, PairRow)
                 seen[one.task.row.id] = row.row
                 summary.without_instruction += not row.instruction.strip()
+                summary.unknown.update(filter(None, [one.unknown]))
                 summary.guessed.update(
                     [one.task.row.task.direction.value] if not row.direction.strip() else []
                 )
@@ -225,6 +224,7 @@ class _Imported:
     task: RecordedTask
     verdict: bool | None
     resized: bool
+    unknown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,10 @@ class _RowImporter:
             (blob,),
         )
         reference = before.reference if before is not None else NO_IMAGE
-        return _Imported(image, reference, task, verdict, resized)
+        near = nearest(finding, (one.name for one in findings))
+        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "")
+        foreign = bool(findings) and known_finding is None
+        return _Imported(image, reference, task, verdict, resized, unknown if foreign else "")
 
     def _prepared(
         self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow

@@ -66,7 +66,7 @@ class StudyView:
         self._lock = threading.Lock()
 
     def rows(self) -> dict[str, list[Row]]:
-        """Return every newest answer by case; read again when there are further ones."""
+        """Return the answers that count (newest per item; of training, the first) by case id."""
         with self._lock:
             last = self.ratings.last()
             if last != self._rows[0]:

@@ -66,7 +66,7 @@ class AttentionRecorder:
         return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:
-        """Add one layer's map of one step, float32."""
+        """Add one layer's map of one step, float32, all of one shape; the first is kept and added to in place."""
         self._total = seen if self._total is None else self._total.add_(seen)
         self.recorded += 1
 
