@@ -24,8 +24,8 @@ from plantain.journal.rows import (
     TaskRow,
     dict_from_json,
     from_json,
+    read_verdicts,
 )
-from plantain.journal.verdicts import read_verdicts
 from plantain.records import (
     Attempt,
     CallKey,

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
 
-from plantain.records import Attempt, CallKey, EditTask, InputError, Outcome, Score, TaskState, Usage, Verdict
+from plantain.records import (
+    Attempt,
+    CallKey,
+    CriterionResult,
+    EditTask,
+    InputError,
+    Observations,
+    Outcome,
+    Score,
+    TaskState,
+    Usage,
+    Verdict,
+)
 
 
 class RunLocked(InputError):
@@ -398,3 +411,43 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {row[0]}, this plantain reads version {SCHEMA_VERSION}: use the plantain that "
             "made it"
         )
+
+
+_VERDICT = "task, generation, round, judge, draw"
+
+
+def read_verdicts(
+    connection: sqlite3.Connection, where: str, values: Iterable[str | int]
+) -> Iterator[StoredVerdict]:
+    """Return the verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
+    bound = tuple(values)
+    rows = connection.execute(
+        f"SELECT {_VERDICT}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
+        f"qualified, differences FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
+        bound,
+    ).fetchall()
+    found = connection.execute(
+        f"SELECT {_VERDICT}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
+        f"CROSS JOIN criterion c USING ({_VERDICT}) WHERE {where} ORDER BY {_VERDICT}, kind, place",
+        bound,
+    )
+    results = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
+    for row in rows:
+        yield _stored(row, results.get(row[:5], []))
+
+
+def _stored(row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]) -> StoredVerdict:
+    criteria, facts = {}, {}
+    for kind, name, passed, value, confidence, codes, reason in results:
+        if kind == "fact":
+            facts[name] = bool(value)
+        else:
+            codes_of = tuple(orjson.loads(codes))
+            criteria[name] = CriterionResult(_decision(passed), confidence, codes_of, reason, value)
+    seen = Observations(criteria, facts, _decision(row[6]), row[7], row[12])
+    verdict = Verdict(row[3], seen, _decision(row[8]), _decision(row[9]), row[10], _decision(row[11]))
+    return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
+
+
+def _decision(value: int | None) -> bool | None:
+    return None if value is None else bool(value)

@@ -19,9 +19,10 @@ from plantain.journal.rows import (
     StoredScore,
     StoredVerdict,
     clean_text,
+    read_verdicts,
     to_json,
 )
-from plantain.journal.verdicts import JUDGED_AGAIN, read_verdicts
+from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
