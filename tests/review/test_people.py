@@ -79,7 +79,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     with pytest.raises(InputError, match="nobody/here has judged none of the edits"):
         agreement_with_people(study.folder, run, "nobody/here")
     other = small_study(tmp_path / "s", ReaderTask.PAIR)
-    with pytest.raises(InputError, match=r"no answer to an accept question.*plantain review import "):
+    with pytest.raises(InputError, match=r"no answer to an accept question.*plantain review import$"):
         agreement_with_people(other.folder, run, JUDGE)
     assert "give the run that the study was made from" in refused("judge", "audit", "--study", study.folder)
     assert f"plantain judge rejudge {run} --judge people/{study.folder}" in refused(

@@ -121,9 +121,8 @@ def command(
         why = getattr(error, "strerror", None) or error
         rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    if not (
-        done.added or done.unchanged or done.labelled or done.regrouped or done.licensed or done.quarantined
-    ):
+    known = done.unchanged or done.labelled or done.regrouped or done.licensed
+    if not (done.added or known or done.quarantined):
         say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
@@ -361,9 +360,7 @@ def group_remarks(
         if without_groups:
             how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
         else:
-            how = (
-                "; name patients in the column group of a labels.csv and ingest again" if takes_table else ""
-            )
+            how = "; name patients in a labels.csv, column group, and ingest again" if takes_table else ""
         yield (
             f"{counted(done.ungrouped, 'image')} without a known patient: images of one patient may be on both sides "
             f"of a split, and must be withdrawn one by one (run withdraw --image){how}"

@@ -99,12 +99,8 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     if made.controls:
         tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
-    source = (
-        "success rates of the pilot"
-        if by_pilot
-        else "success rates of the paper (for a pilot's, pass its folder as --run)"
-    )
-    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"estimate with the {source}")
+    source = "the pilot's rates" if by_pilot else "the paper's rates (for a pilot's, pass its run as --run)"
+    needs = Table(*folded(""), *right("low", "expected", "high"), title=f"estimate with {source}")
     for column in needs.columns[1:]:
         column.no_wrap = True  # times
     if asked is not None:

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SAFE_PATH = "PYTHONSAFEPATH"
-"""Variable that removes the working directory from Python's path, so that no code in it is imported."""
-
-WARNINGS = "PYTHONWARNINGS"
-"""Variable with the warnings that Python shows or ignores."""
+VARIABLES = {"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore:resource_tracker:UserWarning"}
+"""They import no code of the working directory, and hide a warning about a process that was stopped at once."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that stop a run."""
@@ -140,18 +137,13 @@ class LocalEngine:
 
 @contextmanager
 def _safe_path() -> Iterator[None]:
-    """Set variables for the fork server and the resource tracker, which start with the first process.
-
-    The tracker frees the semaphores of a process that was stopped at once; its warning about them is not shown.
-    """
-    names = SAFE_PATH, WARNINGS
-    before = [os.environ.get(name, "") for name in names]
-    shown = ",".join(filter(None, [before[1], "ignore:resource_tracker:UserWarning"]))
-    os.environ.update(zip(names, ("1", shown), strict=True))
+    """Set the variables for the fork server and the resource tracker, which start with the first process."""
+    before = {name: os.environ.get(name, "") for name in VARIABLES}
+    os.environ.update(VARIABLES)
     try:
         yield
     finally:
-        os.environ.update(zip(names, before, strict=True))
+        os.environ.update(before)
 
 
 @contextmanager

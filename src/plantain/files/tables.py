@@ -118,9 +118,7 @@ class Table:
     def require(self, *columns: str) -> Table:
         """Return the table. Raise InputError if one of these columns is missing."""
         if missing := [name for name in columns if name not in self.columns]:
-            which = (
-                f"column {missing[0]!r}: is" if len(missing) == 1 else f"columns {', '.join(missing)}: are"
-            )
+            which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
             has = ", ".join(map(repr, self.columns[:20]))
             raise InputError(f"{self.path}: {which} missing; the header has {has}")
         return self

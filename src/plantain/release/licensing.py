@@ -78,11 +78,7 @@ def _how_to_state(reader: JournalReader) -> str:
     recorded = reader.meta(COMMANDS)
     if reader.meta(IMPORTED) is not None:
         again = typed_before(recorded, reader.run.with_name(f"{reader.run.name}-open"), "import")
-        return (
-            f"import them again: {again[0]} --set licence=open"
-            if again
-            else "import them with --set licence=open"
-        )
+        return f"import them again: {again[0] if again else 'plantain import ...'} --set licence=open"
     build = typed_before(recorded, reader.run, "build", "demo")[:1] or ["build"]
     return f"repeat your plantain ingest with --licence open, then {build[0]}, then this export"
 
@@ -123,7 +119,10 @@ def _classes(reader: JournalReader) -> dict[str, Licence]:
 
 
 def named_terms(
-    named: Sequence[str], classes: Mapping[str, Licence], option: str = EDITS, *, remedy: str = ""
+    named: Sequence[str],
+    classes: Mapping[str, Licence],
+    option: str = EDITS,
+    remedy: str = "ingest with --licence open",
 ) -> Terms:
     """Return the licence of each dataset for which one was named.
 
@@ -151,18 +150,15 @@ def named_terms(
                 raise InputError(
                     f"{option} {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
                     "open, or ask for attribution alone, can be put under a licence of your choice"
-                    + (f"; if they are: {remedy}" if remedy and classes[dataset] is Licence.UNKNOWN else "")
+                    + (f"; if they are: {remedy}" if classes[dataset] is Licence.UNKNOWN else "")
                 )
         elif free and option == EDITS:
             terms = dict.fromkeys(free, _licence(text, text, option))
         elif Licence.UNKNOWN in classes.values() and option == EDITS:
-            unknown = ", ".join(
-                name for name, allowed in sorted(classes.items()) if allowed is Licence.UNKNOWN
-            )
+            unknown = ", ".join(sorted(name for name in classes if classes[name] is Licence.UNKNOWN))
             raise InputError(
                 f"{option} {text}: the licence of the images of {unknown} is unknown, so their edits cannot be "
-                "licensed: leave the option out"
-                + (f", or if the images are open: {remedy}" if remedy else "")
+                f"licensed: leave the option out, or if the images are open: {remedy}"
             )
         else:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))

@@ -109,9 +109,7 @@ def reasons(reader: JournalReader, most: int = 4) -> list[str]:
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:
-        lines.append(
-            f"  {sum(n for *_, n in rows[most:])} for {len(rows) - most} more reasons, listed in the report"
-        )
+        lines.append(f"  {sum(n for *_, n in rows[most:])} for more reasons, which the report lists")
     return lines
 
 

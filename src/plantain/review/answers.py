@@ -219,15 +219,11 @@ def _read(study: Study, block: Block, file: Path, given: Given) -> None:
             raise InputError(f"{where}: reader {reader[:MAX_CODE]!r}: up to {MAX_CODE} printable characters")
         item = items.get((key, row["model"]))
         if item is None:
-            models = sorted({name for case, name in items if case == key} or {name for _, name in items})
-            case = (
-                ""
-                if any(case == key for case, _ in items)
-                else f"; cases: {_some(case for case, _ in items)}"
-            )
+            models = ", ".join(sorted({model for _, model in items})[:9])
+            cases = ", ".join(sorted({study.by_case[one.case].id for one in items.values()})[:9])
             raise InputError(
-                f"{where}: the study has no case {key!r} with an output of {row['model']!r}; "
-                f"models: {_some(models)}{case}"
+                f"{where}: the study has no case {key!r} with an output of {row['model']!r}; models: {models}; "
+                f"cases: {cases}"
             )
         field = "scores" if block.task is ReaderTask.RATE else "criteria"
         values = {name: _value(where, name, row[name], block) for name in names}
@@ -238,12 +234,6 @@ def _read(study: Study, block: Block, file: Path, given: Given) -> None:
         if item.id in given.setdefault(reader, {}):
             raise InputError(f"{where}: reader {reader!r} rates {key!r} of {row['model']!r} a second time")
         given[reader][item.id] = item, value
-
-
-def _some(names: Iterable[str]) -> str:
-    """Return names for a message, 12 at most."""
-    first, *others = sorted(set(names))
-    return ", ".join([first, *others[:11]]) + (", ..." if len(others) > 11 else "")
 
 
 def _store(

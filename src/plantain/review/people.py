@@ -178,13 +178,9 @@ def _verdict(study: Study, row: Row, reader: JournalReader, judge: str) -> Store
 def _accept_rows(study: Study, what: str) -> list[Row]:
     rows = main_rows(study, ReaderTask.ACCEPT)
     if not rows:
-        ways = (
-            command_line("review", "serve", study.folder),
-            command_line("review", "import", study.folder, "FILE"),
-        )
         raise InputError(
             f"{what}: no answer to an accept question in this study; readers of a study made with --task accept answer "
-            f"in the browser ({ways[0]}) or in tables ({ways[1]})"
+            f"in {command_line('review', 'serve', study.folder)}, or in files for plantain review import"
         )
     return rows
 

@@ -169,9 +169,7 @@ def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
         return 0
     spread = ", ".join(f"{n} of {modality}" for modality, n in found["images"].items()) or "no images"
     edits, independent = counted(found["edits"], "edit"), found["independent"]
-    print(
-        f"{found['judge']}: at most {edits} on images ({spread}), {counted(independent, 'independent source')}"
-    )
+    print(f"{found['judge']}: at most {edits}; images: {spread}, of {independent} independent sources")
     print_bill(found, "at most ")
     needed = int(thresholds().rank["images"].least)
     if independent < needed:

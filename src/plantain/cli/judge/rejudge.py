@@ -142,9 +142,7 @@ def _print_rejudged(
             print(f"of {counted(flip['n'], 'edit')} that both judged, {alone}")
     print(f"page: {page}")
     if again:
-        print(
-            "these verdicts are stored next to the older ones, which still decide; the report does not change"
-        )
+        print("the run's earlier verdicts still decide, and its report does not change")
         print(f"to let these decide: {again} --decisive")
     else:
         print(next_line("report", run))
