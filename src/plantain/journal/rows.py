@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -413,30 +412,10 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-_VERDICT = "task, generation, round, judge, draw"
-
-
-def read_verdicts(
-    connection: sqlite3.Connection, where: str, values: Iterable[str | int]
-) -> Iterator[StoredVerdict]:
-    """Return the verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
-    bound = tuple(values)
-    rows = connection.execute(
-        f"SELECT {_VERDICT}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
-        f"qualified, differences FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
-        bound,
-    ).fetchall()
-    found = connection.execute(
-        f"SELECT {_VERDICT}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
-        f"CROSS JOIN criterion c USING ({_VERDICT}) WHERE {where} ORDER BY {_VERDICT}, kind, place",
-        bound,
-    )
-    results = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
-    for row in rows:
-        yield _stored(row, results.get(row[:5], []))
-
-
-def _stored(row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]) -> StoredVerdict:
+def stored_verdict(
+    row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]
+) -> StoredVerdict:
+    """Return a verdict from its row and those of its criteria and facts, as `read_verdicts` selects them."""
     criteria, facts = {}, {}
     for kind, name, passed, value, confidence, codes, reason in results:
         if kind == "fact":

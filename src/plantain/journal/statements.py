@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import orjson
 
-from plantain.journal.reader import IS_LOST, account_of
+from plantain.journal.reader import IS_LOST, account_of, read_verdicts
 from plantain.journal.rows import (
     BlobRef,
     CallResult,
@@ -19,7 +19,6 @@ from plantain.journal.rows import (
     StoredScore,
     StoredVerdict,
     clean_text,
-    read_verdicts,
     to_json,
 )
 from plantain.journal.verdicts import JUDGED_AGAIN
