@@ -54,7 +54,7 @@ SLOW = (
     "means nifti originals page paired planted_defects power_loss preparing preparing_hosted private "
     "provenance publish quarantine python_api radedit_worker reference release_terms restore retry run "
     "run_setup run_tables score seed_x_worker simulated_day slow_server stateful stopping study tables "
-    "text_check train training verify workers"
+    "text_check train training verify"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
 

@@ -4,8 +4,9 @@ import cv2
 import numpy as np
 import pytest
 
+from plantain.metrics.preservation import field_of_view
 from plantain.pixels.arrays import Field
-from plantain.pixels.frame import field_of_view, without_frame
+from plantain.pixels.frame import without_frame
 from plantain.sources.samples import sample_images
 
 

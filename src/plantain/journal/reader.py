@@ -9,6 +9,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Self
 
@@ -24,8 +25,8 @@ from plantain.journal.rows import (
     TaskRow,
     dict_from_json,
     from_json,
+    stored_verdict,
 )
-from plantain.journal.verdicts import read_verdicts
 from plantain.records import (
     Attempt,
     CallKey,
@@ -51,6 +52,7 @@ _CALL = (
     "id, task, generation, round, step, draw, tries, model, request_hash, outcome, reason, retry_after, "
     "fatal, final, usage, reserved_usd, cost_usd, latency_s, started_at, answer, raw"
 )
+_VERDICT = "task, generation, round, judge, draw"
 _ATTEMPT = (
     "task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, "
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
@@ -258,6 +260,26 @@ class JournalReader:
                 f"{self.run}: image {sha256} was not in the release that this run was imported from: import the "
                 "owner's originals, or a folder of the release that contains its edited images"
             ) from error
+
+
+def read_verdicts(
+    connection: sqlite3.Connection, where: str, values: Iterable[str | int]
+) -> Iterator[StoredVerdict]:
+    """Return the verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
+    bound = tuple(values)
+    rows = connection.execute(
+        f"SELECT {_VERDICT}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
+        f"qualified, differences FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
+        bound,
+    ).fetchall()
+    found = connection.execute(
+        f"SELECT {_VERDICT}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
+        f"CROSS JOIN criterion c USING ({_VERDICT}) WHERE {where} ORDER BY {_VERDICT}, kind, place",
+        bound,
+    )
+    results = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}
+    for row in rows:
+        yield stored_verdict(row, results.get(row[:5], []))
 
 
 def _of_task(task_id: str, generation: int | None) -> tuple[str, tuple[str | int, ...]]:

@@ -12,7 +12,19 @@ from typing import Any, TypeAlias, TypeVar
 import orjson
 from pydantic import TypeAdapter
 
-from plantain.records import Attempt, CallKey, EditTask, InputError, Outcome, Score, TaskState, Usage, Verdict
+from plantain.records import (
+    Attempt,
+    CallKey,
+    CriterionResult,
+    EditTask,
+    InputError,
+    Observations,
+    Outcome,
+    Score,
+    TaskState,
+    Usage,
+    Verdict,
+)
 
 
 class RunLocked(InputError):
@@ -398,3 +410,23 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {row[0]}, this plantain reads version {SCHEMA_VERSION}: use the plantain that "
             "made it"
         )
+
+
+def stored_verdict(
+    row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]
+) -> StoredVerdict:
+    """Return a verdict from its row and those of its criteria and facts, as `read_verdicts` selects them."""
+    criteria, facts = {}, {}
+    for kind, name, passed, value, confidence, codes, reason in results:
+        if kind == "fact":
+            facts[name] = bool(value)
+        else:
+            codes_of = tuple(orjson.loads(codes))
+            criteria[name] = CriterionResult(_decision(passed), confidence, codes_of, reason, value)
+    seen = Observations(criteria, facts, _decision(row[6]), row[7], row[12])
+    verdict = Verdict(row[3], seen, _decision(row[8]), _decision(row[9]), row[10], _decision(row[11]))
+    return StoredVerdict(row[0], row[1], row[2], verdict, draw=row[4], decisive=bool(row[5]))
+
+
+def _decision(value: int | None) -> bool | None:
+    return None if value is None else bool(value)

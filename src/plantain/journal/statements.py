@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import orjson
 
-from plantain.journal.reader import IS_LOST, account_of
+from plantain.journal.reader import IS_LOST, account_of, read_verdicts
 from plantain.journal.rows import (
     BlobRef,
     CallResult,
@@ -21,7 +21,7 @@ from plantain.journal.rows import (
     clean_text,
     to_json,
 )
-from plantain.journal.verdicts import JUDGED_AGAIN, read_verdicts
+from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
 HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})

@@ -18,6 +18,11 @@ THIN = 0.1
 
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
+_DARK = 10
+"""Brightest grey level of a background: padding is 0, the surround of a fundus or a head is a little brighter."""
+_LEAST = 0.02
+"""A field of view smaller than this share of the frame is ignored: the whole frame is taken."""
+
 
 def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
     """Return the masked SSIM as MedEBench's published code computes it, to compare with published numbers.
@@ -134,6 +139,22 @@ def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]
         value = (2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2))
         found.append(float(value[centres].mean()))
     return Score(within(float(np.mean(found)), -1.0, 1.0)), pixels
+
+
+def field_of_view(pixels: Pixels) -> Mask:
+    """Return the part that is brighter than a dark background, with its holes closed, bool (H, W).
+
+    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. An image
+    without a dark surround is field all over.
+    """
+    brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
+    lit = (brightest > _DARK).astype(np.uint8)
+    contours, _ = cv2.findContours(lit, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    field = np.zeros(lit.shape, np.uint8)
+    large = [contour for contour in contours if cv2.contourArea(contour) >= _LEAST / 10 * lit.size]
+    cv2.drawContours(field, large, -1, 1, cv2.FILLED)
+    found = field.astype(bool)
+    return found if float(found.mean()) >= _LEAST else np.ones(lit.shape, bool)
 
 
 class CPReference(Metric):

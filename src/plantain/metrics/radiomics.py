@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.metric import check_rgb
+from plantain.metrics.preservation import field_of_view
 from plantain.pixels.arrays import Floats, Image, Mask
-from plantain.pixels.frame import field_of_view
 
 Levels = npt.NDArray[np.intp]
 """Discretised grey levels from 1, and 0 outside the field, (H, W)."""

@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydicom import Dataset, dcmread, dcmwrite
+from pydicom.data import get_testdata_file
 from pydicom.dataset import FileMetaDataset
+from pydicom.encaps import get_frame
 from pydicom.pixels import apply_modality_lut, apply_voi_lut
 from pydicom.uid import ExplicitVRLittleEndian, JPEGBaseline8Bit
 
 from pixels.dicom.data import RAMP, decode_dicom, file, grey, linear, made
+from plantain.pixels import apart
+from plantain.pixels.apart import decode_apart
 from plantain.pixels.decode import BadImage
 from plantain.pixels.dicom.files import frame_count, read_dicom
 from plantain.pixels.dicom.frames import display, header_of_frame, plane_of
@@ -239,3 +243,27 @@ def test_planes_and_display_are_radiological() -> None:
     )  # stored with the left on the left
     assert np.array_equal(display(letters, [0, 1, 0, 0, 0, 1]), letters[::-1])  # feet up
     assert np.array_equal(display(letters, [0, 1, 0, 1, 0, 0]), letters.T)  # stored column by column
+
+
+@pytest.fixture
+def lossless() -> tuple[pydicom.Dataset, bytes]:
+    pytest.importorskip("gdcm")
+    path = get_testdata_file("JPEG-LL.dcm", download=False)
+    if path is None:
+        pytest.skip("pydicom-data is not installed")
+    dataset = pydicom.dcmread(Path(str(path)))
+    return dataset, bytes(get_frame(dataset.PixelData, 0, number_of_frames=1))
+
+
+def child() -> int:
+    return int(apart._own.decoder._process.pid)
+
+
+def test_a_damaged_frame_is_refused_and_the_next_one_decoded(lossless: tuple[pydicom.Dataset, bytes]) -> None:
+    dataset, coded = lossless
+    whole = decode_apart(dataset, coded, 12)
+    before = child()
+    with pytest.raises(ValueError, match=r"\w"):
+        decode_apart(dataset, coded[:200], 12)
+    assert np.array_equal(decode_apart(dataset, coded, 12), whole)
+    assert child() != before

@@ -25,9 +25,9 @@ from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
 from plantain.metrics.networks import find_networks
+from plantain.metrics.preservation import field_of_view
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
-from plantain.pixels.frame import field_of_view
 from plantain.records import InputError, Score, unscored
 from plantain.records.messages import fold, suggest
 from plantain.roles import Judge
