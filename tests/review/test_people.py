@@ -124,4 +124,4 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
         reader, study.blocks[0].items[1].id, "again001", "b1", list(item.shown), 0, {"cannot": "dark"}, 1
     )
     ratings.close()
-    assert "another state or with other options" in refused(*words)
+    assert "the run has changed since, or the options differ" in refused(*words)
