@@ -125,3 +125,9 @@ def test_models_lists_what_can_be_used_here(monkeypatch: pytest.MonkeyPatch) -> 
     assert "offline/procedural" in shown and "gemini/gemini-3.8-flash" in shown
     absent = ("openai/gpt-5-mini", "medebench-seed-x")  # no key, no program
     assert "plantain models --all" in shown and not any(name in shown for name in absent)
+
+
+def test_models_of_a_provider_are_listed_also_without_its_key() -> None:
+    names = [row["name"] for row in json_of("models", "--provider", "openai")]
+    assert "openai/gpt-5" in names and all(name.startswith("openai/") for name in names)
+    assert "did you mean 'openai'?" in refused("models", "--provider", "opnai")

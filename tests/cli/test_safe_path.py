@@ -53,10 +53,7 @@ def run(folder: Path, *command: object) -> None:
 
 @pytest.mark.parametrize(
     ("editor", "engine"),
-    [
-        ("process/mine", "local"),
-        pytest.param("offline/procedural", "ray", marks=pytest.mark.slow),
-    ],
+    [("process/mine", "local"), pytest.param("offline/procedural", "ray", marks=pytest.mark.slow)],
 )
 def test_nothing_of_the_working_directory_runs(tmp_path: Path, editor: str, engine: str) -> None:
     """By Python's documentation of PYTHONSAFEPATH; a planted module leaves a mark where it is imported."""

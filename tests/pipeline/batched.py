@@ -36,13 +36,7 @@ def recipe(
     section: dict[str, Any] = {
         "transport": transport,
         # nine tasks fill a job, so that none waits for silence
-        "batch": {
-            "requests": 9,
-            "images": 9,
-            "quiet_s": 0.1,
-            "poll_s": 0.03,
-            **batch,
-        },
+        "batch": {"requests": 9, "images": 9, "quiet_s": 0.1, "poll_s": 0.03, **batch},
         "prices": dict.fromkeys(names, PRICE),
     }
     return quick_recipe(

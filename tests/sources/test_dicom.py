@@ -185,10 +185,7 @@ def test_frames_are_chosen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [
-        ("liver.dcm", "Modality SEG, not an image"),
-        ("test-SR.dcm", "Modality SR, not an image"),
-    ],
+    [("liver.dcm", "Modality SEG, not an image"), ("test-SR.dcm", "Modality SR, not an image")],
 )
 def test_objects_that_are_no_pictures_are_named(tmp_path: Path, name: str, says: str) -> None:
     copy(name, tmp_path / name)

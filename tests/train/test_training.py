@@ -198,13 +198,7 @@ def test_every_epoch_sees_each_example_once_in_its_own_order() -> None:
         assert all(len({canvases[row] for row in batch}) == 1 for epoch in epochs for batch in epoch)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        (512, 223),
-        (1024, 30),
-    ],
-)
+@pytest.mark.parametrize("size", [(512, 223), (1024, 30)])
 @pytest.mark.parametrize("side", [64, 256])
 def test_training_sees_the_canvas_that_an_edit_is_made_on(
     size: tuple[int, int], side: int, monkeypatch: pytest.MonkeyPatch

@@ -29,10 +29,7 @@ SCORES = {
 }
 """Model -> sample -> EA, CP, VQ; CP is constant, VQ has ties, one EA failed."""
 
-RANKS = {
-    "Teeth": {"38": (1, 2, 3, 4), "53": (1, 2, 3, 4)},
-    "Skin": {"64": (1, 2, 3, 3)},
-}
+RANKS = {"Teeth": {"38": (1, 2, 3, 4), "53": (1, 2, 3, 4)}, "Skin": {"64": (1, 2, 3, 3)}}
 """Organ -> sample -> ranks of the four models, the same in every dimension."""
 
 

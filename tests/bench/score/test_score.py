@@ -283,10 +283,7 @@ def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        (["--metrics", "psn"], "did you mean 'psnr'"),
-        (["--variant", "Q"], "choose P (prompt) or D"),
-    ],
+    [(["--metrics", "psn"], "did you mean 'psnr'"), (["--variant", "Q"], "choose P (prompt) or D")],
 )
 def test_bad_options_are_one_line(
     discs: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]

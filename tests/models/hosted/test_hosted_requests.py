@@ -58,11 +58,7 @@ def test_gemini_settings_arrive_and_change_the_fingerprint(server: FakeProvider)
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"},
-    ],
+    "settings", [{}, {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"}]
 )
 def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
     server: FakeProvider, settings: dict[str, Any]

@@ -167,10 +167,7 @@ BROKEN: list[Callable[[Answer], Answer]] = [
 
 @pytest.mark.parametrize(
     ("form", "part", "method"),
-    [
-        ("gemini", ":batchGenerateContent", "POST"),
-        ("openai", "/v1/batches/", "GET"),
-    ],
+    [("gemini", ":batchGenerateContent", "POST"), ("openai", "/v1/batches/", "GET")],
 )
 def test_fault_of_the_wire_is_sat_out_and_no_job_is_made_twice(
     form: str, part: str, method: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path

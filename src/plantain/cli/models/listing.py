@@ -44,7 +44,7 @@ from plantain.records import (
     TaskKind,
     TaskState,
 )
-from plantain.records.messages import command_line, counted
+from plantain.records.messages import command_line, counted, suggest
 from plantain.roles import Reply
 from plantain.runs.setup import NewRun, RunSetup
 from plantain.runs.terms import Terms, load_terms
@@ -60,6 +60,7 @@ def models(
     probe: str = typer.Option("", metavar="NAME|FILE", help="Make one cheap call to each named model."),
     base_url: str = typer.Option("", help="Address for --probe, e.g. http://127.0.0.1:8000/v1."),
     run: Path | None = typer.Option(None, metavar="DIR", help="Run that keeps the calls of probes."),
+    of: str = typer.Option("", "--provider", metavar="NAME", help="Only a provider's models, ready or not."),
     everything: bool = typer.Option(
         False, "--all", help="Also models without a key, package or weights here."
     ),
@@ -70,16 +71,21 @@ def models(
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
     if context.invoked_subcommand is not None:
-        if probe or base_url or run or everything or as_json:
+        if probe or base_url or run or of or everything or as_json:
             raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
         return 0
     if probe:
         return _probe(probe, base_url, run, as_json)
     rows = model_rows()
+    if of:
+        names = list(dict.fromkeys(row["name"].partition("/")[0] for row in rows))
+        if of not in names:
+            raise InputError(f"--provider: no provider {of!r}; {suggest(of, names)}")
+        rows = [row for row in rows if row["name"].startswith(f"{of}/")]
     if as_json:
         print_json(rows)
     else:
-        ready = [row for row in rows if everything or _is_ready(row)]
+        ready = [row for row in rows if of or everything or _is_ready(row)]
         _print(ready)
         if len(ready) < len(rows):
             hidden = counted(len(rows) - len(ready), "model")
