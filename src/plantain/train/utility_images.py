@@ -194,7 +194,13 @@ def read_sets(
     for name, has in [*zip(findings, labels.T, strict=True), ("none of them", ~labels.any(axis=1))]:
         if (count := len(set(names[has].tolist()))) < LEAST:
             raise InputError(f"{catalogue}: {count} independent images with {name}; {LEAST} are needed")
-    added = [[edit.added and name == edit.finding for name in findings] for edit in edited]
+    added = [
+        [
+            edit.added if name == edit.finding else bool(edit.image.parent) and name in edit.image.labels
+            for name in findings
+        ]
+        for edit in edited
+    ]
     edit_groups = np.array([groups.name(edit.image) for edit in edited])
     edit_frames = np.stack([edit.frame for edit in edited])
     sets = (np.stack(frames), labels, names), (edit_frames, np.array(added), edit_groups)
