@@ -15,11 +15,13 @@ from plantain.cli import main
 from plantain.files.source_type import declared_synthetic
 from plantain.journal import JournalReader
 from plantain.journal.questions.accepted import accepted_edits, turn_rows
+from plantain.journal.questions.units import units
 from plantain.journal.sending import sent_with_sources
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import InputError, Licence, TaskState
+from plantain.review.study import open_study
 from plantain.roles import EditedImage, EditRequest, EncodedImage
 
 RECIPE = """name = "turns"
@@ -97,6 +99,21 @@ def test_drift_from_the_original_that_no_turn_shows_fails(one_image: Path, tmp_p
     with JournalReader.open(tmp_path) as reader:
         verdicts = [one for row in reader.tasks(TaskState.FAILED) for one in reader.verdicts(row.id)]
     assert {one.verdict.judge for one in verdicts if one.decisive} == {"quick/judge + original check"}
+
+
+def test_turns_of_an_image_are_one_cluster_and_their_sources_are_not_real_to_readers(
+    one_image: Path, tmp_path: Path
+) -> None:
+    run, study = tmp_path / "run", tmp_path / "study"
+    assert build(one_image, run, [True], "AMD Diabetes", turns=2) == "2 2, 2 2"
+    with JournalReader.open(run) as reader, units(reader):  # four tasks of one photograph of one patient
+        assert reader.connection.execute("SELECT count(DISTINCT cluster) FROM unit").fetchone() == (1,)
+    asked = ["--from", str(run), "--task", "accept,real-or-edited"]
+    assert main(["review", "new", str(study), *asked]) == 0
+    accept, real = open_study(study).blocks
+    assert [item.truth for item in accept.items] == [""] * 4
+    assert sorted(item.truth for item in real.items) == ["edited", "edited", "real", "real"]
+    assert {case.cluster for case in open_study(study).cases} == {"retina-0"}
 
 
 def test_one_turn_is_as_no_turns_and_the_number_is_frozen(one_image: Path, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt)
         "modality": task.modality,
         "finding": task.finding,
         "direction": task.direction.value,
-        "cluster": cluster_of(image),
+        "cluster": cluster_of(reader.image(image.origin)),
         "original": image.prepared_sha256,
         "edited": one.attempt.edited or "",
         "synthetic": image.synthetic,

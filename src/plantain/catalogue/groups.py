@@ -43,7 +43,7 @@ class Groups:
         self.ungrouped = 0
         for image in images:
             name = _image_name(image.dataset, image.id)
-            self.ungrouped += image.group is None
+            self.ungrouped += image.group is None and not image.parent
             self._sets.find(name)
             if image.group is not None:
                 dataset = "" if image.group.startswith(JOINED) else image.dataset

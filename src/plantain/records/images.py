@@ -47,6 +47,12 @@ _TURN = re.compile(r"\+turn[0-9]-([0-9a-f]{20})-[0-9a-f]{8}$")
 """End of the id of an accepted edit that a further turn edits: turn, the task that made it, and its hash."""
 
 
+def parent_of(image_id: str) -> str:
+    """Return the id of the task whose accepted edit an image is; "" for an image of a catalogue."""
+    found = _TURN.search(image_id)
+    return found[1] if found else ""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceImage:
     """One image of a catalogue, prepared. Unknown attributes say "unknown", never a guess.
@@ -101,8 +107,7 @@ class SourceImage:
     @property
     def parent(self) -> str:
         """Return the id of the task whose accepted edit it is; "" for an image of a catalogue."""
-        found = _TURN.search(self.id)
-        return found[1] if found else ""
+        return parent_of(self.id)
 
     @property
     def origin(self) -> str:

@@ -15,6 +15,7 @@ from plantain.findings.taxonomy import load_taxonomy
 from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, Rubric
+from plantain.records.images import parent_of
 from plantain.review.answers import NO_FINDING
 from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
@@ -44,6 +45,9 @@ TITLES = {
     ReaderTask.CHOOSE_ROI: "Where is it?",
     ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
+
+OF_REAL = frozenset({ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING})
+"""Their answers are known only if the original is real, not an accepted edit that a later turn edits."""
 
 NEEDED = {
     ReaderTask.PAIR: "cases with outputs of two models (several --from, or a benchmark's run)",
@@ -189,6 +193,8 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
+    if task in OF_REAL and parent_of(material.original):
+        return False
     outputs = len(material.images) - 1
     match task:
         case ReaderTask.CHOOSE_ROI:
@@ -236,7 +242,8 @@ def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) 
     everything = [pixels[key] for key in keys]
     if material.ground_truth is not None:
         everything.append(material.ground_truth())
-    synthetic = [key != ORIGINAL for key in keys] + [False] * (len(everything) - len(keys))
+    synthetic = [key != ORIGINAL or bool(parent_of(material.original)) for key in keys]
+    synthetic += [False] * (len(everything) - len(keys))
     files, length = stored_images(everything, size, synthetic)
     names = [f"{case}-{place}.png" for place in range(len(files))]
     proposals = [f"{case}-proposal-{place}.png" for place in range(len(material.proposals))]
@@ -273,6 +280,8 @@ def _block(
     block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], settings: StudySettings
 ) -> Block:
     draw = random.Random(f"{settings.seed} {block}")
+    if task in OF_REAL:
+        main, spare = ([case for case in cases if not parent_of(case.image)] for cases in (main, spare))
     items = [item for case in main for item in _items(case, task)]
     if not items:
         raise InputError(

@@ -21,8 +21,9 @@ _TABLES = {
     WITH named AS (
         SELECT t.image_id AS image,
                coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
-                        nullif(json_extract(i.record, '$.source_sha256'), ''), t.image_id) AS name
-        FROM (SELECT DISTINCT image_id FROM task WHERE kind = 'edit') t LEFT JOIN image i ON i.id = t.image_id),
+                        nullif(json_extract(i.record, '$.source_sha256'), ''), i.id, t.image_id) AS name
+        FROM (SELECT DISTINCT image_id FROM task WHERE kind = 'edit') t LEFT JOIN image i ON i.id = iif(
+            t.image_id LIKE '%+turn_-%', substr(t.image_id, 1, instr(t.image_id, '+turn') - 1), t.image_id)),
     shared AS MATERIALIZED (SELECT image, dense_rank() OVER (ORDER BY name) AS cluster FROM named)
     SELECT s.cluster, t.id, t.modality, t.finding, t.direction, t.generation, t.state
     FROM task t JOIN shared s ON s.image = t.image_id WHERE t.kind = 'edit' ORDER BY s.cluster""",
@@ -33,6 +34,7 @@ _TABLES = {
     ORDER BY u.cluster""",
 }
 """`unit`: edit tasks, with a number for the patient (or, if the source names none, the source file) that they share.
+Tasks of a later turn have the number of their original.
 `judged`: attempts of current generations with their one decisive verdict."""
 
 NOTHING = clustered_rate({})
