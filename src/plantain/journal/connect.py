@@ -121,7 +121,7 @@ def _mode(path: Path) -> str:
 def _no_run(run: Path) -> str:
     """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
     if not run.exists():
-        return f"{run} is not a run: there is no such file or folder{like_path(run)}"
+        return f"{run} is not a run: it does not exist{like_path(run)}"
     below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
     inner = next(iter(below), None)
     hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else ""

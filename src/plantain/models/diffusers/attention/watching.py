@@ -1,4 +1,4 @@
-"""Settings for recording attention, and what was recorded. Imports no torch: command lines read it."""
+"""Settings for recording attention, and its records. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
