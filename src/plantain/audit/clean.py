@@ -40,13 +40,13 @@ class CleanEditRecipe:
 def recipes(
     images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
 ) -> Iterator[CleanEditRecipe]:
-    """Yield recipes without end: modalities in turn, within each all findings and directions, then all images.
+    """Yield recipes endlessly: modalities in turn, in each all findings and directions, then all images.
 
     Args:
         images: real images.
         taxonomy: contains the findings.
         seed: of all random choices.
-        findings: names to use; empty for all that the editor draws.
+        findings: names to use; empty for all that the editor draws; if none can be drawn, nothing is yielded.
     """
     by_modality: dict[str, list[AuditImage]] = {}
     for source in images:
@@ -143,7 +143,7 @@ def _clean(recipe: CleanEditRecipe, intent: Intent, original: np.ndarray, render
 
 
 def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
-    """Return the clean edit, or the reason why there is none."""
+    """Return the clean edit of a recipe, or the reason as a str if it cannot be shown or drawing fails."""
     try:
         return render(recipe)
     except CannotShow as reason:

@@ -16,7 +16,7 @@ LONGEST = 2_000
 async def correct_verdict(
     run: Path, task: str, *, qualified: bool, by: str, why: str, round: int | None = None
 ) -> tuple[TaskRow, Attempt]:
-    """Store a reader's verdict and return the task and the attempt; state, decisive verdict and counts stay.
+    """Store a reader's verdict; return the task and attempt, whose state and decisive verdict do not change.
 
     Args:
         run: folder of a build or of an import.

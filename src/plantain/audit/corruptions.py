@@ -9,7 +9,7 @@ from plantain.pixels.arrays import Field, Mask, Pixels
 
 
 def content(pixels: Pixels) -> Mask:
-    """Return the mask of the image without black padding: bright enough after smoothing, holes closed."""
+    """Return the mask, bool (H, W), of an image (H, W, 3) without black padding, holes filled."""
     smooth = cv2.GaussianBlur(pixels.max(axis=2), (0, 0), 3.0)
     contours, _ = cv2.findContours((smooth > 10).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     out = np.zeros(smooth.shape, np.uint8)
@@ -18,18 +18,18 @@ def content(pixels: Pixels) -> Mask:
 
 
 def middle_column(pixels: Pixels) -> float:
-    """Return the middle of the content from left to right, in pixels."""
+    """Return the x coordinate of the middle of the content in pixels; the image's middle without content."""
     columns = np.flatnonzero(content(pixels).mean(axis=0) > 0.05)
     return float(columns[0] + columns[-1]) / 2 if columns.size else pixels.shape[1] / 2
 
 
 def mirrored(values: Field, axis: float) -> Field:
-    """Return the values reflected about a column."""
+    """Return the values reflected about the column `axis`, same shape, filled with 0."""
     return moved(np.ascontiguousarray(values[:, ::-1]), round(2 * axis - (values.shape[1] - 1)), 0)
 
 
 def moved(values: Field, dx: int, dy: int) -> Field:
-    """Return the values shifted right and down, filled with 0."""
+    """Return the values shifted `dx` pixels right and `dy` down as float32, same shape, filled with 0."""
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
     return np.asarray(
         cv2.warpAffine(values, matrix, values.shape[1::-1], flags=cv2.INTER_NEAREST), np.float32
@@ -52,13 +52,13 @@ def deep_area(mask: Mask, depth: float) -> int:
 
 
 def soft(mask: Mask, width: float) -> Field:
-    """Return a weight that is 1 inside the mask and falls to 0 within `width` pixels outside."""
+    """Return weights, float32 (H, W): 1 inside the mask, falling to 0 within `width` pixels outside."""
     distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
     return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
 
 
 def plainest_grain(pixels: Pixels, mask: Mask) -> float:
-    """Return the fine texture, in grey levels, of the plainest fifth of the tiles in and around the mask."""
+    """Return the 20th percentile of fine texture, in grey levels, of tiles near the mask; 0 without any."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
     size = (mask.shape[1] // 16, mask.shape[0] // 16)
@@ -102,7 +102,7 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
 
 
 def with_copies(pixels: Pixels, mask: Mask, side: int, rng: np.random.Generator) -> Field:
-    """Return the image with two copies of a textured patch side by side over the mask's middle, levels matched."""
+    """Return the image, float32, with two level-matched copies of a patch over the mask's middle."""
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
     lit = content(pixels)
@@ -168,7 +168,7 @@ ANYWHERE = ("Diabetes", "Hypertension")
 
 
 def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:
-    """Return a place (x, y) where a finding cannot be, by definition and not by measurement.
+    """Return a place (x, y) where a finding cannot be by definition; None if it can be anywhere.
 
     Chest: below the diaphragm at the lower border of the film, under the middle of the spine. Brain: the
     background or scalp outside the head for a glioma; for a meningioma the middle of the hemisphere, far from

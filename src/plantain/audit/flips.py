@@ -75,15 +75,15 @@ class JudgedAttempt:
 
     @property
     def cell(self) -> tuple[str, str, str]:
-        """Modality, finding and direction."""
+        """Return modality, finding and direction."""
         return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
 
     def passed(self, judge: str, criterion: str) -> bool | None:
-        """Return True if a judge passed a criterion; None without an answer."""
+        """Return True if a judge passed a criterion, False if it failed it; None without an answer."""
         return self.answers[judge].passed.get(criterion) if judge in self.answers else None
 
     def rows(self, judges: Sequence[str]) -> list[Record]:
-        """Return a record of each of these judges."""
+        """Return a record for each of these judges: attempt, verdict (None if missing) and criteria."""
         rows: list[Record] = []
         for judge in judges:
             answer = self.answers.get(judge, Answer({}))
@@ -93,9 +93,9 @@ class JudgedAttempt:
 
 
 def judged_attempts(reader: JournalReader, done: Rejudged, request: RejudgeRequest) -> list[JudgedAttempt]:
-    """Return the attempts that the request chooses, and all that a stored jury has judged.
+    """Return the attempts that the request chooses, and all others that a stored jury has judged.
 
-    Each has the answers of every stored jury, asked now or before, of the run's own judge, and the published.
+    Each has the answers of all stored juries and of the run's own judge, and the published verdict.
     """
     names = _stored_names(reader, done.juries)
     drawn = {one.key for one in chosen_attempts(reader, request)}
@@ -154,7 +154,7 @@ def _answer(verdict: Verdict) -> Answer:
 def tallies(
     reader: JournalReader, attempts: Sequence[JudgedAttempt], done: Rejudged
 ) -> tuple[list[Record], list[Record]]:
-    """Return a record of each jury asked, and of each other judge: verdicts, rates, calls, cost, missing verdicts."""
+    """Return records of the requested juries (with calls, cost, missing verdicts), and of other judges."""
     asked = []
     for jury in done.juries:
         name = jury.name

@@ -71,7 +71,7 @@ class Thresholds:
     may_be: Mapping[str, tuple[str, ...]]
 
     def fits(self, modality: str, finding: str, other: str) -> bool:
-        """Return True if an edit of one finding is not wrong under the name of the other."""
+        """Return True if an edit that shows `finding` is also correct under the name `other`."""
         return (finding, other) in self.compatible.get(modality, ())
 
     def wrong_for(self, criterion: str, kind: str, violates: Collection[str]) -> bool:
@@ -90,7 +90,7 @@ class Thresholds:
 
 @cache
 def thresholds() -> Thresholds:
-    """Read the project's thresholds."""
+    """Return the project's thresholds, from `gate.toml`."""
     document = tomllib.loads(DATA.read_text("utf-8"))
     compatible: dict[str, set[tuple[str, str]]] = {}
     for row in document["compatible"]:
@@ -145,7 +145,7 @@ class TrialAnswer:
 def scored(
     seen: Observations | None, rubric: Rubric
 ) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
-    """Return an answer's shares, qualification by the rubric's own policy, and failed criteria."""
+    """Return shares by criterion, qualification by the rubric's policy (None if unseen), failed criteria."""
     if seen is None:
         return {}, None, frozenset()
     results = {c.name: seen.criteria[c.name] for c in rubric.criteria}
@@ -158,7 +158,7 @@ def scored(
 
 
 def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[str, bool, float]]:
-    """Return the answers that separate right from wrong by a criterion, as `gap_of` takes them."""
+    """Return (cluster, edit is right, share) of each answer on a right or wrong edit, for `gap_of`."""
     limits = thresholds()
     found = []
     for answer in answers:
@@ -171,7 +171,7 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Return right minus wrong by modality (`ALL` first) and criterion, with the bound that the gate tests.
+    """Return the gap of right and wrong edits by modality (`ALL` first) and criterion, with its tested bound.
 
     A modality counts only where its criterion passes over all, so that at most 5 % of ignorant judges pass anywhere.
     """
@@ -185,12 +185,12 @@ def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str
 
 
 def rate_of(answers: Iterable[TrialAnswer]) -> Figure:
-    """Return how often edits were accepted, of those that the judge answered."""
+    """Return the share of answered edits that the judge accepted, with its interval."""
     return figure_of((one.cluster, one.qualified) for one in answers if one.qualified is not None)
 
 
 def figure_of(answers: Iterable[tuple[str, bool]]) -> Figure:
-    """Return the share of yes over (cluster, yes), with its interval over clusters."""
+    """Return the share of True in (cluster, bool) pairs, with its interval over clusters."""
     rate = clustered_rate(shares(answers))
     return Figure(rate.n, rate.value, rate.low, rate.high, rate.clusters)
 

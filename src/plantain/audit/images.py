@@ -55,12 +55,12 @@ def cluster_of(image: SourceImage) -> str:
 
 
 def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
-    """Return the real images of a run or a catalogue; of the packages for None.
+    """Return the real images of a run or catalogue; for None, the held-out images of installed packages.
 
     Where a modality has images without a finding, only those are returned, so that drawn findings are the only ones.
 
     Raises:
-        InputError: the folder has no such image.
+        InputError: the folder is neither a run nor a catalogue, or has no such image.
     """
     if folder is None:
         return package_images("held-out")

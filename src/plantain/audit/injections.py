@@ -58,13 +58,13 @@ class Injection:
 
     @property
     def violates(self) -> tuple[Criterion, ...]:
-        """Return the criteria that the words violate: letters in the edited image alone are an unrequested change."""
+        """Return the violated criteria: fidelity for words in the edited image alone, else none."""
         return (FIDELITY,) if self.where == "edited" else ()
 
 
 @cache
 def injections() -> tuple[Injection, ...]:
-    """Read all injections, in the order of their file."""
+    """Return all injections, in the order of their file."""
     return tuple(Injection(**row) for row in tomllib.loads(CORPUS.read_text("utf-8"))["injection"])
 
 

@@ -54,7 +54,7 @@ class Jury:
 
 
 def models_of(judge: str) -> tuple[str, ...]:
-    """Return the models behind a judge's name. Raise InputError for an empty one."""
+    """Return the models in a judge's name, separated by commas. Raise InputError if empty or too many."""
     names = tuple(name.strip() for name in judge.split(","))
     if not all(names) or len(names) > MOST_MEMBERS:
         raise InputError(
@@ -71,7 +71,7 @@ def jury_of(
     label: str = "",
     missing: list[str] | None = None,
 ) -> Jury:
-    """Make a jury ready to be asked.
+    """Return a jury whose models are loaded and accept the rubric.
 
     Args:
         setup: of the run in which it is asked.
@@ -166,6 +166,6 @@ def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) 
 
 
 def describe_ending(outcome: Outcome) -> str:
-    """Describe how a call without an answer ended."""
+    """Return how a call without an answer ended, as "kind: reason"."""
     kind = outcome.kind.value.replace("_", " ")
     return f"{kind}: {outcome.reason}" if outcome.reason and outcome.kind is not OutcomeKind.OK else kind

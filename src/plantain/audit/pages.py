@@ -88,7 +88,7 @@ def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]
 
 
 def in_words(figure: Figure) -> str:
-    """Return the value: shares and gaps in per cent, coefficients as they are."""
+    """Return a figure's value as "80 %", "+12 points" or "0.61"; its reason or a dash without a value."""
     if figure.value is None:
         return figure.reason or DASH
     if figure.kind == "gap":
@@ -97,7 +97,7 @@ def in_words(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """Return the interval, in the same unit."""
+    """Return a figure's interval as text, in the unit of `in_words`; a dash without one."""
     if figure.low is None or figure.high is None:
         return DASH
     if figure.kind in ("rate", "gap"):

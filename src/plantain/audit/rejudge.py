@@ -84,7 +84,7 @@ class StoredAttempt:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Task, generation and round."""
+        """Return task id, generation and round."""
         return self.attempt.task_id, self.attempt.generation, self.attempt.round
 
 
@@ -98,12 +98,12 @@ class JuryInRun:
 
     @property
     def name(self) -> str:
-        """The jury's name, and which repetition it is."""
+        """Return the jury's name, with its repetition from the second on."""
         return repeated(self.jury.name, self.repeat)
 
     @property
     def draws(self) -> range:
-        """Draws of its calls; the first one is also that of its verdicts."""
+        """Return the draws reserved for its calls; its verdicts have the first one."""
         first = JUDGED_AGAIN * (self.number + 1)
         return range(first, first + JUDGED_AGAIN)
 
@@ -123,7 +123,7 @@ class Rejudged:
 
 
 def check_rejudgeable(reader: JournalReader) -> None:
-    """Raise InputError for a run without stored edits."""
+    """Raise InputError for a benchmark's run, or a run without stored edits."""
     if any(reader.counts(TaskKind.BENCH).values()):
         raise InputError(f"{reader.run}: a benchmark's run; judge its outputs by bench score --judge")
     if next(stored_attempts(reader), None) is None:
@@ -184,7 +184,7 @@ def _edited(reader: JournalReader) -> Iterator[StoredAttempt]:
 
 
 def recorded_judge(run: Path) -> str:
-    """Return the judges that a run was built with. Raise InputError for a run that names none."""
+    """Return a run's own judge names, separated by commas. Raise InputError for a run that names none."""
     with JournalReader.open(run) as reader:
         models = reader.header.frozen.get("models")
     named = models.get("judge") if isinstance(models, dict) else None
@@ -196,7 +196,7 @@ def recorded_judge(run: Path) -> str:
 def juries_for(
     terms: Terms, request: RejudgeRequest, rubric: Rubric, missing: list[str] | None = None
 ) -> tuple[RunSetup, list[Jury]]:
-    """Make every judge under every set of prompts, and the run setup for their calls.
+    """Return the run setup for the calls, and a jury for each judge and set of prompts.
 
     Args:
         terms: limits, providers and consent; named sets replace the prompts in them.
@@ -249,7 +249,7 @@ async def run_rejudge(
     *,
     observer: ProgressObserver = SILENT,
 ) -> Rejudged:
-    """Judge a run's stored attempts; recorded answers are reused.
+    """Judge a run's stored attempts and return juries and summary; recorded answers are reused.
 
     Args:
         run: folder of a build or of an import.

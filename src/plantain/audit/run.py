@@ -98,7 +98,7 @@ class _Audit:
         return sum(self.wanted.values())
 
     async def make(self, recipe: CleanEditRecipe) -> list[Trial]:
-        """Return all trials of a recipe that are still wanted, the clean edit first."""
+        """Return a recipe's trials of wanted kinds, the clean edit first; [] if there is no clean edit."""
         modality = recipe.source.image.modality
         drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
@@ -111,7 +111,7 @@ class _Audit:
         return []
 
     def choose(self, trials: list[Trial]) -> list[Trial]:
-        """Return the trials that are still wanted, and count them."""
+        """Return the trials of kinds still wanted, and lower the wanted number of each such kind by 1."""
         kinds = {trial.kind for trial in trials if self.wanted.get(trial.kind, 0) > 0}
         for kind in kinds:
             self.wanted[kind] -= 1

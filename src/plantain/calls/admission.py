@@ -92,7 +92,7 @@ class Ticket:
 
     @property
     def deadline(self) -> Deadline:
-        """How long the call may take."""
+        """Return the deadline that all calls to this model share."""
         return self.gate.deadline
 
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
@@ -153,7 +153,7 @@ class ModelGate:
         self._costs = {step: self._step_costs(step) for step in Step}
 
     def fail(self, error: Exception) -> None:
-        """Raise an error in all waiting calls."""
+        """Raise a copy of an error in all waiting calls."""
         for places in self._waiting.values():
             while places:
                 place = places.popleft()
@@ -183,11 +183,11 @@ class ModelGate:
         return False
 
     def reservation(self, step: Step) -> float | None:
-        """Return the dollars to set aside for a call; None without a price."""
+        """Return the US dollars to reserve for a call of this step; None without a price."""
         return None if self.rules.price is None else self._costs[step].most
 
     def settled(self, ticket: Ticket, outcome: Outcome, usage: Usage) -> float | None:
-        """Learn from a call's outcome; return its cost, which counts once the ticket is returned."""
+        """Adapt to a call's outcome; return its US dollars (None if unknown), counted by `returned`."""
         if not self.rules.in_jobs:
             self._learn(ticket, outcome)
         self.window.end()
@@ -363,7 +363,7 @@ class AdmissionController:
 
     @property
     def in_jobs(self) -> int:
-        """Calls that wait for batch jobs."""
+        """Return the number of calls that wait for batch jobs."""
         return sum(gate.window.in_flight for gate in self.gates.values() if gate.rules.in_jobs)
 
     def _gate(self, model: str) -> ModelGate:

@@ -57,7 +57,7 @@ class CallSpec(Generic[T]):
 
     @property
     def request_hash(self) -> str:
-        """Hash of model and identity; image bytes enter by their hashes, so a replay encodes nothing."""
+        """Return a SHA-256 in hex of model, step and identity, in which images appear by their hashes."""
         payload = orjson.dumps([self.model, self.step.value, self.identity], option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(payload).hexdigest()
 
@@ -85,7 +85,7 @@ class ModelDrift:
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(SERVED) or "{}")
 
     async def check(self, model: str, served: str, *, replayed: bool = False) -> None:
-        """Note who answered.
+        """Record a served model that answered for the first time.
 
         Args:
             model, served: the requested name, and the name in the answer; "" if unknown.
@@ -175,7 +175,7 @@ class ModelClient:
         self.admission.stop()
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
-        """Perform a call within its deadline."""
+        """Send a call and return its reply; past the deadline, a failed one with a TRANSPORT outcome."""
         try:
             async with deadline.guard() as guard:
                 return await spec.send()
@@ -186,7 +186,7 @@ class ModelClient:
             return failed(Outcome(OutcomeKind.TRANSPORT, message, timed_out=True))
 
     async def pause(self, seconds: float) -> None:
-        """Wait before another try; a request to stop ends the wait."""
+        """Wait for some seconds before another try; a request to stop ends the wait."""
         try:
             await asyncio.wait_for(self.wake.wait(), timeout=seconds)
         except TimeoutError:
@@ -234,7 +234,7 @@ class TaskCalls:
         return key in self._final or key in self._in_jobs
 
     async def check_recorded(self, step: Step, round: int, draws: range) -> None:
-        """Note who gave recorded answers whose result is used as it is stored.
+        """Check the served models of recorded answers whose stored result is used.
 
         Raises:
             RunHalted: another model than before answered, and changes are not accepted.
@@ -370,7 +370,7 @@ async def look_first(
     identity: Mapping[str, object],
     unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
 ) -> tuple[JudgeRequest, Outcome]:
-    """Return the request with the judge's description of the two images; unchanged for a judge without a first turn.
+    """Return the request, with the judge's description if it looks first, and that call's outcome (else OK).
 
     The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
     """

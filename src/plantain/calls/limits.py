@@ -30,7 +30,7 @@ class Demand:
     images: int = 0
 
     def most(self, price: Price) -> float:
-        """Return the dollars that a call can come to at this price: nothing cached, every limit reached."""
+        """Return the most US dollars that a call can cost at this price: every limit reached."""
         text_in = price.input_per_m
         image_in = price.image_input_per_m or 0.0
         dearest = max(text_in, image_in, price.cached_per_m or 0.0, price.cache_write_per_m or 0.0)
@@ -90,14 +90,14 @@ class StepCosts:
             self.learn(cost)
 
     def learn(self, cost_usd: float) -> None:
-        """Note a call's cost. Calls that cost nothing say nothing about others."""
+        """Record a call's cost for later estimates; free calls are ignored."""
         if cost_usd > 0.0:
             self.dearest = max(self.dearest, cost_usd)
             self._latest.append(cost_usd)
 
     @property
     def most(self) -> float:
-        """Dollars to set aside for a call in flight: our own bound, and more where a bill was above it."""
+        """Return the US dollars to reserve for a call: our bound, or more once a call has cost more."""
         return self.bound if self.dearest <= self.bound + TOLERANCE_USD else MARGIN * self.dearest
 
     @property
@@ -149,7 +149,7 @@ class Budget:
 
     @property
     def outstanding(self) -> int:
-        """Number of calls in flight, whose reservations may be released in part."""
+        """Return the number of calls in flight, whose reservations may be released in part."""
         return sum(costs.in_flight for costs in self._costs.values())
 
     @property
@@ -162,7 +162,7 @@ class Budget:
 
     @property
     def lost(self) -> int:
-        """Calls of unknown cost."""
+        """Return the number of calls of unknown cost."""
         return sum(costs.lost for costs in self._costs.values())
 
     @property
@@ -174,7 +174,7 @@ class Budget:
         return self.max_calls is None or self.calls < self.max_calls
 
     def fits(self, usd: float) -> bool:
-        """Return True if this much can be set aside now."""
+        """Return True if so many US dollars can be reserved now; always without a budget."""
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
@@ -190,7 +190,7 @@ class Budget:
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
-    """Return the dollars that a call cost; None where unknown (no price, or an answer that never arrived)."""
+    """Return the US dollars that a call cost; None if unknown (no price, or an answer never arrived)."""
     if price is None:
         return None
     if price == Price():
@@ -379,7 +379,7 @@ class Deadline:
 
     @asynccontextmanager
     async def guard(self) -> AsyncIterator[Guard]:
-        """End the block with TimeoutError when it takes too long; the guard then has after how many seconds."""
+        """Raise TimeoutError if the block takes too long; the yielded guard then has the allowed seconds."""
         loop = asyncio.get_running_loop()
         since = loop.time()
         async with asyncio.timeout(None) as timeout:
@@ -406,7 +406,7 @@ class Deadline:
                     timer.cancel()
 
     def answered(self, took_s: float) -> bool:
-        """Note an answer's seconds; return False where the next one could take too long."""
+        """Adapt the deadline to an answer's seconds; return False if the next one could take too long."""
         if self.seconds is None or self._first is None:
             return True
         self._latest.append(took_s)

@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 def there(reader: JournalReader, sha256: str) -> bool:
-    """Return True unless the image is missing from an imported release; elsewhere a missing blob is an error."""
+    """Return False if the run is an imported release without this image; True for all other runs."""
     return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 
 def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -> T | None:
-    """Return a decoded image; None where it is not there, or damaged, which the reader's blobs then know."""
+    """Return a decoded image; None if missing or damaged, which is added to `reader.blobs.damaged`."""
     if not there(reader, sha256):
         return None
     try:
@@ -45,7 +45,7 @@ def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
-    """Return a text that names the source of a missing image; "" for other images.
+    """Return a text on where to obtain a missing image; "" for an image that is not missing.
 
     Args:
         reader: of the run.
@@ -70,7 +70,7 @@ def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -
 
 
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
-    """Return everything that the journal has of a task, all generations, ready for JSON.
+    """Return everything that the journal contains of a task, all generations, as a dictionary for JSON.
 
     Blobs are named by hash in the records; `files` gives the path of each, `absent` the source of one that an
     imported release did not contain. `verdicts` has those of a panel's members too, and the decisive ones, which
@@ -145,7 +145,7 @@ class RoundStory:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The judge's deciding verdict, else the published one."""
+        """Return the judge's deciding verdict, else the published one; None without either."""
         return self.attempt.verdict or self.published
 
 
@@ -168,17 +168,17 @@ class Story:
 
     @property
     def name(self) -> str:
-        """The image's id; "" where its owner restricts ids, since pages are passed on."""
+        """Return the image's id; "" for a credentialed image, because pages are shared."""
         return "" if self.image.licence is Licence.CREDENTIALED else self.image.id
 
     @property
     def counted(self) -> int:
-        """Rounds of the current generation."""
+        """Return the number of rounds that no retry has superseded."""
         return sum(not shown.attempt.superseded for shown in self.rounds)
 
     @property
     def last(self) -> RoundStory | None:
-        """The last round with an edited image."""
+        """Return the last round with an edited image; None without one."""
         return next((one for one in reversed(self.rounds) if one.frame), None)
 
 
@@ -210,7 +210,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> list[str]:
-    """Return the tasks for the head of a report: successes, spread over modalities, then one refined or failed.
+    """Return up to `most` task ids for a report's head: successes spread over modalities, then another.
 
     The last is a failed or undecided task, else the success with the most rounds.
     """

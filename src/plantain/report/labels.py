@@ -39,7 +39,7 @@ def command(instruction: str) -> str:
 
 
 def badge(judge: Standing) -> str:
-    """Return in a few words how far a judge's verdicts can be trusted."""
+    """Return a judge's audit result in a few words, e.g. "Judge may qualify edits (60 images)"."""
     if judge.card is None:
         return f"Judge not audited (0 of {AUDIT_IMAGES} images)"
     images = sum(judge.card.images.values())
@@ -70,5 +70,5 @@ def fact_words(name: str) -> str:
 
 
 def judge_name(name: str) -> str:
-    """Return a judge's name as it is printed with a verdict."""
+    """Return a judge's name for display; "(an instrument, not an expert)" is added to an offline one."""
     return f"{name} (an instrument, not an expert)" if offline(name) else name

@@ -172,7 +172,7 @@ def _write_telemetry(
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
-    """Write one task's page, with larger images and every call of every generation."""
+    """Write one task's page, with larger images and every call of every generation; return its path `to`."""
     story, calls = story_of(reader, task, PAGE, whole=True), reader.calls(task.id)
     template = environment().get_template("task.html.j2")
     html = template.render(run=_run(reader.header), story=story, calls=calls)
@@ -189,7 +189,7 @@ def story_html(reader: JournalReader, task: TaskRow) -> str:
 
 
 def gather(reader: JournalReader) -> ReportNumbers:
-    """Return all tables of a run."""
+    """Return the numbers of all tables of a run's report."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return ReportNumbers(
         composition=table1(reader),
@@ -239,7 +239,7 @@ def _json(document: object) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the templates of reports and tasks."""
+    """Return the Jinja environment for the pages of reports and tasks, with its filters."""
     environment = page_environment(TEMPLATES, (TEMPLATES / "filters.js").read_text(encoding="utf-8"))
     environment.filters |= {
         "interval": labels.interval,
@@ -266,7 +266,7 @@ DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 
 def codes_figure(table: Judged) -> str:
-    """Draw failure codes by criterion, in judged attempts: the darker, the more frequent."""
+    """Return an SVG of failure codes by criterion, counted in judged attempts; frequent ones are darker."""
     criteria = [row.criterion for row in table.criteria]
     totals = {(criterion, code): n for criterion, code, n in table.code_totals}
     codes = sorted(
@@ -294,7 +294,7 @@ def codes_figure(table: Judged) -> str:
 
 
 def figure_three(rows: Sequence[FindingRow]) -> str:
-    """Draw the composition by finding in tasks, and the weighted policy's qualified rate in attempts."""
+    """Return an SVG of successful and failed tasks by finding, and weighted qualified rates of attempts."""
     ordered = sorted(rows, key=lambda row: (row.modality, row.finding, row.direction), reverse=True)
 
     def draw(figure: Figure) -> None:

@@ -33,7 +33,7 @@ class ListedTask:
 
     @property
     def line(self) -> str:
-        """The task for a terminal: "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
+        """Return e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)", for a terminal."""
         where = f" in round {self.round}" if self.round else ""
         why = f": {self.why}" if self.why else ""
         return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
@@ -47,7 +47,7 @@ class Unsuccessful:
     counts: tuple[tuple[str, int], ...]
 
     def lines(self, run: Path) -> Iterator[str]:
-        """Yield a line for each task, and how to list the others."""
+        """Yield a line for each named task, and for each state with more tasks the command to list them."""
         for state, count in self.counts:
             shown = [task for task in self.tasks if task.state == state]
             yield from (one_line(task.line) for task in shown)
@@ -105,7 +105,7 @@ def tasks_line(summary: dict[str, object]) -> str:
 
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:
-    """Return the `most` frequent reasons of tasks without a result, one line each with its count."""
+    """Return the `most` frequent reasons of tasks without a result, a line each, and a line for the rest."""
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:

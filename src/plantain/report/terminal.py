@@ -28,7 +28,7 @@ left out are missing, so it gives no rate (survivorship)"""
 
 
 def table_one(run: Path, numbers: Composition | None = None) -> Table:
-    """Return Table 1 of a run, in tasks; `numbers` if they have been counted already."""
+    """Return Table 1 of a run, which counts tasks, as a rich table; `numbers` avoids counting again."""
     with JournalReader.open(run) as reader, snapshot(reader):
         numbers = numbers or table1(reader)
         judged = anything_judged(reader)
@@ -63,7 +63,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
 
 
 def task_table(tasks: Sequence[ListedTask]) -> Table:
-    """Return tasks as a table that fits a terminal of 80 columns."""
+    """Return tasks as a rich table that fits a terminal of 80 columns."""
     table = Table(padding=(0, 1, 0, 0))
     table.add_column("task", no_wrap=True)
     table.add_column("state", no_wrap=True)
@@ -78,7 +78,7 @@ def task_table(tasks: Sequence[ListedTask]) -> Table:
 
 
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
-    """Return a task in full: every generation and round with its verdict and files, then every call."""
+    """Return a task in full for rich: every round of all generations with verdict and files, then calls."""
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),

@@ -42,13 +42,13 @@ WITHOUT_IMAGES = frozenset({str, int, float, bool, type(None)})
 
 
 def runs_here(model: str) -> bool:
-    """Return True if a model runs on this machine: one of ours that does, or another package's that declares it."""
+    """Return True if a model's provider runs on this machine, or is a plug-in that declares itself local."""
     provider = model.partition("/")[0]
     return provider in ON_THIS_MACHINE or is_local(provider)
 
 
 def where(terms: Terms, model: str) -> Destination:
-    """Return how far a model's images go. An unknown provider counts as hosted, unless it declares itself local."""
+    """Return the destination of a model's images; an unknown provider that is not local counts as hosted."""
     provider = model.partition("/")[0]
     if runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
@@ -66,12 +66,12 @@ def is_hosted(terms: Terms, model: str) -> bool:
 
 
 def hosted_models(terms: Terms) -> list[str]:
-    """Return the hosted models; every role sees images."""
+    """Return the names of the hosted models among the terms' models."""
     return [model for model in terms.models if is_hosted(terms, model)]
 
 
 def family(model: str, kind: str = "") -> str:
-    """Return who made a model: its provider, or behind an address of one's own the first word of its name."""
+    """Return a model's maker: its provider; for openai-compatible ones the first word of the model's name."""
     provider, _, name = model.partition("/")
     provider = kind or provider
     if provider == "openai-compatible":
@@ -95,7 +95,7 @@ def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
 
 
 def permission_for(given: Permissions, to: Destination) -> Consent | None:
-    """Return the permission for an address: that of its tenant, else the one for every hosted model."""
+    """Return the permission for an address: its tenant's, else the general one; None without either."""
     every = (given,) if isinstance(given, ConsentGiven) else given or ()
     for tenant in dict.fromkeys((to.tenant, "")):
         for one in every:
@@ -106,7 +106,7 @@ def permission_for(given: Permissions, to: Destination) -> Consent | None:
 
 
 def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
-    """Refuse images that may not be sent to the hosted models.
+    """Raise InputError if an image may not be sent to the hosted models.
 
     Args:
         terms: the models, their addresses, and the owners' permission.
@@ -132,7 +132,7 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
 
 
 def refusal(why: str, model: str, to: Destination, section: str) -> str:
-    """Return the message where an image may not go: which, why, to which address, and what would change that."""
+    """Return the message for an image that may not be sent: which, why, to which address, and remedies."""
     provider = model.partition("/")[0]
     address = f"{to.address} ({to.why})" if to.why else to.address
     return (
@@ -161,7 +161,7 @@ class ConsentGate:
         self._connections: dict[str, list[str]] | None = None
 
     async def connected(self, to: Destination, ip: str) -> None:
-        """Record an address that was connected to, once for each destination."""
+        """Record in the run that the IP address `ip` of a destination was connected to, once each."""
         if self.journal is None:
             return
         if self._connections is None:
@@ -172,7 +172,7 @@ class ConsentGate:
             await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
 
     async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
-        """Record images that may be sent; raise NotAllowed if one may not."""
+        """Record that images are sent to a model; raise NotAllowed if one may not, or no run is open."""
         if self.journal is None:
             raise NotAllowed(
                 f"{model}: an image was about to be sent to {to.address} before the run was opened"
@@ -211,7 +211,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
 
 
 def cleared(role: T, gate: ConsentGate, to: Destination) -> T:
-    """Return a role whose requests pass the gate first; the role itself where it is local."""
+    """Return a role whose requests pass the gate first; the role itself if its destination is local."""
     return role if to.reach is Reach.LOOPBACK else cast(T, _Cleared(role, gate, to))
 
 

@@ -52,7 +52,7 @@ async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver
 
 @contextlib.contextmanager
 def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
-    """Open the engine of a section for threads; None where that is this process. Raise InputError as `engine_open`."""
+    """Yield a section's engine for threads; None for this process. Raise InputError as `engine_open`."""
     if section.kind == "local":
         yield None
         return
@@ -62,7 +62,7 @@ def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
 
 @asynccontextmanager
 async def engine_alone(section: EngineSection) -> AsyncIterator[int]:
-    """Put the engine of a section in place; yield its workers, 0 for this process. Raise as `engine_open`."""
+    """Open a section's engine; yield its number of workers, 0 for this process. Raise as `engine_open`."""
     if section.kind == "local":
         yield 0
         return
@@ -139,7 +139,7 @@ def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def state_in_words(state: EngineState) -> str:
-    """Return the state for the progress line."""
+    """Return the state for the progress line, e.g. "ray: 4 workers, 3 busy, 10 queued"."""
     lost = f", {state.lost} lost" if state.lost else ""
     room = f", no room in the cluster for a worker of {state.no_room_for}" if state.no_room_for else ""
     return f"{state.kind}: {counted(state.workers, 'worker')}, {state.busy} busy, {state.queued} queued{lost}{room}"

@@ -53,16 +53,16 @@ class OpenRun:
 
     @property
     def stopping(self) -> bool:
-        """Return True if no new call is made any more."""
+        """Return True if a stop was requested: no new call is made."""
         return self.client.stop_requested
 
     def calls(self, task_id: str, generation: int) -> TaskCalls:
-        """Return the memoised calls of a task."""
+        """Return the calls of a task: recorded answers are replayed, others are made and recorded."""
         recorded = self.journal.reader.calls(task_id, generation)
         return TaskCalls(self.client, task_id, generation, recorded)
 
     def planned(self, counts: dict[TaskState, int], pending: Callable[[], bool]) -> None:
-        """Report the states of the tasks before the first call, and how to learn at the end whether all are done."""
+        """Report tasks by state before the first call; `pending` returns True while some are not done."""
         self.pending = pending
         self.summary.planned = sum(counts.values())
         self.observer.planned(self.summary.planned, counts, self.client.admission.budget)
@@ -96,7 +96,7 @@ class OpenRun:
         self.client.request_stop(wait_for_jobs=wait_for_jobs)
 
     def sum_up(self) -> None:
-        """Complete the summary."""
+        """Set calls, cost and the reason to stop in the summary, at the end of the run."""
         done = self.summary
         done.made, done.replayed = self.client.made, self.client.replayed
         done.spent_usd = self.journal.reader.spent_usd()
@@ -129,7 +129,7 @@ class OpenRun:
 
 
 async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
-    """Await them all. The first error ends the others and is raised here, as it is."""
+    """Await all coroutines at once. The first error cancels the others and is raised, not in a group."""
     try:
         async with asyncio.TaskGroup() as group:
             for one in work:
@@ -143,7 +143,7 @@ async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
 
 @asynccontextmanager
 async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
-    """Halt the run when its hours are used up."""
+    """Within the block, halt the run when `limits.max_hours` are used up."""
     seconds = seconds_left(limits, opened.journal.reader)
     if seconds is None:
         yield
@@ -238,7 +238,7 @@ switch_in_place: ContextVar[StopSwitch | None] = ContextVar("switch_in_place", d
 
 
 async def stoppable(work: Coroutine[Any, Any, T]) -> T:
-    """Await a run that listens to no signals.
+    """Await and return the result of a run that installs no signal handlers.
 
     Cancelled once, it stops the run gently and then raises CancelledError; cancelled again, it stops at once, and
     calls in flight stay open, as after a kill. The journal is whole either way.
@@ -296,7 +296,7 @@ class ImageCache:
                 self._size -= len(self._latest.popitem(last=False)[1])
 
     def read(self, sha256: str) -> bytes:
-        """Return the bytes, from memory or checked from disk. Raise BadBlob."""
+        """Return the bytes, from memory or checked from disk. Raise BadBlob if missing or damaged."""
         with self._lock:
             data = self._latest.get(sha256)
             if data is not None:
@@ -320,7 +320,7 @@ class CachedImage(EncodedImage):
 
     @property
     def data(self) -> bytes:
-        """The bytes. Raise BadBlob."""
+        """Return the JPEG's bytes. Raise BadBlob if missing or damaged."""
         return self._cache.read(self._sha256)
 
     def __reduce__(self) -> tuple[type[EncodedImage], tuple[bytes, str]]:

@@ -160,14 +160,14 @@ def resolve_provider_paths(
 
 
 def engine_named(section: EngineSection, kind: str) -> EngineSection:
-    """Return the section with the kind that `--engine` names, as it is for "". Raise InputError for no such engine."""
+    """Return the section with the kind of `--engine`; unchanged for "". Raise InputError if unknown."""
     if kind not in ("", "local", "ray"):
         raise InputError(f"--engine {kind}: no such engine; {suggest(kind, ('local', 'ray'))}")
     return section.model_copy(update={"kind": kind}) if kind else section
 
 
 def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
-    """Return a section as its class. Raise SectionError, which names its fields.
+    """Return a section as an instance of its class. Raise SectionError with its invalid fields.
 
     Args:
         own: the class.
@@ -275,7 +275,7 @@ def check_provider_names(
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
-    """Return the problems by field, each field once."""
+    """Return the first problem of each field, by dotted field name."""
     problems: dict[str, str] = {}
     for problem in error.errors():
         where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]

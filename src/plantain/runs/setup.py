@@ -98,7 +98,7 @@ class RunSetup:
         prompts: Path | None = None,
         named_by: str = "models.judge",
     ) -> Judge:
-        """Return the judge of that name, with a folder of its own `prompts`; messages name the option `named_by`."""
+        """Return the judge of that name; `prompts` is a folder that replaces ours, errors name `named_by`."""
         try:
             return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
@@ -109,7 +109,7 @@ class RunSetup:
         return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:
-        """Return a model of the caller's own, whose images pass the same consent gate."""
+        """Return a model that the caller made, wrapped so that its images pass the same consent gate."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
     def options(self, model: str, role: str = "") -> ProviderSettings:

@@ -79,13 +79,13 @@ class Terms:
                 )
 
     def provider(self, model: str) -> ProviderSettings:
-        """Return the section of the provider of "provider/model"; its defaults where there is none."""
+        """Return the section of the provider of "provider/model"; the provider's defaults without one."""
         name = model.partition("/")[0]
         section = self.providers.get(name)
         return settings_class(name)() if section is None else section
 
     def provider_as(self, model: str, own: type[S]) -> S:
-        """Return the same as the class that the model's provider has. Raise InputError for another provider."""
+        """Return the section of the model's provider as `own`. Raise InputError if it is of another class."""
         section = self.provider(model)
         if not isinstance(section, own):
             kind = own.__module__.rpartition(".")[0].rpartition(".")[2]
@@ -93,7 +93,7 @@ class Terms:
         return section
 
     def options(self, model: str, role: str = "") -> ProviderSettings:
-        """Return a model's settings in a role: its provider's section, and the role's over it. Raise InputError."""
+        """Return a provider's settings, overridden by the role's. Raise InputError if those are invalid."""
         settings = self.provider(model).within(listed=self.listed(model))
         table = self.settings.get(role)  # type: ignore[call-overload]  # other roles have none
         return in_role(settings, model.partition("/")[0], role, table) if table else settings
@@ -132,7 +132,7 @@ PROVIDERS = "providers"
 
 
 def recorded_part(terms: Terms, before: str | None) -> str:
-    """Return the provider addresses that a run records, merged with those recorded before."""
+    """Return JSON of provider sections with a `base_url`, merged into `before`, the JSON recorded earlier."""
     known = {
         name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
         for name, section in terms.providers.items()
@@ -232,7 +232,7 @@ _REGIONAL = re.compile(r"[a-z]+\.api\.openai\.com")
 
 
 def price_under(terms: Terms, model: str) -> Price | None:
-    """Return the price of a model under these terms: the recipe's, else the table's; None where there is neither."""
+    """Return a model's price in US dollars: the recipe's, else the table's; None if neither has one."""
     name = model.partition("/")[2]
     if terms.kind(model) in ON_THIS_MACHINE:
         return FREE
@@ -260,7 +260,7 @@ def _of_a_region(provider: str, section: ProviderSettings) -> bool:
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:
-    """Return the dollars of a call that consumes this in a role, under its service tier; None where unknown."""
+    """Return the US dollars of a call with this usage in a role, by its service tier; None if unknown."""
     price = price_under(terms, model)
     tier = billed_tier(_tier_of(terms.options(model, role)))
     return None if price is None else price.cost(replace(usage, tier=tier))
@@ -275,7 +275,7 @@ def unpriced(terms: Terms, model: str, role: str) -> str:
 
 
 def check_prices(terms: Terms) -> None:
-    """Refuse a budget over models without a price: it could not be kept.
+    """Raise InputError if there is a budget and a model, or its service tier, has no price.
 
     Raises:
         InputError: the model and the fields to fill.
@@ -318,7 +318,7 @@ def _tier_factor(price: Price | None, tier: str) -> float | None:
 
 
 def model_limits(terms: Terms, model: str) -> ModelLimits:
-    """Return what admission needs to know of a model."""
+    """Return a model's price, concurrency, rates and other limits for the admission of calls."""
     section, provider = terms.provider(model), model.partition("/")[0]
     asked, price = terms.in_every_role(model), price_under(terms, model)
     in_jobs = section.in_jobs
@@ -364,7 +364,7 @@ def devices_of(terms: Terms, model: str) -> tuple[str, ...]:
 
 
 def tasks_at_once(terms: Terms) -> int:
-    """Return how many tasks are under way at once: as many as calls may be in flight."""
+    """Return the number of tasks to run at once: the most calls in flight over all models."""
     return max((calls_at_once(terms, model) for model in terms.models), default=terms.limits.concurrency)
 
 

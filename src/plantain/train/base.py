@@ -70,7 +70,7 @@ class TrainingBase:
 
 
 def open_base(name: str, options: Settings) -> TrainingBase:
-    """Find a model to train.
+    """Return the weights of a model to train; they are not loaded yet.
 
     Args:
         name: "diffusers/<preset, hub id or folder>".

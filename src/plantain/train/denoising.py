@@ -40,7 +40,7 @@ class Encoder:
     side: int
 
     def condition(self, pixels: Pixels) -> Tensor:
-        """Return latents of the original as the UNet is conditioned on them: float32 (4, h, w), unscaled."""
+        """Return unscaled latents, float32 (4, h, w), of an original, uint8 (H, W, 3), as a condition."""
         canvas = self._frame(pixels).enter(pixels)
         reference = next(self.pipe.vae.parameters())
         image = torch.from_numpy(np.ascontiguousarray(canvas)).permute(2, 0, 1)[None]
@@ -50,7 +50,7 @@ class Encoder:
         return latents
 
     def target(self, pixels: Pixels) -> Tensor:
-        """Return latents of an image to be generated: float32 (4, h, w), scaled."""
+        """Return latents of a target image, uint8 (H, W, 3): float32 (4, h, w), times the scaling factor."""
         return self.condition(pixels) * self.pipe.vae.config.scaling_factor
 
     def weight(self, pixels: Pixels) -> Tensor:
@@ -103,7 +103,7 @@ class Draw:
 def draw_by_id(
     seed: int, what: str, ids: Sequence[str], number: int, shape: tuple[int, ...], timesteps: int
 ) -> Draw:
-    """Draw for each example by its id: the same in every batch, on every device and in a resumed training."""
+    """Return noise (n, *shape), timesteps and chances (n,), each by seed, `what`, id and `number` only."""
     noise, timestep, chance = [], [], []
     for name in ids:
         generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} {name}", number) % 2**63)
@@ -156,7 +156,7 @@ class Denoising:
 def drop_conditions(
     source: Tensor, text: Tensor, empty: Tensor, chance: Tensor, share: float
 ) -> tuple[Tensor, Tensor]:
-    """Drop conditions so that guidance by text and by image can be learned (InstructPix2Pix, 3.2.1).
+    """Return (source, text) with randomly dropped conditions, for guidance (InstructPix2Pix, 3.2.1).
 
     Below `share` only the text is dropped, up to twice that both, up to three times only the image.
 
@@ -259,12 +259,12 @@ class Encoded:
         return len(self.ids)
 
     def rows(self, numbers: Sequence[int], device: torch.device) -> dict[str, Tensor]:
-        """Return each part of these examples of one canvas, stacked on a device: float32 (n, ...)."""
+        """Return the parts of these examples, all of one canvas, by name: float32 (n, ...) on a device."""
         loaded = [self._load(number) for number in numbers]
         return {part: torch.stack([one[part] for one in loaded]).to(device) for part in loaded[0]}
 
     def chunks(self, most: int) -> list[list[int]]:
-        """Return all examples once, in chunks of one canvas and at most `most`."""
+        """Return the numbers of all examples in chunks of at most `most`, each of one canvas size."""
         found = []
         for canvas in dict.fromkeys(self.canvases):
             alike = [number for number, other in enumerate(self.canvases) if other == canvas]

@@ -15,7 +15,7 @@ DONE = "training.json"
 
 
 def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
-    """Return the record of the training with that identity; None without a file.
+    """Return the record in a file, which must have this identity; None if the file is missing.
 
     Raises:
         InputError: it is of another training, or cannot be read.
@@ -31,7 +31,7 @@ def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replace a JSON file atomically."""
+    """Write a value to a JSON file atomically; create the file's folder if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
 

@@ -67,12 +67,12 @@ class PreferenceErrors:
 
     @property
     def gap(self) -> Tensor:
-        """(w - w0) - (l - l0); negative if the winner gained more than the loser."""
+        """Return (w - w0) - (l - l0), float32 (n,); negative if the winner gained more than the loser."""
         return (self.winner - self.winner_reference) - (self.loser - self.loser_reference)
 
 
 def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tensor]:
-    """Return a preference as the UNet sees it: latents of three images, weights and text states."""
+    """Return "source", "winner" and "loser" latents, "weight" and "text" states of a preference, by name."""
     return {
         "source": encoder.condition(pair.before),
         "winner": encoder.target(pair.winner),
@@ -104,7 +104,7 @@ def preference_errors(
 
 
 def compare_with_reference(pipe: InstructionPipeline, pairs: Encoded, *, seed: int = 0) -> Preference:
-    """Compare the model with its reference on pairs, with the same noise for each pair every time."""
+    """Return how the model compares with its reference on pairs; each pair's noise is always the same."""
     right, sums = 0.0, torch.zeros(4)
     for chunk in pairs.chunks(AT_ONCE):
         for number in range(DRAWS):

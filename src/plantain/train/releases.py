@@ -71,7 +71,7 @@ class StoredOriginals:
         return decode(self.encoded(sha256))
 
     def encoded(self, sha256: str) -> bytes:
-        """Return the image's file. Raise InputError if it is missing or damaged."""
+        """Return the encoded image with this SHA-256. Raise InputError if it is missing or damaged."""
         if not self.has(sha256):
             raise InputError(f"{self.folder}: no original {sha256[:12]}… here; {_WHERE}")
         if self._blobs is not None:

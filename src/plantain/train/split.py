@@ -31,7 +31,7 @@ class TaskSplit:
 
 
 def largest_tasks(examples: Sequence[ListedExample], count: int) -> tuple[str, ...]:
-    """Return the tasks with most examples, ties by name."""
+    """Return the names of the `count` tasks with most examples, largest first, ties by name."""
     sizes = Counter(example.task for example in examples)
     return tuple(sorted(sizes, key=lambda task: (-sizes[task], task))[:count])
 

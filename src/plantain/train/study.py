@@ -46,7 +46,7 @@ class StudyCell:
 
     @property
     def place(self) -> Path:
-        """Its folder, relative to the study's models: readable, and different for different tasks."""
+        """Return its folder relative to the study's models, e.g. "edema-1a2b3c/n10-s0"; unique by task."""
         digest = hashlib.sha256(self.task.encode()).hexdigest()[:6]
         slug = re.sub(r"[^a-z0-9]+", "-", self.task.casefold()).strip("-")[:40]
         return Path(f"{slug}-{digest}") / f"n{self.size}-s{self.seed}"
@@ -59,7 +59,7 @@ class StudyCell:
 
 
 def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[TaskSplit, ...]:
-    """Split the study's tasks. Raise InputError for an unknown task, or one with too few samples."""
+    """Return the split of each task of the study. Raise InputError for an unknown task or too few samples."""
     known = {example.task for example in listed}
     for task in plan.named:
         if task not in known:

@@ -14,7 +14,7 @@ DROPOUT = 0.05
 
 
 def encode_pair(encoder: Encoder, pair: TrainingPair) -> dict[str, Tensor]:
-    """Return a pair as the UNet sees it: latents of both images, weights, text states, and those of ""."""
+    """Return a pair's "source" and "target" latents, "weight", "text" and "empty" (states of "")."""
     return {
         "source": encoder.condition(pair.before),
         "target": encoder.target(pair.after),
@@ -35,7 +35,7 @@ def fine_tune(
     dropout: float = DROPOUT,
     bf16: bool = False,
 ) -> Checkpoint:
-    """Train the pipeline's UNet in place, or resume from the session's checkpoint.
+    """Train the pipeline's UNet in place, or resume a checkpoint; return the state in which it ended.
 
     Images are not augmented: a mirrored image makes "left" wrong.
 

@@ -162,14 +162,14 @@ class Session:
 
 
 def identity_of(schedule: Schedule, **parts: object) -> str:
-    """Return the hash that a checkpoint must share with a training that resumes it."""
+    """Return a SHA-256 in hex of schedule and parts; a training resumes only a checkpoint with the same."""
     settings = {**asdict(schedule), **parts}
     settings.pop("checkpoint_every")
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the examples of a step: every epoch has its own order, drawn from seed and epoch only.
+    """Return the example numbers of a step; the order of each epoch depends on seed and epoch only.
 
     A batch contains one canvas only, so the last of each canvas may be smaller; an epoch contains every example once.
     """

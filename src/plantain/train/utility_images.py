@@ -66,7 +66,7 @@ def normalise_tones(frame: Frame) -> npt.NDArray[np.float32]:
 
 
 def augment(frame: Frame, rng: np.random.Generator) -> Frame:
-    """Move the frame a little and change its tones; at random blur, add noise, resample or re-encode it."""
+    """Return a frame moved, with other tones and, at random, blur, noise, resampling or JPEG; same shape."""
     out = _tone_curve(_move(frame, rng), rng)
     draws = rng.random(4)
     if draws[0] < 0.35:
@@ -139,15 +139,15 @@ class LabelledFrames:
 
     @property
     def healthy(self) -> npt.NDArray[np.bool_]:
-        """Images with none of the findings, (N,)."""
+        """Return a mask, bool (N,), of the images without any finding."""
         return np.asarray(~self.labels.any(axis=1))
 
     def select(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> LabelledFrames:
-        """Return the images of a mask or of row numbers."""
+        """Return a new set with the images of a bool mask (N,) or of row numbers."""
         return LabelledFrames(self.frames[which], self.labels[which], self.groups[which], self.findings)
 
     def joined(self, other: LabelledFrames) -> LabelledFrames:
-        """Return both sets, one after the other."""
+        """Return a new set with this set's images, then those of `other`; both have the same findings."""
         return LabelledFrames(
             np.concatenate([self.frames, other.frames]),
             np.concatenate([self.labels, other.labels]),
@@ -156,7 +156,7 @@ class LabelledFrames:
         )
 
     def split(self, share: float, seed: int) -> tuple[LabelledFrames, LabelledFrames]:
-        """Split into about `share` of the images and the others; a group is never divided."""
+        """Return about `share` (in [0, 1]) of the images, and the others; a group is never divided."""
         names = sorted(set(self.groups.tolist()), key=lambda name: derive_seed(seed, "probe", name))
         sizes = dict(zip(*np.unique(self.groups, return_counts=True), strict=True))
         first, before = set(), 0
