@@ -60,7 +60,7 @@ class PrivacyGate:
         return read_prepared(decode(data), image.geometry, self.reader)
 
     def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Return faces in a decoded image, placed in the prepared one, and images that are photographs."""
+        """Return faces in a decoded image, and the image itself if a photograph; boxes are in the prepared one."""
         from plantain.privacy.faces import coloured_scene  # heavy
 
         kinds = [(FACE, box) for box in entry.faces(image, pixels)]
@@ -88,7 +88,7 @@ class PrivacyGate:
         return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
 
     def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
-        """Store the text of an image, with its markers; from the thread that adds to the catalogue."""
+        """Store the text read in an image; call it from the thread that adds to the catalogue."""
         assert self.reader is not None and self.readings is not None
         self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
 
@@ -112,7 +112,7 @@ def texts_to_json(texts: Iterable[Text]) -> str:
 
 
 def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """Return the texts of `texts_to_json`."""
+    """Return the texts that `texts_to_json` wrote."""
     return tuple(
         Text(text, TextKind(kind), Box(left, top, width, height), sure)
         for text, kind, left, top, width, height, sure in orjson.loads(recorded)

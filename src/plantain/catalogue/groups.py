@@ -27,7 +27,7 @@ class DisjointSets:
         return root
 
     def join(self, one: str, other: str) -> None:
-        """Make one set of two."""
+        """Join the sets of two names into one."""
         first, second = sorted((self.find(one), self.find(other)))
         self._parent[second] = first
 

@@ -97,7 +97,7 @@ class Ingested:
         self.synthetic += image.synthetic
 
     def refuse(self, refused: Refused) -> Refused | None:
-        """List a refusal; return None if it repeats the last, as for the next slice of a volume that is too small."""
+        """Add a refusal and return it; return None if it repeats the last, as for slices of a small volume."""
         if refused in self.refused[-1:]:
             return None
         self.refused.append(refused)
@@ -284,7 +284,7 @@ class Fate(Enum):
 
 
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) -> Fate | Refused:
-    """Compare an image with its record in the catalogue, and update the record.
+    """Update an image's record in the catalogue; return its fate, or Refused if the records contradict.
 
     Labels, licence, permission and a mark as synthetic are added if they came later. A group or split that is given
     now replaces another; one that is given no more is kept. Labels that contradict each other are refused.

@@ -75,7 +75,7 @@ def _thinned_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
 
 
 def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:
-    """Write the pairs as CSV; without any, remove the file."""
+    """Write the pairs as CSV (image, near_duplicate, bits, same_group); without any, remove the file."""
     if not pairs:
         path.unlink(missing_ok=True)
         return

@@ -41,7 +41,7 @@ class PreparedFile:
 def prepare_file(
     entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
 ) -> PreparedFile | Refused:
-    """Prepare a file in this thread. Raise InputError if it cannot be read.
+    """Prepare a file in this thread; return Refused if it is too small. Raise InputError if it is unreadable.
 
     Args:
         entry, image, data: of the file.
@@ -65,7 +65,7 @@ def prepare_file(
 def prepared_there(
     entry: SourceEntry, image: SourceImage, data: bytes, gated: bool, reads: str
 ) -> PreparedFile | Refused | None:
-    """Prepare a file on a worker; return None if it has no reader of text of that name."""
+    """Prepare a file on a worker; return None if it has no text reader named `reads` ("" reads no text)."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None

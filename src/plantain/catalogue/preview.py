@@ -28,7 +28,7 @@ _RED = (230, 30, 30)
 
 
 def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
-    """Write the page, or remove it if no image waits. It may show identities, so it stays in the catalogue."""
+    """Write the page, which may show identities; return its path, or remove it and return None without images."""
     path = catalogue.root / PAGE
     if not waiting:
         path.unlink(missing_ok=True)
@@ -56,7 +56,7 @@ def _environment() -> Environment:
 
 
 def framed(pixels: Pixels, waiting: Held) -> Pixels:
-    """Return a prepared image with a red frame around every suspicion: uint8 (H, W, 3)."""
+    """Draw a red frame around every suspicion into a prepared image, uint8 (H, W, 3), and return it."""
     shown = np.ascontiguousarray(pixels)
     for suspicion in waiting.found:
         box = suspicion.box

@@ -37,13 +37,13 @@ class Held:
 
     @property
     def why(self) -> str:
-        """Return the kinds of suspicions, each once."""
+        """Return the kinds of suspicions, each once, separated by commas."""
         kinds = dict.fromkeys(suspicion.kind for suspicion in self.found)
         return ", ".join(kind if kind in (FACE, PHOTOGRAPH) else f"text: {kind}" for kind in kinds)
 
     @property
     def maskable(self) -> bool:
-        """True unless it is a photograph, of which masking leaves nothing."""
+        """Return True unless it is a photograph, of which masking leaves nothing."""
         return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 
@@ -89,7 +89,7 @@ def held_one(catalogue: Catalogue, image_id: str) -> Held | None:
 
 
 def release(catalogue: Catalogue, image_id: str) -> bool:
-    """Add a waiting image unchanged; return False if it was released before. Raise InputError if none waits."""
+    """Add a waiting image to the catalogue; return False if already released. Raise InputError if none waits."""
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
         return False
@@ -202,7 +202,7 @@ def note_discard(catalogue: Catalogue, sha256: str) -> None:
 
 
 def finish_discards(catalogue: Catalogue) -> int:
-    """Delete the noted images, rewrite the database without deleted rows, and return their number."""
+    """Delete noted images that nothing refers to, purge deleted rows, and return the number of notes."""
     database = catalogue.connection
     query = "SELECT key FROM meta WHERE key >= ? AND key < ?"
     noted = [key for (key,) in database.execute(query, (_NOTE, "discard!")).fetchall()]

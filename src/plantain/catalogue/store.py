@@ -76,7 +76,7 @@ def to_row(image: SourceImage) -> tuple[Value, ...]:
 
 
 def from_row(row: tuple[Value, ...]) -> SourceImage:
-    """Return the record of a row, with every field checked."""
+    """Return the record of a row. Raise pydantic's ValidationError for an invalid field."""
     values: dict[str, object] = dict(zip(COLUMNS, row, strict=True))
     for name in ("labels", "geometry", "consent"):
         if values[name] is not None:
@@ -234,7 +234,7 @@ class Catalogue:
             )
 
     def insert(self, images: Iterable[SourceImage], codes: Mapping[str, bytes]) -> None:
-        """Add rows and likenesses inside a transaction; the blobs must be there."""
+        """Add rows and likenesses inside a transaction; blobs must exist. Raise InputError if an id is taken."""
         images = list(images)
         rows = [to_row(image) for image in images]
         marks = ", ".join("?" * len(COLUMNS))
@@ -293,13 +293,13 @@ class Catalogue:
         ).fetchall()
 
     def own_group(self, image: SourceImage) -> str | None:
-        """Return the group that an image's source gave."""
+        """Return the group that an image's source gave; None if it gave none."""
         query = 'SELECT "group" FROM own_group WHERE image_id = ?'
         row = self.connection.execute(query, (image.id,)).fetchone()
         return image.group if row is None else row[0]
 
     def crossed_splits(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return the groups whose sources put them into several splits, with these splits, in order."""
+        """Return (group, its splits) of each group whose source puts it into several splits, in order."""
         self.flush()
         # A patient "7" of another dataset is another patient; joined near duplicates span datasets.
         rows = self.connection.execute(
@@ -350,7 +350,7 @@ class Catalogue:
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
     def sources(self) -> dict[tuple[str, int], str]:
-        """Return the ids of all images, also in quarantine, by (source SHA-256, frame)."""
+        """Return (source SHA-256, frame) -> id of every image, including quarantined images."""
         self.flush()
         rows = self.connection.execute(
             "SELECT source_sha256, frame, id FROM image UNION ALL "
@@ -385,7 +385,7 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Return the number of images per value of a field, or per "label"; an image with two counts for both."""
+        """Return value -> images of a field, or label -> images for "label". Raise ValueError if unknown."""
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
@@ -404,7 +404,7 @@ class Catalogue:
         return transaction(self.connection)
 
     def digest(self) -> str:
-        """Return a hex digest of every field of every image, in constant time; the order of adding does not count."""
+        """Return a hex digest of every field of every image, in constant time and whatever the order of adding."""
         self.flush()
         return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
 

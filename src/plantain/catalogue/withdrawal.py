@@ -51,12 +51,12 @@ class Withdrawn:
         return self.remembers(_source(image))
 
     def remembers(self, text: str) -> bool:
-        """Return True if a mark of this text was withdrawn."""
+        """Return True if a withdrawal marked this text."""
         return bool(self._marks) and keyed_mark(self._salt, text) in self._marks
 
 
 def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
-    """Return the requested images; a group also by the name that joins near duplicates."""
+    """Return the images that a withdrawal names, removing none; groups also match by their joined name."""
     own = {image_id: group for image_id, _, group in catalogue.own_groups()}
 
     def everything() -> Iterator[tuple[SourceImage, frozenset[str]]]:
@@ -76,7 +76,7 @@ def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
 
 
 def withdraw_from_catalogue(root: Path, asked: Withdrawal) -> WithdrawnImages:
-    """Remove images for good; after a kill at any moment, running it again finishes it.
+    """Remove images for good and return them; after a kill at any moment, running it again finishes it.
 
     One transaction removes the rows and notes the images; then the images are deleted and the database is rewritten.
     """

@@ -65,7 +65,7 @@ class BatchLedger:
         await self._submit(_form, job, requests)
 
     async def move(self, key: str, state: str, provider_id: str = "", reason: str = "") -> None:
-        """Record a job's new state; an empty id leaves the known one."""
+        """Record a job's new state and reason; an empty `provider_id` leaves the known id."""
         await self._submit(_move, key, state, provider_id, reason)
 
     async def note(self, key: str, trouble: str) -> None:
@@ -77,7 +77,7 @@ class BatchLedger:
         await self._submit(_forget, key)
 
     def jobs(self, *, closed: bool = False) -> list[JobRow]:
-        """Return the jobs that may still be needed, by key; with `closed` all of them."""
+        """Return the jobs that are not closed, sorted by key; with `closed`, all jobs."""
         where = "" if closed else " WHERE state <> 'closed'"
         query = f"SELECT key, model, path, state, provider_id, reason FROM batch_job{where} ORDER BY key"
         return [JobRow(*row) for row in self._reader.connection.execute(query)]
@@ -93,7 +93,7 @@ class BatchLedger:
         return [key for (key,) in self._reader.connection.execute(query, (job,))]
 
     def settled_jobs(self) -> list[str]:
-        """Return ended jobs whose answers are all settled."""
+        """Return the keys of ended jobs whose answers are all settled."""
         query = (
             "SELECT key FROM batch_job WHERE state = 'ended' AND NOT EXISTS "
             f"(SELECT 1 {_SERVED} AND r.job = batch_job.key)"
@@ -101,7 +101,7 @@ class BatchLedger:
         return [key for (key,) in self._reader.connection.execute(query)]
 
     def never_sent(self) -> list[int]:
-        """Return open calls whose requests are in no job: a process was killed before it sent them."""
+        """Return ids of open calls whose requests are in no job: a process was killed before it sent them."""
         query = (
             f"SELECT DISTINCT c.id {_SERVED} AND NOT EXISTS "
             "(SELECT 1 FROM batch_request o WHERE o.call = c.id AND o.job IS NOT NULL)"
@@ -115,7 +115,7 @@ class BatchLedger:
 
 
 def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str]:
-    """Return the provider's names of closed jobs whose files contain these images and could not be deleted."""
+    """Return the provider's ids of closed jobs whose files contain these images and could not be deleted."""
     rows = reader.connection.execute(
         "SELECT DISTINCT j.provider_id, t.image_id FROM batch_job j JOIN batch_request r ON r.job = j.key "
         "JOIN call c ON c.id = r.call JOIN task t ON t.id = c.task WHERE j.state = 'closed' AND j.reason = ?",
@@ -125,7 +125,7 @@ def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str
 
 
 def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
-    """Return the jobs whose answers are still to come: their names, states and open requests."""
+    """Return id, key, model, state, formed_at, trouble and number of open requests of each unanswered job."""
     rows = reader.connection.execute(
         "SELECT j.provider_id, j.key, j.model, j.state, j.formed_at, j.reason, count(c.id) FROM batch_job j "
         "JOIN batch_request r ON r.job = j.key JOIN call c ON c.id = r.call WHERE j.state <> 'closed' "

@@ -46,15 +46,15 @@ class BlobStore:
         self._making = threading.Lock()
 
     def path(self, sha256: str) -> Path:
-        """Return the path of a blob, whether or not it exists. Raises BadBlob if `sha256` is not a SHA-256."""
+        """Return the path of a blob, which may not exist. Raise BadBlob if `sha256` is not a SHA-256 in hex."""
         if len(sha256) != 64 or not set(sha256) <= set("0123456789abcdef"):
             raise BadBlob(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
         return self.root / sha256[:2] / sha256
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
-        """Store `data`; on return the blob survives a power cut. Raises OSError if the disk refuses.
+        """Store `data`; on return the blob survives a power cut if `synced`. Raise OSError if the disk refuses.
 
-        Returns the reference, and whether the file had to be written.
+        Return the reference, and True if the file had to be written.
         """
         sha256 = hashlib.sha256(data).hexdigest()
         reference = BlobRef(sha256, len(data), media_type)
@@ -152,7 +152,7 @@ def is_full(error: OSError | sqlite3.Error) -> bool:
 
 
 def raise_if_full(run: Path, error: OSError | sqlite3.Error, wanted: int = 0) -> None:
-    """Raise DiskFull in place of an error that means it; return for any other."""
+    """Raise DiskFull if an error means a full disk (`is_full`); return None for any other error."""
     if is_full(error):
         raise _disk_full(run, wanted) from error
 

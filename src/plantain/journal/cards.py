@@ -45,7 +45,7 @@ def _figure(figure: Figure) -> dict[str, object]:
 
 
 def from_json(data: bytes, where: str) -> JudgeCard:
-    """Invert `as_json`, checking every field. Raise InputError that starts with `where`."""
+    """Return the card from the JSON of `as_json`. Raise InputError that starts with `where` if it is invalid."""
     try:
         record = orjson.loads(data)
         if not isinstance(record, dict) or not isinstance(record.get("gate"), dict):
@@ -102,13 +102,13 @@ def cards_of(run: Path) -> list[JudgeCard]:
 
 
 def cards_by_path(folder: Path) -> dict[str, JudgeCard]:
-    """Return the cards of a run or a release, by their path in it."""
+    """Return path in the folder -> card, for a run or a release. Raise InputError for an unreadable card."""
     paths = sorted((folder / FOLDER).glob("*.json"))
     return {f"{FOLDER}/{path.name}": read_card(path) for path in paths}
 
 
 def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> JudgeCard | None:
-    """Return the card of a judge by a rubric, and if a fingerprint is given, of that prompt and version."""
+    """Return a judge's card by a rubric (and fingerprint: prompt and version, unless ""); None without one."""
     for card in cards:
         if (card.judge, card.rubric) == (judge, rubric) and fingerprint in ("", card.fingerprint):
             return card
@@ -135,7 +135,7 @@ class Standing:
 
 
 def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> Standing:
-    """Return the standing of a judge; a card of another prompt, version or rubric is named, and not used."""
+    """Return the standing of a judge; its line names a card of another prompt, version or rubric, unused."""
     known = list(cards)
     card = card_for(known, judge, rubric, fingerprint)
     if card is not None:

@@ -78,7 +78,7 @@ class Committer:
         self._thread.start()
 
     async def submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `operation` in the next transaction; return its result once that is durable."""
+        """Run `operation` in the next transaction; return its durable result. Raise WriterClosed after `close`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(operation, future)
         with self._closing:

@@ -222,7 +222,7 @@ os.register_at_fork(after_in_child=_drop_inherited)
 
 
 def last_holder(run: Path) -> tuple[int, str] | None:
-    """Return process and host that locked the run last, even if they released it; None if unknown."""
+    """Return (process id, host) that locked the run last, even if it is released; None if unknown."""
     try:
         holder = orjson.loads((run / LOCK_NAME).read_bytes())
         return int(holder["pid"]), str(holder["host"])

@@ -32,7 +32,7 @@ INSERT INTO main.sent SELECT s.id + :sent, s.file, s.image, d.id, s.call + :call
 
 
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """Make an empty journal at `path` for `join` to fill."""
+    """Make an empty journal at `path` for `join` to fill; return its connection, which cannot roll back."""
     connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)
     # Nothing reads it before it is complete, and an incomplete one is made again: nothing is ever rolled back.
     connection.execute("PRAGMA main.journal_mode = OFF")
@@ -96,12 +96,12 @@ def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield SHA-256 and media type of every blob, by SHA-256."""
+    """Yield (SHA-256, media type) of every blob, sorted by SHA-256."""
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
 
 
 def images_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield ids of the images of the run or its tasks, each with its group; "" if unknown."""
+    """Yield (id, group) of every image of the run or its tasks; the group is "" if unknown."""
     yield from part.execute(
         "SELECT id, COALESCE(json_extract(record, '$.group'), '') FROM image "
         "UNION ALL SELECT DISTINCT image_id, '' FROM task WHERE image_id NOT IN (SELECT id FROM image)"

@@ -73,7 +73,7 @@ class JournalReader:
 
     @classmethod
     def open(cls, run: Path) -> JournalReader:
-        """Open a run, also a copy in a folder that cannot be written to. Raises InputError if it is none of ours."""
+        """Open a run, also a copy in a read-only folder. Raise InputError if there is none, or of another version."""
         return cls(run, open_for_reading(run))
 
     def close(self) -> None:
@@ -103,13 +103,13 @@ class JournalReader:
         return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
-        """Return tasks by state, every state present, of one kind or all."""
+        """Return state -> number of tasks, for every state; of one kind if given."""
         query = "SELECT state, count(*) FROM task WHERE ?1 IS NULL OR kind = ?1 GROUP BY state"
         rows = self.connection.execute(query, (kind and kind.value,))
         return dict.fromkeys(TaskState, 0) | {TaskState(state): n for state, n in rows}
 
     def outcomes(self) -> dict[OutcomeKind, int]:
-        """Return settled tries of calls by outcome."""
+        """Return outcome -> number of settled tries of calls, for outcomes that occur."""
         query = (
             "SELECT outcome, count(*) FROM call WHERE outcome IS NOT NULL GROUP BY outcome ORDER BY outcome"
         )
@@ -121,7 +121,7 @@ class JournalReader:
         return int(self.connection.execute(query, (superseded,)).fetchone()[0])
 
     def spent_usd(self) -> float:
-        """Return what all calls cost; calls of unknown cost count nothing.
+        """Return the cost of all calls in US dollars; calls of unknown cost count nothing.
 
         Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
         """
@@ -129,7 +129,7 @@ class JournalReader:
         return float(known) + account_of(self.connection).cost_usd
 
     def seconds_worked(self) -> float:
-        """Return the seconds that earlier processes worked on the run: all but the one that writes now."""
+        """Return the seconds that all processes worked on the run, except the latest."""
         query = "SELECT TOTAL(seconds) FROM session WHERE id < (SELECT max(id) FROM session)"
         return float(self.connection.execute(query).fetchone()[0])
 
@@ -138,7 +138,7 @@ class JournalReader:
         return int(self.connection.execute("SELECT TOTAL(bytes) FROM blob").fetchone()[0])
 
     def tasks(self, state: TaskState | None = None, limit: int | None = None) -> Iterator[TaskRow]:
-        """Yield tasks in the order of their ids.
+        """Yield tasks in the order of their ids, of one state if given, and at most `limit`.
 
         Tasks that change state meanwhile are returned as they were when their page was read.
         """
@@ -157,7 +157,7 @@ class JournalReader:
             left = None if left is None else left - len(rows)
 
     def task(self, prefix: str) -> TaskRow:
-        """Return the task whose id starts with `prefix`. Raises InputError when none or several do."""
+        """Return the task whose id is `prefix` or starts with it. Raise InputError if none or several do."""
         rows = self.connection.execute(
             f"SELECT {_TASK} FROM task WHERE id >= ? AND id < ? ORDER BY id LIMIT 4",
             (prefix, prefix + "\uffff"),
@@ -186,7 +186,7 @@ class JournalReader:
             after = rows[-1][0]
 
     def calls(self, task_id: str, generation: int | None = None) -> list[CallRow]:
-        """Return every try of every call of a task, in the order they were started."""
+        """Return every try of every call of a task, of one generation if given, in the order of their start."""
         where, values = _of_task(task_id, generation)
         rows = self.connection.execute(f"SELECT {_CALL} FROM call WHERE {where} ORDER BY id", values)
         return [_call_row(row) for row in rows]
@@ -265,7 +265,7 @@ class JournalReader:
 def read_verdicts(
     connection: sqlite3.Connection, where: str, values: Iterable[str | int]
 ) -> Iterator[StoredVerdict]:
-    """Return the verdicts to which a condition applies, by attempt; of an attempt the decisive one last."""
+    """Yield verdicts that match an SQL condition with bound `values`, by attempt; an attempt's decisive one last."""
     bound = tuple(values)
     rows = connection.execute(
         f"SELECT {_VERDICT}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
@@ -349,7 +349,7 @@ class StepMoney:
 
 
 def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
-    """Return what `lost` calls of unknown cost are assumed to have cost, given the latest costs of calls like them.
+    """Return the assumed dollars of `lost` calls of unknown cost, given the latest costs of calls like them.
 
     `most` is the most that all of them together can have cost.
     """
@@ -360,7 +360,7 @@ def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
 
 
 def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
-    """Return the money of every model and step that has any; of the lost calls those of which `lost` is true in SQL."""
+    """Return (model, step) -> money, where there is any; `lost` is an SQL condition that selects lost calls."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
     for model, step, cost in run(_LATEST, (LOOKED_AT,)):
@@ -399,12 +399,12 @@ class Account:
         return keyed_mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
-        """Return the marks under which what this text names was withdrawn; empty if it was not."""
+        """Return the marks under which the name `text` was withdrawn; empty if it was not."""
         known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
         return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
 
     def holds(self, text: str) -> bool:
-        """Return True if what this text names was withdrawn."""
+        """Return True if the name `text` was withdrawn."""
         return bool(self.marks_of(text))
 
 
@@ -435,6 +435,6 @@ def account_of(connection: sqlite3.Connection) -> Account:
 
 
 def meta_value(connection: sqlite3.Connection, key: str) -> str | None:
-    """Return a value of the run's meta, while it is held for a withdrawal."""
+    """Return a value of the run's meta; None if the key is unknown."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])

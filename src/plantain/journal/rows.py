@@ -154,7 +154,7 @@ class CallResult:
     def with_edit(
         self, attempt: Attempt, raw: BlobRef, image: BlobRef, mask: BlobRef | None, **notes: str
     ) -> CallResult:
-        """Return the result of a call that made an edit: as it came, the image to judge, and the region."""
+        """Return this result with the blobs of an edit: `raw` as received, the `image` to judge, the edit's `mask`."""
         kept = replace(attempt, edited=image.sha256, raw=raw.sha256, mask=mask.sha256 if mask else None)
         answer = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")} | notes
         blobs = dict.fromkeys(blob for blob in (raw, image, mask) if blob is not None)
@@ -232,7 +232,7 @@ def dumps(record: object) -> bytes:
 
 
 def to_json(record: object) -> str:
-    """Return a record as compact JSON, its texts cleaned. Numbers must be finite."""
+    """Return a record as compact JSON with lone surrogates replaced by "?". Numbers must be finite."""
     try:
         return dumps(record).decode()
     except orjson.JSONEncodeError:
@@ -240,7 +240,7 @@ def to_json(record: object) -> str:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """Return the record of that class, every field checked. Raises ValueError."""
+    """Return the record of class `kind` from JSON. Raise ValueError if a field is invalid."""
     record: T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # a class is hashable
     return record
 

@@ -55,7 +55,7 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
 
 
 def connections(reader: JournalReader) -> dict[str, list[str]]:
-    """Return every IP address that was connected to, by destination, in the order of first use."""
+    """Return destination -> the IP addresses that were connected to, in the order of first use."""
     return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
 
 
@@ -95,7 +95,7 @@ def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
 
 
 def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, str]]:
-    """Yield every image in every request, with dataset and licence of its source."""
+    """Yield (sent image, dataset, licence of its source) for every image in every request."""
     rows = reader.connection.execute(
         "SELECT s.file, s.image, d.model, d.address, d.reach, d.agreement, s.call, s.at, "
         f"{_NAMED} {_SENT} ORDER BY s.id"

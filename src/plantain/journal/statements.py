@@ -259,7 +259,7 @@ def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
-    """Let one judge's verdicts decide wherever it gave one; closed tasks end as the loop would have ended them."""
+    """Let a judge's verdicts decide where it gave one; close these tasks accordingly and return their number."""
     tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
     connection.execute(
         "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "

@@ -25,7 +25,7 @@ class Integrity:
 
 
 def verify(reader: JournalReader) -> Integrity:
-    """Check SQLite's own integrity, references, and the bytes of every blob. Reads everything."""
+    """Check SQLite's own integrity, references, and the bytes of every blob; return all problems."""
     connection = reader.connection
     problems = [
         f"journal: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"
@@ -38,7 +38,7 @@ def verify(reader: JournalReader) -> Integrity:
 
 
 def damaged_blobs(reader: JournalReader) -> frozenset[str]:
-    """Return the blobs that are damaged or missing, except those that an imported run never had. Reads everything."""
+    """Return hashes of damaged or missing blobs, except those that an imported run never had. Read every blob."""
     return frozenset(sha256 for sha256, fault in _checked_blobs(reader) if fault)
 
 

@@ -64,7 +64,7 @@ def replace_meta(connection: sqlite3.Connection, key: str, value: str | None) ->
 
 
 def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Extent:
-    """Return what withdrawing these images would remove; changes nothing."""
+    """Return the numbers of rows, blobs and bytes that withdrawing these images would remove; change nothing."""
     with temporary_changes(connection), _chosen(connection, image_ids):
         return _extent(connection)
 
@@ -84,7 +84,7 @@ def take_out(
     releases: Iterable[str],
     groups: Collection[str] = (),
 ) -> Extent:
-    """Remove the rows of these images in one transaction, and note what must be cleared away.
+    """Remove the rows of these images in one transaction, note traces for `finish`, and return the extent.
 
     Args:
         asked: names given by the user; `image_ids` are the matching images of this run.
@@ -114,7 +114,7 @@ def take_out(
 
 
 def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], None]) -> bool:
-    """Remove all traces of the images that the note names; return False without a note.
+    """Remove all traces of the images that the note names, and the note; return False without a note.
 
     `clear` removes what else in the run's folder names the images; it may be called again with the same note.
 

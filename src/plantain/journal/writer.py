@@ -155,7 +155,7 @@ class Journal:
         return await self._in_batches(statements.add_tasks, tasks, TASK_BATCH)
 
     async def set_meta(self, key: str, value: str) -> None:
-        """Store a value of the run's own, e.g. the digest of its plan. The header's keys are refused."""
+        """Store a value of the run, e.g. the digest of its plan. Raise ValueError for a key of the header."""
         if key in statements.HEADER_KEYS:
             raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
         await self._submit(statements.execute, "INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
@@ -174,7 +174,7 @@ class Journal:
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Record all results of a call at once. Raises ValueError if it is not open."""
+        """Record all results of a call at once. Raise ValueError if the call is not open."""
         try:
             await self._submit(statements.settle_call, settlement)
         finally:
@@ -190,7 +190,7 @@ class Journal:
         return await self._submit(statements.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
-        """Close a task: `round` is the round of success or the last one. Raises ValueError if unknown."""
+        """Close a task: `round` is that of success or the last. Raise ValueError if unknown, or `state` is pending."""
         if state is TaskState.PENDING:
             raise ValueError("a task is closed with a state other than pending")
         await self._submit(statements.close_task, task_id, state, round, reason)
@@ -228,7 +228,7 @@ class Journal:
         await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Let one judge's verdicts decide wherever it gave one; return the number of tasks. Older ones stay."""
+        """Let a judge's verdicts decide where it gave one; return the number of tasks. Other verdicts are kept."""
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:

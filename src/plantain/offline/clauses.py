@@ -60,7 +60,7 @@ class Clause:
 
 
 def normalise(text: str) -> str:
-    """Return text in lower case with plain spaces, American spelling and lobes written out."""
+    """Return text in lower case, with American spelling and lobes written out, cut after `LONGEST` characters."""
     folded = unicodedata.normalize("NFKC", text[:LONGEST]).casefold().replace("’", "'")
     folded = re.sub(r"[ \t\f\v]+", " ", re.sub(r"[-‐-–_/]+", " ", folded))
     for british, american in _SPELLING.items():

@@ -27,7 +27,7 @@ class ProceduralEditor:
     fingerprint = VERSION
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Follow the instruction; return `not_applicable` when the finding cannot be drawn or found here."""
+        """Return the edit and its mask; the outcome is `not_applicable` if the finding cannot be drawn or found."""
         edited = await compute(
             "editor",
             edit_encoded,
@@ -52,7 +52,7 @@ def edit_encoded(
     normal: bool = False,
     task_seed: int | None = None,
 ) -> EditedImage | Outcome:
-    """Return `render_instruction` from file bytes to file bytes; an outcome where it cannot be done.
+    """Render an instruction on an encoded image: return the edit (JPEG) and mask (PNG), or why it failed.
 
     Args:
         normal: also return the edit in normal form, in which a build judges it.
@@ -82,7 +82,7 @@ def _normal_form(data: bytes) -> NormalForm:
 def render_instruction(
     pixels: Pixels, instruction: str, image: SourceImage, seed: int, task_seed: int | None = None
 ) -> Rendering:
-    """Read the instruction and render it.
+    """Render an instruction: return the edited pixels, the mask, the kind of support and a note.
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.

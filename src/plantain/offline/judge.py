@@ -53,7 +53,7 @@ class InstrumentJudge:
     fingerprint = VERSION
 
     def fingerprint_by(self, rubric: Rubric) -> str:
-        """Return its version. Raises InputError for a criterion or fact that no instrument measures."""
+        """Return the version of its measurements. Raise InputError for a criterion or fact that it cannot measure."""
         scales = all(c.name in MEASURED and c.scale is not None for c in rubric.criteria)
         for criterion in rubric.criteria:
             if not scales and (criterion.name not in MEASURES or criterion.scale is not None):
@@ -70,7 +70,7 @@ class InstrumentJudge:
         return f"scale {VERSION}" if scales else VERSION
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Measure the edit; `malformed` when the edited image cannot be compared with the original."""
+        """Measure the edit; `malformed` if the images cannot be compared, `not_applicable` without a finding."""
         by_scales = self.fingerprint_by(request.rubric) != VERSION
         if not by_scales and request.finding is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "no finding to measure the edit against"))
@@ -105,7 +105,7 @@ def judge_encoded(
     direction: Direction,
     rubric: Rubric,
 ) -> Observations | Outcome:
-    """Decode both images, measure, and report on the criteria of the rubric.
+    """Return observations on the rubric's criteria; a `malformed` outcome if the images cannot be compared.
 
     Args:
         original, edited: files of the two images.

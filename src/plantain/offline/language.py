@@ -83,7 +83,7 @@ _HERE = "\x00"
 
 
 def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
-    """Read an instruction in plain language; any text is read.
+    """Return the intent of an instruction in plain language; a part that the text does not name is None.
 
     The clause that commands the edit counts first. Of overlapping words the longest wins; a finding that another named
     one implies gives way to it (opacity to pneumonia); a word that several findings share ("tumour") is settled by a

@@ -58,7 +58,7 @@ class TrueChange:
 
 
 def scaled(request: JudgeRequest) -> Observations | Outcome:
-    """Decode the images, measure and score."""
+    """Return scores from 0 to 10; a `malformed` outcome if an image is damaged or the sizes differ."""
     try:
         before, after = decode(request.original.data), decode(request.edited.data)
         real = decode(request.truth.data) if request.truth is not None else None
@@ -153,7 +153,7 @@ def true_change(before: Pixels, truth: Pixels) -> TrueChange:
 
 
 def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: TrueChange) -> Score:
-    """Return the share of the way from before to the real result that the output went, in [0, 1].
+    """Return how much of the change from `before` to `truth` the output made, in [0, 1]; unscored if unaligned.
 
     1 - sum |edited - truth| / sum |before - truth|, of smoothed levels over all channels where the real images
     differ, cut at 0: an unchanged output scores 0, the real result 1.

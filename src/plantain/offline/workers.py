@@ -45,7 +45,7 @@ def leave_workers() -> None:
 
 
 async def compute(role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
-    """Run a module-level function on a worker of a role ("editor", "judge"); a lost worker becomes an outcome."""
+    """Return a module-level function's result from a worker of a role; an outcome if the worker is lost."""
     assert not kwargs, "a worker takes positional arguments"
     ran = await (engine_in_place.get() or _own_engine()).run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)

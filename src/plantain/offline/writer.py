@@ -96,7 +96,7 @@ def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: 
 
 
 def signs_of(intent: Intent, finding: Finding, image: SourceImage, most: int = 2) -> str:
-    """Return the finding's first signs on this image, or the tissue that its removal restores."""
+    """Return the first `most` signs on this image, or tissues that a removal restores, joined by "and"."""
     if intent.direction is Direction.REMOVE:
         lines = finding.restores
     else:
@@ -115,7 +115,7 @@ class Choices:
 
 
 def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> Choices:
-    """Return the choices; a removal has no choice of place and look, which the image determines."""
+    """Return the possible places, extents and looks of an edit; a removal has a choice of extent only."""
     extents = EXTENTS if finding.support != "diffuse" else ()
     if direction is not Direction.ADD:
         return Choices(((None, None),), extents, ())
@@ -159,7 +159,7 @@ def next_intent(
 
 
 def failed_codes(attempt: Attempt) -> set[FailureCode]:
-    """Return why an attempt failed, with the usual reason of a criterion that failed without one."""
+    """Return an attempt's failure codes, or a failed criterion's usual code; empty without a verdict."""
     codes: set[FailureCode] = set()
     if attempt.verdict is not None:
         for criterion, result in attempt.verdict.observations.criteria.items():

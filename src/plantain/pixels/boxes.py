@@ -39,7 +39,7 @@ class Box:
         return Box(self.left + across, self.top + down, self.width, self.height)
 
     def grown(self, by: int, width: int, height: int) -> Box:
-        """Return the box larger by `by` pixels on each side, within an image of this size."""
+        """Return the box larger by `by` pixels on each side, clipped to an image of `width` x `height` pixels."""
         left, top = max(0, self.left - by), max(0, self.top - by)
         return Box(left, top, min(width, self.right + by) - left, min(height, self.bottom + by) - top)
 
@@ -52,12 +52,12 @@ class Box:
         )
 
     def cut(self, pixels: npt.NDArray[Level]) -> npt.NDArray[Level]:
-        """Return the part of an image or mask, (H, W) or (H, W, 3), within the box."""
+        """Return a view of the part of an image or mask, (H, W) or (H, W, 3), within the box."""
         return pixels[self.top : self.bottom, self.left : self.right]
 
 
 def blacken(pixels: Pixels, boxes: Iterable[Box]) -> Pixels:
-    """Return a copy of (H, W, 3) with black boxes, each with a margin of 4 pixels."""
+    """Return a copy of an image, uint8 (H, W, 3), with each box and 4 pixels around it black."""
     masked = pixels.copy()
     for box in boxes:
         box.grown(4, pixels.shape[1], pixels.shape[0]).cut(masked)[...] = 0

@@ -92,7 +92,7 @@ class ColourProfile:
     def of_primaries(
         cls, name: str, primaries: Chromaticities, linear: npt.NDArray[np.floating]
     ) -> ColourProfile:
-        """Return an RGB space by its primaries and the linear light of its 256 levels."""
+        """Return an RGB space by its xy primaries and the linear light, in [0, 1], of its 256 levels."""
         made = cls(None)
         matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
         if np.abs(matrix - np.eye(3)).max() > 0.01 or linear is not _SRGB_LINEAR:
@@ -101,7 +101,7 @@ class ColourProfile:
 
     @classmethod
     def unread(cls, fault: str) -> ColourProfile:
-        """Return a colour space that is not converted."""
+        """Return a colour space that cannot be converted; `fault` is the reason."""
         made = cls(None)
         made.fault = fault
         return made
@@ -126,7 +126,7 @@ class ColourProfile:
 
     @property
     def note(self) -> str:
-        """The name in a sentence for an image's note; "" without a name."""
+        """Return "colours converted to sRGB from NAME" for an image's note; "" without a name."""
         return f"colours converted to sRGB from {self.name}" if self.name else ""
 
     def convert(self, image: Image.Image) -> Image.Image:

@@ -78,12 +78,12 @@ def pixel_sha256(data: bytes) -> str:
 
 
 def sha256_of_pixels(pixels: Pixels) -> str:
-    """Return the same for a decoded image: uint8 (H, W, 3), RGB."""
+    """Return the hash of `pixel_sha256`, in hex, for a decoded image: uint8 (H, W, 3), RGB."""
     return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
 
 
 def decode_mask(data: bytes) -> Mask:
-    """Decode a mask blob (`encode_mask`): bool (H, W)."""
+    """Decode a mask blob (`encode_mask`): bool (H, W), True inside. Raise BadImage if it is damaged."""
     plane = _imdecode(data, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
     if plane is None:
         raise BadImage("stored mask: its bytes cannot be decoded, the blob is damaged")
@@ -164,13 +164,13 @@ def check_header(data: bytes, name: str) -> None:
 
 
 def declared_pixels(data: bytes) -> int:
-    """Return the number of pixels by a file's header; 0 for an unknown kind."""
+    """Return the number of pixels that a file's header states; 0 where `declared_size` is (0, 0)."""
     width, height = declared_size(data)
     return width * height
 
 
 def declared_size(data: bytes) -> tuple[int, int]:
-    """Return width and height by a file's header; (0, 0) for an unknown kind."""
+    """Return (width, height) by a file's header; (0, 0) for DICOM and files that `check_header` rejects."""
     if data[128:132] == b"DICM":  # the preamble may look like a broken TIFF
         return 0, 0
     try:
@@ -181,7 +181,7 @@ def declared_size(data: bytes) -> tuple[int, int]:
 
 
 def colour_note(data: bytes) -> str:
-    """Return from which colour space `decode_untrusted` converts to sRGB, in words; "" where it need not."""
+    """Return a note on the colour space that `decode_untrusted` converts to sRGB; "" if none is converted."""
     if data[128:132] == b"DICM":
         return ""
     try:

@@ -68,7 +68,7 @@ def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
 
 
 def settle_grey(pixels: Pixels) -> Pixels:
-    """Give three equal channels to an image that is grey but for a codec's noise; keep colour.
+    """Return uint8 (H, W, 3) with equal channels if it is grey but for a codec's noise; unchanged otherwise.
 
     Grey radiographs saved as colour JPEG come back with channels a few levels apart. Grey means: the channels
     differ by less than 2 levels on average and by less than 16 in all but one pixel of a thousand.
@@ -84,7 +84,7 @@ def settle_grey(pixels: Pixels) -> Pixels:
 
 
 def resize(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Resize uint8 (H, W) or (H, W, 3): areas averaged on the way down, Lanczos-4 on the way up."""
+    """Resize uint8 (H, W) or (H, W, 3): areas are averaged to shrink, Lanczos-4 is used to enlarge."""
     old_height, old_width = pixels.shape[:2]
     if (old_width, old_height) == (width, height):
         return pixels
@@ -147,34 +147,34 @@ def encode_source(pixels: Pixels) -> bytes:
 
 
 def encode_jpeg(pixels: Pixels) -> bytes:
-    """Encode an edited image like `encode_source`, with the packet that marks it synthetic."""
+    """Encode an edited image, uint8 (H, W, 3), like `encode_source`, with the packet that marks it synthetic."""
     return _mark(encode_source(pixels))
 
 
 def marked(data: bytes) -> bytes:
-    """Add the packet that marks a PNG or JPEG synthetic; its pixels are unchanged."""
+    """Return a PNG or JPEG file with the packet that marks it synthetic; its pixels are unchanged."""
     if not data.startswith(_PNG):
         return _mark(data)
     return data[:_PNG_HEADER_END] + PNG_MARK + data[_PNG_HEADER_END:]
 
 
 def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
-    """Return a prepared image as a catalogue or a run keeps it: marked where it is synthetic itself."""
+    """Encode a prepared image, uint8 (H, W, 3), as JPEG; mark it if the source itself is synthetic."""
     return encode_jpeg(pixels) if synthetic else encode_source(pixels)
 
 
 def is_normal_form(data: bytes, side: int = 1024) -> bool:
-    """Return True if the bytes are a complete square image in normal form, by its structure alone."""
+    """Return True if a JPEG of `side` x `side` pixels has normal form (as `encode_jpeg` writes); not decoded."""
     return _has_form(data, _mark(_header(side)))
 
 
 def is_source_form(data: bytes, side: int = 1024) -> bool:
-    """Return True if the bytes are a complete square image in source form, by its structure alone."""
+    """Return True if a JPEG of `side` x `side` pixels has source form (as `encode_source` writes); not decoded."""
     return _has_form(data, _header(side))
 
 
 def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> bytes:
-    """Convert an editor's output to normal form; idempotent.
+    """Convert an editor's output to normal form, a JPEG of `side` x `side` pixels; idempotent.
 
     Bytes in normal form come back unchanged; bytes in source form are marked without being encoded
     again; anything else is decoded, resized if it is a square of another size, and encoded once.
@@ -182,7 +182,7 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
     Args:
         data: a file.
         side: of the square that comes out, in pixels.
-        pixels: what `decode_output` made of `data`, where it was asked before.
+        pixels: `decode_output(data)`, if it was computed before.
 
     Raises:
         BadImage: it cannot be decoded, or it is not square.
@@ -206,7 +206,7 @@ def encode_png(pixels: Pixels) -> bytes:
 
 
 def holds_pixels_only(data: bytes) -> bool:
-    """Return True if a file is a PNG of 8-bit RGB with no chunk but its pixels' and nothing after its end."""
+    """Return True if a file is a PNG of 8-bit RGB that contains only IHDR, IDAT and IEND, and ends there."""
     if data[:8] != _PNG or data[24:26] != b"\x08\x02":  # depth 8, colour type RGB
         return False
     at, kinds = 8, []
@@ -222,19 +222,19 @@ def holds_pixels_only(data: bytes) -> bool:
 
 
 def encode_mask(mask: Mask) -> bytes:
-    """Encode a mask as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
+    """Encode bool (H, W) as a PNG of one 8-bit channel: 0 outside, 255 inside. Lossless and deterministic."""
     return compressed(".png", mask.astype(np.uint8) * 255, cv2.IMWRITE_PNG_COMPRESSION, 6)
 
 
 def encode_clear(mask: Mask) -> bytes:
-    """Encode a mask as a black PNG of four 8-bit channels, transparent inside. Lossless and deterministic."""
+    """Encode bool (H, W) as a black 8-bit RGBA PNG, transparent where True. Lossless and deterministic."""
     plane = np.zeros((*mask.shape, 4), np.uint8)
     plane[:, :, 3] = np.where(mask, 0, 255)
     return compressed(".png", plane, cv2.IMWRITE_PNG_COMPRESSION, 6)
 
 
 def compressed(ending: str, levels: npt.NDArray[np.unsignedinteger], *options: int) -> bytes:
-    """Return an image as OpenCV compresses it.
+    """Return the file that OpenCV encodes from an image.
 
     Args:
         ending: ".jpg" or ".png".

@@ -14,7 +14,7 @@ _CONTRAST = 30.0
 
 
 def without_frame(level: Field) -> Field:
-    """Return the image with these lines at the level of the row within; unchanged without lines.
+    """Return the image, float32 (h, w), with bright border lines darkened to the row just inside them.
 
     Args:
         level: float32 (h, w), grey levels.

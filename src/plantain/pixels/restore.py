@@ -311,7 +311,7 @@ _DARKEST, _BRIGHTEST = 3, 252
 
 
 def match_tone(original: Pixels, edited: Pixels, reference: Mask) -> Pixels:
-    """Return the edited image in the original's tones, uint8 (H, W, 3): one monotone curve per channel, and its light.
+    """Return the edited image, uint8 (H, W, 3), in the original's tones (a curve per channel) and light.
 
     Args:
         original, edited: uint8 (H, W, 3), registered.
@@ -374,7 +374,7 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
 
 
 def dilate(mask: Mask, radius_px: float) -> Mask:
-    """Return every pixel within `radius_px` (Euclidean) of the mask: bool (H, W)."""
+    """Return bool (H, W), True for every pixel within `radius_px` (Euclidean) of the mask."""
     if radius_px <= 0 or not mask.any():
         return mask.copy()
     grown: Mask = _distance_to(mask) <= radius_px

@@ -87,7 +87,7 @@ def read_volume(data: bytes, name: str) -> Volume:
         name: how a message names it.
 
     Raises:
-        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, a mask, without orientation, or with two.
+        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, a mask, no orientation, or two that differ.
     """
     name = one_line(name)
     try:

@@ -36,7 +36,7 @@ _SCENE_LEVELS, _SCENE_SHARE = 40, 0.1
 
 
 def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
-    """Return faces in uint8 (H, W, 3) or (H, W), as sorted boxes.
+    """Return the faces in an image, uint8 (H, W, 3) or (H, W), as sorted boxes in its pixels.
 
     In grey images, and in a round field on black, more detections must agree on a face.
     """
@@ -86,7 +86,7 @@ def round_field(pixels: Pixels) -> bool:
 
 
 def coloured_scene(pixels: Pixels) -> bool:
-    """Return True if a tenth of the area is strongly coloured, as in no radiograph or slice."""
+    """Return True if a tenth of uint8 (H, W, 3) is strongly coloured, as in no radiograph; False for (H, W)."""
     return pixels.ndim == 3 and float((_chroma(pixels) >= _SCENE_LEVELS).mean()) >= _SCENE_SHARE
 
 

@@ -65,7 +65,7 @@ def face_of_volume(
 
 
 def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> float | None:
-    """Return the value of all outermost voxels of a volume; None if they differ, as in a scan."""
+    """Return the value that all voxels on the six sides of a volume share; None if they differ, as in a scan."""
     first = values[0, 0, 0]
     sides = (side for axis in range(3) for side in (values.take(0, axis), values.take(-1, axis)))
     return float(first) if all(bool((side == first).all()) for side in sides) else None
@@ -74,7 +74,7 @@ def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> 
 def face_in_slice(
     head: Head, shape: tuple[int, int, int], plane: str, index: int, pixels: Pixels
 ) -> tuple[Box, ...]:
-    """Return the part of a displayed slice that shows the face of its volume; empty behind or above it.
+    """Return the one box of a displayed slice that shows the face of its volume; empty if it shows none.
 
     Args:
         head: where the volume shows a face.
@@ -99,7 +99,7 @@ def face_in_slice(
 
 
 def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1.0) -> Box | None:
-    """Return the face in a sagittal slice of a head (front to the left, vertex on top); None without one.
+    """Return the box of the face in a sagittal slice (front to the left, vertex on top); None without one.
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).

@@ -189,7 +189,7 @@ def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
 
 
 def from_json(recorded: object) -> dict[str, LicenceText]:
-    """Return the inverse of `as_json`. Raises pydantic's ValidationError for anything else."""
+    """Return dataset -> licence from the form of `as_json`. Raise pydantic's ValidationError for other data."""
     return _TERMS.validate_python(recorded)
 
 
@@ -265,7 +265,7 @@ class SourcePart:
 
     @property
     def duty(self) -> str:
-        """Return the duties of users beyond the licence itself."""
+        """Return a user's duty beyond the licence itself; "" if there is none."""
         if self.source_licence == Licence.ATTRIBUTION:
             return "credit the source as its owner asks"
         if self.source_licence == Licence.CREDENTIALED:
@@ -332,7 +332,7 @@ def original_parts(
     Args:
         sources: per dataset: its licence class and version.
         counts: per dataset: the number of originals in the release, under "carried".
-        terms: licences of the owners that were named.
+        terms: licences that the owners named, per dataset.
     """
     parts = []
     for dataset, source in sorted(sources.items()):
@@ -367,7 +367,7 @@ def attribution(parts: Sequence[SourcePart]) -> str:
 
 
 def licence_files(parts: tuple[SourcePart, ...]) -> dict[str, bytes]:
-    """Return the files of LICENSES: every licence, and the licence of each part."""
+    """Return path -> content of LICENSES: the text of every licence, and the JSON list of the parts."""
     files = {}
     for part in parts:
         text = part.licence.text

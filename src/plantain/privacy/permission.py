@@ -24,7 +24,7 @@ def agreement(image: SourceImage, given: Consent | None) -> str | None:
 
 
 def agreements(sources: Collection[SourceImage], given: Consent | None, to: Destination) -> dict[str, str]:
-    """Return image id -> agreement for every source of one image: the strictest decides.
+    """Return image id -> agreement for every source of an image to be sent; each source needs one.
 
     Raises:
         NotAllowed: a source has no agreement, or the sources of the image are unknown.
@@ -54,7 +54,7 @@ def named(image: SourceImage) -> str:
 
 
 def why_not(image: SourceImage) -> str:
-    """Return why a source needs an agreement."""
+    """Return why a source needs an agreement: "is credentialed" or "has no known licence"."""
     return "is credentialed" if image.licence is Licence.CREDENTIALED else "has no known licence"
 
 
@@ -81,5 +81,5 @@ def made_from(data: bytes, *sources: bytes) -> bytes:
 
 
 def sources_of(sha256: str) -> frozenset[str]:
-    """Return hashes of the images that this one was made from; empty if none were recorded."""
+    """Return the SHA-256 (hex) of each image from which this one was made; empty if none were recorded."""
     return _SOURCES.get(sha256, frozenset())

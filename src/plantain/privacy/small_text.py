@@ -114,7 +114,7 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
 
 
 def fine_strokes(pixels: Pixels) -> list[Box]:
-    """Return places with many fine strokes, the densest first."""
+    """Return boxes with many fine strokes in uint8 (H, W, 3) or (H, W), the densest first."""
     gray = pixels if pixels.ndim == 2 else cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     strokes = _strokes(np.ascontiguousarray(gray))
     # One window for horizontal and one for vertical lines of text; tilted ones are dense in both.

@@ -124,12 +124,12 @@ def _is_device(word: str) -> bool:
 
 
 def shifted(text: Text, across: int, down: int) -> Text:
-    """Return a text that was read in a part of an image, at (across, down), in coordinates of the whole image."""
+    """Return a text with its box moved by (across, down) pixels: from a part of an image to the whole."""
     return replace(text, box=text.box.moved(across, down))
 
 
 def enlarged(text: Text, by: float) -> Text:
-    """Return a text in coordinates of an image `by` times as large."""
+    """Return a text with its box multiplied by `by`, as in an image `by` times as large."""
     box = text.box
     left, top = int(box.left * by), int(box.top * by)
     return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))

@@ -135,7 +135,7 @@ def datasheet(
 
 
 def render(template: str, **context: object) -> str:
-    """Render a template of this folder with the context that all cards share."""
+    """Return a rendered template of this folder; `context` must contain `facts` and `numbers`."""
     facts, numbers = context["facts"], context["numbers"]
     assert isinstance(facts, RunFacts) and isinstance(numbers, Numbers)
     loop = facts.frozen.get("loop")
@@ -159,7 +159,7 @@ def render(template: str, **context: object) -> str:
 
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
-    """Return (step, requested model, model that answered), for a table."""
+    """Return a row (step, requested model, model that answered) for each model, in the order of steps."""
     order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
@@ -319,7 +319,7 @@ _FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts"
 
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
-    """Return every Parquet table in a fixed order, without empty splits; columns tell modality and direction."""
+    """Return every Parquet table in a fixed order, without empty splits; the first is the default."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     files: dict[str, dict[str, str]] = defaultdict(dict)
     for layout in _LAYOUTS:

@@ -37,7 +37,7 @@ Terms = Mapping[str, LicenceText]
 
 
 def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms, Terms]:
-    """Return the licences that owners named for the edits of their images, and for the images themselves.
+    """Return (dataset -> licence of its edits, dataset -> licence of its images), as named by the owners.
 
     Raises:
         InputError: no task is closed, a source is credentialed and no agreement was named, or a licence was named that
@@ -124,7 +124,7 @@ def named_terms(
     option: str = EDITS,
     remedy: str = "ingest with --licence open",
 ) -> Terms:
-    """Return the licence of each dataset for which one was named.
+    """Return dataset -> licence, for each dataset for which one was named.
 
     Args:
         named: each "DATASET=LICENCE", or of edits also "LICENCE", for every source that is open or only asks for
@@ -231,7 +231,7 @@ class Originals:
 
 
 def decide_originals(reader: JournalReader, released: Collection[SourceImage], mode: str) -> Originals:
-    """Decide for the images of closed tasks.
+    """Return the originals of closed tasks to release, the hashes that must not be, and counts by dataset.
 
     A dataset is as strict as the strictest of its images, and an image that is also the original of a restricted one
     is never released. The source image of a later turn is an edit, not an original.

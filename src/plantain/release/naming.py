@@ -28,7 +28,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 def safe(name: str) -> str:
-    """Return a name as part of a path: ASCII letters, digits and ._+-, not hidden, not empty, not too long."""
+    """Return a name for a path: ASCII letters, digits and ._+-, no leading dot, 1 to `LONGEST` characters."""
     plain = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
     if len(plain) <= LONGEST:
         return plain
@@ -36,7 +36,7 @@ def safe(name: str) -> str:
 
 
 def task_word(record: TaskRecord) -> str:
-    """Return the last part of a folder's and a file's name: "edit", as published for additions, else its word."""
+    """Return the last part of a folder's and a file's name: "edit" for additions, else the record's `word`."""
     return "edit" if record.word == Direction.ADD else record.word
 
 

@@ -57,7 +57,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def media_type_of(data: bytes) -> str:
-    """Return the media type of a prepared image, by its first bytes."""
+    """Return "image/png" for a file with a PNG signature, else "image/jpeg"."""
     return "image/png" if data.startswith(_PNG) else "image/jpeg"
 
 
@@ -92,12 +92,12 @@ class ReleaseFile:
 
     @property
     def embedded(self) -> bool:
-        """True for an image inside a file, which has no line in SHA256SUMS."""
+        """Return True for an image inside a file, which has no line in SHA256SUMS."""
         return self.row is not None or self.member is not None
 
     @property
     def is_edit(self) -> bool:
-        """True for an edited image."""
+        """Return True for an edited image."""
         return self.task is not None and self.role not in ("mask", ORIGINAL)
 
 

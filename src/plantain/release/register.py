@@ -21,7 +21,7 @@ _SCHEMA = (
 
 
 def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
-    """Record, durably and before it is written, that a release contains these images. Raises InputError."""
+    """Record durably, before an export, that a release contains these images. Raise InputError if unwritable."""
     with _opened(run) as database:
         try:
             database.execute("BEGIN IMMEDIATE")
@@ -39,7 +39,7 @@ def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None
 
 
 def copy_register(run: Path, to: Path) -> None:
-    """Add the register of a run to that of a run into which it was merged."""
+    """Copy the entries of a run's register into the register of `to`, the run into which it was merged."""
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:
@@ -51,7 +51,7 @@ def copy_register(run: Path, to: Path) -> None:
 
 
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
-    """Return the folders of releases with any of these images, sorted."""
+    """Return the paths of releases with any of these images, sorted; empty without a register."""
     if not (run / REGISTER).is_file():
         return []
     with _opened(run) as database:

@@ -43,7 +43,7 @@ class ReleasedImage:
         row: int | None = None,
         member: str | None = None,
     ) -> ReleaseFile:
-        """Return its line in the list of files; the path of an embedded image is set when its file is written."""
+        """Return the image's line for the list of files; an embedded image gets its path when its file is written."""
         return ReleaseFile(
             path=path,
             sha256=self.sha256,
@@ -105,7 +105,7 @@ class ReleasedImages:
         return self._blobs.holds(image.sha256)
 
     def read(self, wanted: ImageRequest) -> ReleasedImage:
-        """Return one image, in the calling thread. Raises BadBlob."""
+        """Return one image, signed if it is an edit and there is a signer. Raise BadBlob if missing or changed."""
         image = wanted.image
         data = self._read(image.sha256)
         if self._signer is None or not wanted.edited:

@@ -179,7 +179,7 @@ class Staging:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keep everything that is written inside, or nothing."""
+        """Commit everything that is written in the block; roll back if the block raises."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -205,7 +205,7 @@ class Staging:
         self.connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def take_name(self, path: str) -> bool:
-        """Return True if no other file has this name, ignoring case; it is taken from now on."""
+        """Reserve a path, ignoring case; return False if another file has it already."""
         query = "INSERT OR IGNORE INTO name VALUES (?)"
         return self.connection.execute(query, (path.lower(),)).rowcount == 1
 
@@ -215,7 +215,7 @@ class Staging:
         self.connection.execute("INSERT INTO original VALUES (?, ?, ?, ?, ?)", values)
 
     def original(self, sha256: str) -> BlobRef | None:
-        """Return an original of the release; None for any other image."""
+        """Return the reference of an original of the release; None for any other image."""
         query = "SELECT sha256, bytes, media_type FROM original WHERE sha256 = ?"
         row = self.connection.execute(query, (sha256,)).fetchone()
         return None if row is None else BlobRef(*row)
@@ -227,7 +227,7 @@ class Staging:
         return str(path), bytes(cells)
 
     def records(self, folder: str | None = None) -> Iterator[bytes]:
-        """Yield every task's record in the order of the ids; of one folder of the tree when named."""
+        """Yield every task's record as JSON, in the order of task ids; of one folder of the tree if given."""
         return (record for page in self._pages(folder) for _, record in page)
 
     def _pages(self, folder: str | None) -> Iterator[list[tuple[int, bytes]]]:
@@ -244,7 +244,7 @@ class Staging:
         return [str(row[0]) for row in self.connection.execute(query)]
 
     def shards(self, layout: str) -> list[tuple[str, int, int]]:
-        """Return (stem, shards, rows) of a layout's tables, sorted."""
+        """Return (stem, number of shards, number of rows) of each of a layout's tables, sorted by stem."""
         query = (
             "SELECT stem, MAX(shard) + 1, COUNT(*) FROM entry WHERE layout = ? GROUP BY stem ORDER BY stem"
         )
@@ -263,7 +263,7 @@ class Staging:
             after = rows[-1][0]
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
-        """Yield the records of one folder, each with the paths of its files by the index of their attempt."""
+        """Yield (record as JSON, attempt's index -> path of its file) for each task of one folder."""
         query = (
             "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )

@@ -65,7 +65,7 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The deciding verdict."""
+        """Return the deciding verdict; None without one."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
@@ -92,18 +92,18 @@ class TaskRecord:
 
     @property
     def key(self) -> str:
-        """The task's name in JSON files: image, finding, direction."""
+        """Return the task's name in JSON files: "IMAGE-FINDING-WORD", see `word`."""
         return f"{self.image.id}-{self.finding}-{self.word}"
 
     @property
     def outcome(self) -> str:
-        """Its outcome; "control" for a control, which is not a success."""
+        """Return the task's state; "control" for a successful control, which does not count as a success."""
         control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
         return "control" if control else self.state.value
 
     @property
     def word(self) -> str:
-        """Its word in tables: "add", "remove", "change", or "control", which has no direction."""
+        """Return an edit's direction, "add", "remove" or "change", else the task's kind, e.g. "control"."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 
@@ -144,7 +144,7 @@ def make_record(
     split: str,
     canary: str | None,
 ) -> TaskRecord:
-    """Return the record of a closed task; `image` is as released, `images` has every hash of the attempts."""
+    """Return the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
     return TaskRecord(
         task_id=row.id,
         kind=row.task.kind,
@@ -254,7 +254,7 @@ class AttemptPair:
 
 
 def pairs_of(record: TaskRecord) -> list[AttemptPair]:
-    """Return every (success, failure) of the current generation that has both images, by the failure's round."""
+    """Return a pair of the success and each failure with an image, of the current generation, by round."""
     roles = [attempt.role for attempt in record.attempts]
     if "success" not in roles:
         return []

@@ -118,7 +118,7 @@ def concerned(
 
 
 def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None:
-    """Remove what `concerned` found; after a kill, doing it again finishes it.
+    """Remove the images that `concerned` found; after a kill, another call finishes it.
 
     Raises:
         InputError: another process writes to the run, or a batch job is not finished.
@@ -169,7 +169,7 @@ def _remove(path: Path) -> None:
 
 
 def names_of(run: Path) -> tuple[list[str], list[str]]:
-    """Return the groups and the images of a run, sorted, for suggestions."""
+    """Return (groups, image ids) of a run, each sorted, for suggestions."""
     with JournalReader.open(run) as reader:
         images = list(reader.images())
     return sorted({image.group for image in images if image.group}), sorted(image.id for image in images)

@@ -39,7 +39,7 @@ class BadAnswer(InputError):
 
 
 def checked(block: Block, item: Item, case: Case, answer: object) -> dict[str, Any]:
-    """Return the answer as it is stored. Raise BadAnswer naming the field that is wrong."""
+    """Return a checked answer in the form to store. Raise BadAnswer, which names the field that is wrong."""
     if not isinstance(answer, dict):
         raise BadAnswer("answer: an object is needed")
     given = dict(answer)
@@ -94,12 +94,12 @@ def _task_answer(block: Block, item: Item, case: Case, given: dict[str, Any]) ->
 
 
 def region_of(value: Mapping[str, Any]) -> Mask:
-    """Return the region of a stored answer, bool (H, W)."""
+    """Return the region of a stored answer: bool (H, W), True inside."""
     return decode_mask(base64.b64decode(value["mask"]))
 
 
 def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str, Any]) -> bool | None:
-    """Return True if an answer is the known truth; None if none is known or the reader could not judge."""
+    """Return True if an answer is the known truth, else False; None if unknown or the reader cannot judge."""
     if not item.truth or "cannot" in value:
         return None
     return in_words(block, slots, value) == item.truth

@@ -45,12 +45,12 @@ def served(data: bytes, length: int) -> bytes:
 
 
 def fitted_mask(mask: Mask, size: tuple[int, int]) -> Mask:
-    """Resize a mask to (width, height) by nearest neighbour."""
+    """Resize bool (H, W) to `size`, (width, height), by nearest neighbour."""
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0)
 
 
 def fitted(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Return uint8 (H, W, 3) resized to (width, height), as a study stores an image."""
+    """Return uint8 (H, W, 3) resized to `size`, (width, height): areas averaged to shrink, else cubic."""
     if (pixels.shape[1], pixels.shape[0]) == size:
         return pixels
     shrinks = pixels.shape[1] > size[0]

@@ -98,7 +98,7 @@ class JudgedByBoth:
 
 
 def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figure]:
-    """Return a judge's agreement with a study's readers, for the judge's card.
+    """Return name -> figure of a judge's agreement with a study's readers, for the judge's card.
 
     Kappa of its verdicts with the readers' majority, over all criteria and for each; ICC(2,1) of the share of criteria
     that passed with the readers' mean; and, for comparison, the readers' agreement with each other.

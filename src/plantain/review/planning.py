@@ -59,7 +59,7 @@ class ReaderStudyPlan:
 
     @property
     def smallest(self) -> Design | None:
-        """The design of the table with enough power that costs the fewest hours; None if there is none."""
+        """Return the design of the table with enough power and the fewest hours; None if there is none."""
         enough = [design for design in self.table if design.power >= WANTED]
         return min(enough, key=lambda design: (design.hours, design.readers), default=None)
 
@@ -114,7 +114,7 @@ def plan_study(
 
 
 def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:
-    """Return the table as rows of readers and columns of cases."""
+    """Return readers -> cases -> design, as rows and columns of a table."""
     rows: dict[int, dict[int, Design]] = {}
     for design in designs:
         rows.setdefault(design.readers, {})[design.cases] = design

@@ -117,7 +117,7 @@ class Ratings:
     # --- readers and sessions -----------------------------------------------------------------------
 
     def invite(self, role: str = READER, code: str = "") -> tuple[StudyReader, str]:
-        """Add a reader; return them and their token, of which only the hash is kept."""
+        """Add a reader; return them and their token, stored as a hash. Raise InputError if `code` exists."""
         token = secrets.token_urlsafe(24)
         with self._writing() as db:
             taken = {name for (name,) in db.execute("SELECT code FROM reader")}
@@ -138,7 +138,7 @@ class Ratings:
         return [StudyReader(*row) for row in rows]
 
     def begin_session(self, token: str) -> tuple[StudyReader, str] | None:
-        """Start a session for the holder of a token; return None for an unknown one."""
+        """Start a session for a token; return (reader, session key), or None if the token is unknown."""
         session = secrets.token_urlsafe(32)
         rows = self._rows(
             f"SELECT {_READER} FROM reader r WHERE token_hash = ? AND role <> 'imported'", (hashed(token),)
@@ -150,7 +150,7 @@ class Ratings:
         return StudyReader(*rows[0]), session
 
     def session(self, session: str) -> StudyReader | None:
-        """Return whose session it is."""
+        """Return the reader of a session key; None if it is unknown."""
         rows = self._rows(
             f"SELECT {_READER} FROM session s JOIN reader r ON r.code = s.reader WHERE s.id_hash = ?",
             (hashed(session),),
@@ -224,11 +224,11 @@ class Ratings:
         ]
 
     def last(self) -> int:
-        """Return the id of the newest answer; it grows with each one."""
+        """Return the id of the newest answer, which grows with each answer; 0 without any."""
         return int(self._rows("SELECT coalesce(max(id), 0) FROM answer")[0][0])
 
     def progress(self, reader: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the items that a reader has answered and the blocks that they have closed."""
+        """Return (ids of the items that a reader has answered, ids of the blocks that they have closed)."""
         answered = self._rows("SELECT DISTINCT item FROM answer WHERE reader = ?", (reader,))
         closed = self._rows("SELECT block FROM closed WHERE reader = ?", (reader,))
         return frozenset(item for (item,) in answered), frozenset(block for (block,) in closed)
@@ -258,7 +258,7 @@ _READER = "r.code, r.number, r.role, r.confirmed_name"
 
 
 def hashed(token: str) -> str:
-    """Return the stored hash of a token: with 192 random bits, a plain hash cannot be inverted by search."""
+    """Return the SHA-256 (hex) under which a token is stored; its 192 random bits cannot be found by search."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

@@ -17,7 +17,7 @@ from plantain.review.study import ORIGINAL
 
 
 def blob_reader(run: Path, digest: str) -> Read:
-    """Return a function that reads an image of a run, and raises BadBlob with where it is used."""
+    """Return a function that decodes an image of a run: uint8 (H, W, 3); its BadBlob names the uses of the image."""
 
     def read() -> Pixels:
         with JournalReader.open(run) as reader:
@@ -39,7 +39,7 @@ def model_of(reader: JournalReader, task: str) -> str:
 
 
 def materials_of_run(run: Path, wanted: Collection[str] | None = None) -> Iterator[Material]:
-    """Yield the last attempt with an image of every final task, or of those named, whatever was decided about it."""
+    """Yield a case for the last image of every final edit task, or of the `wanted` ones, whatever its verdict."""
     with JournalReader.open(run) as reader:
         imported = reader.meta(BLOBS_ABSENT) is not None
         for row in reader.tasks():

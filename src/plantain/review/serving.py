@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine reaches an address."""
+    """Return True if only this machine reaches a host name or IP address."""
     if host == "localhost":
         return True
     try:
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def link(base: str, token: str) -> str:
-    """Return a reader's own address. Browsers send nothing after # to a server, so no log contains the token."""
+    """Return a reader's own URL. Browsers send nothing after # to a server, so no log contains the token."""
     return f"{base.rstrip('/')}/enter#{token}"
 
 
@@ -104,7 +104,7 @@ def view_until_stopped(view: RunView | StudyView, port: int, announce: Callable[
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return an open port; 0: any that is free. Raise InputError if it is in use."""
+    """Return a listening socket; port 0 takes any free port. Raise InputError if the port cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

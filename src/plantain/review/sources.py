@@ -58,7 +58,7 @@ class Material:
 
 
 def outlines(cases: Iterable[Material]) -> Iterator[Material]:
-    """Yield cases as they are drawn: without instructions and access to images, with equal values shared."""
+    """Yield cases without instructions and access to images, enough to draw from; equal values are shared."""
     known: dict[object, Any] = {}
     names = ("stratum", "cluster", "modality", "finding", "direction", "label")
     for one in cases:
@@ -73,7 +73,7 @@ def _not_loaded() -> Pixels:
 
 
 def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) -> list[Material]:
-    """Return the cases behind drawn outlines, with the images of the models that the outlines name."""
+    """Return the complete cases of drawn outlines, in their order, with images of the outlines' models only."""
     wanted = {source for one in drawn for source in (one.source, *one.joined)}
     whole = {one.source: one for one in joined([part(wanted) for part in parts], compare=compare)}
     return [
@@ -87,7 +87,7 @@ def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) 
 
 
 def joined(parts: Sequence[Iterable[Material]], *, compare: bool = False) -> list[Material]:
-    """Join the cases of several sources: a task that several have gets all their models.
+    """Return the cases of several sources in one list: a task that several have gets all their models.
 
     Args:
         compare: join the edits of one original for one finding and direction too, whose tasks differ where they were

@@ -170,21 +170,21 @@ class Study:
 
     @cached_property
     def models(self) -> tuple[str, ...]:
-        """Every model with an output in the study, sorted."""
+        """Return the names of all models with an output in the study, sorted."""
         return tuple(sorted({key for case in self.cases for key in case.images} - {ORIGINAL}))
 
     @property
     def credentialed(self) -> bool:
-        """True if some images are served only to readers who confirmed the agreement."""
+        """Return True if some images are served only to readers who confirmed the agreement."""
         return any(case.credentialed for case in self.cases)
 
     @cached_property
     def secret(self) -> bytes:
-        """Key of orders, image addresses and item names; it never leaves the folder."""
+        """Return the key of orders, image addresses and item names; it never leaves the folder."""
         return bytes.fromhex(read_inside(self.folder, self.folder / SECRET).decode("ascii").strip())
 
     def keyed(self, *parts: object) -> str:
-        """Return 32 hex digits that cannot be guessed without the secret."""
+        """Return 32 hex digits that depend on the parts and cannot be guessed without the secret."""
         text = "\x1f".join(str(part) for part in parts)
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 

@@ -45,7 +45,7 @@ def cases_with(folder: Path, names: Collection[str]) -> list[Case]:
 
 
 def withdraw_from_study(folder: Path, names: Collection[str]) -> None:
-    """Remove the cases of `cases_with`; after a kill, doing it again finishes it.
+    """Remove the cases that `cases_with` returns, with their answers; after a kill, another call finishes it.
 
     The document is replaced last, so that until then the same cases are found. Other cases keep their readers' group,
     and their answers.

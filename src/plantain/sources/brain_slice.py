@@ -78,7 +78,7 @@ class _LinearRule:
 
 
 def estimate_slice(pixels: Image) -> SliceEstimate:
-    """Estimate plane and sequence, and whether a slice surely is off the sella.
+    """Return a slice's plane, sequence and view, each with its confidence; "unknown" where it is uncertain.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.

@@ -87,13 +87,13 @@ class Columns:
 def candidates(
     header: Sequence[str], asked: Mapping[str, str], path: Path, slices: bool
 ) -> dict[str, list[str]]:
-    """Return the columns that may have each role, the likeliest first.
+    """Return role -> the columns that may have it, the likeliest first.
 
     Args:
         header: the table's columns.
         asked: role -> column, as --column gives it.
         path: the table, for messages.
-        slices: whether `OF_SLICES` are read.
+        slices: True if the roles in `OF_SLICES` are read.
 
     Raises:
         InputError: no such role or column, or a role that these images do not have.
@@ -164,7 +164,7 @@ def choose(
 
 
 def stem(file: str) -> str:
-    """Return a file's name without folders and an image's ending, in lower case."""
+    """Return a file's name in lower case, without its folders and without the ending of an image."""
     name = file.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return re.sub(
         r"(?i)\.(jpe?g?|png|bmp|tiff?|webp|gif|hei[cf]|avif|jp2|dcm|dicom|nii(\.gz)?)$", "", name
@@ -177,7 +177,7 @@ def spelling(file: str) -> tuple[str, ...]:
 
 
 def patient_in_path(file: str) -> str | None:
-    """Return the patient that a folder names, as in CheXpert's `train/patient00001/study1/view1_frontal.jpg`."""
+    """Return the first folder that names a patient, as in CheXpert's `train/patient00001/study1/`; else None."""
     folders = file.replace("\\", "/").split("/")[:-1]
     return next((name for name in folders if _IN_PATH.fullmatch(name)), None)
 

@@ -124,7 +124,7 @@ class FolderReader:
         return len(self._files) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Yield how the table was understood, files refused by name or place, then images by their names."""
+        """Yield the `TableRead` if there is a table, files refused by name or place, then images by name."""
         if self._table.read is not None:
             yield self._table.read
         yield from self._refused

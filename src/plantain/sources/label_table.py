@@ -182,7 +182,7 @@ class LabelTable:
         return _key(file) in self._row_of
 
     def rejected(self, files: Iterable[str]) -> list[Refused]:
-        """Return the rows that cannot be used, and those that name none of these files."""
+        """Return the rows that cannot be used, and the rows that name none of these files."""
         there = {row.file for file in files if (row := self._row_of.get(_key(file))) is not None}
         there.add("")
         found = list(self._bad)

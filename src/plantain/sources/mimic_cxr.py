@@ -105,7 +105,7 @@ class MimicReader:
         return len(self._chosen) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
-        """Yield faults, then images in order of patient, study and dicom id, then numbers of images not requested."""
+        """Yield faults, then images by patient, study and dicom id, then counts of images that were not requested."""
         yield from self._refused
         for image, path, labels in self._chosen:
             name, described = self._files.shown(image.stem) + path.suffix, self._describe(image, labels)
@@ -284,7 +284,7 @@ class StudyLabels:
 
 
 def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
-    """Return every study's marks by study id, and the rows that cannot be used. Raise InputError without a column."""
+    """Return (study id -> marks, unusable rows) of a table. Raise InputError if a column is missing."""
     studies: dict[str, Marks] = {}
     bad: list[Refused] = []
     for line, row, fault in read_table(path).require("study_id", *COLUMNS).rows:
@@ -320,7 +320,7 @@ class LabelRule:
         self._uncertain, self._single = uncertain, single
 
     def apply(self, marks: Marks) -> StudyLabels:
-        """Return the labels of a study with these marks."""
+        """Return the labels of a study with these marks, or the reason why the study is left out."""
         by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
         for column, mark in zip(COLUMNS, marks, strict=True):
             if column not in _NO_DISEASE:

@@ -52,12 +52,12 @@ class MimicFiles:
 
     @property
     def version(self) -> str:
-        """Return the release from a folder's name; else ""."""
+        """Return the release that a folder's name states; "" if none does."""
         names = (folder.resolve().name for folder in (self.images.parent, self._tables))
         return next((name for name in names if _VERSION.fullmatch(name)), "")
 
     def table(self, what: str) -> Path:
-        """Return the table of that name, packed or not; of several releases the newest by name."""
+        """Return the path of a table, packed or not, of the newest release by name. Raise InputError if missing."""
         names = _names(self._tables, re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?"))
         if not names:
             name = f"mimic-cxr-2.0.0-{what}.csv.gz"
@@ -65,7 +65,7 @@ class MimicFiles:
         return self._tables / names[-1]
 
     def tops(self) -> set[str]:
-        """Return the folders p10 to p19 that are there."""
+        """Return the names of the folders p10 to p19 that exist."""
         return set(_names(self.images, _TOP))
 
     def listing(self) -> Iterator[MimicPlace]:
@@ -79,7 +79,7 @@ class MimicFiles:
                             yield MimicPlace(folder, match["dicom"], match["ending"])
 
     def shown(self, stem: str) -> str:
-        """Return a path below the images as messages name it."""
+        """Return the name of a path below the images for messages: with "files/" if that is their folder."""
         return f"files/{stem}" if self.images.name == "files" else stem
 
 

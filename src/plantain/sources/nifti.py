@@ -93,7 +93,7 @@ class SliceOfVolume(SourceEntry):
         return show_slice(_volume(data, self.name), self.plane, self.image.frame % PLANE_STEP)
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return the part of the slice that cuts through the face of its volume."""
+        """Return the box of the slice that shows the face of its volume; empty without one."""
         if self.face is None:
             return ()
         return face_in_slice(self.face, self.shape, self.plane, image.frame % PLANE_STEP, pixels)
@@ -111,11 +111,11 @@ class NiftiReader:
         self._source = LabelledFiles(options, taxonomy, _is_volume, "no .nii or .nii.gz in it")
 
     def count(self) -> int | None:
-        """Return None: a volume may have fewer slices than are wanted."""
+        """Return None: a volume may have fewer slices than requested."""
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Yield rejected rows of labels.csv, then volumes by path, with slices from right, back or feet on."""
+        """Yield rejected rows of labels.csv, then slices by path, starting at the patient's left, back or feet."""
         yield from self._source.findings
         for path, name in self._source.files:
             try:

@@ -130,7 +130,7 @@ class OdirReader:
         return len(self._eyes) + len(self._without_row())
 
     def scan(self) -> Iterator[Found]:
-        """Yield eyes in the order of the table, then images without a row, then how many have no public label."""
+        """Yield eyes in the order of the table, then images without a row, then the count without a public label."""
         seen: dict[str, _Eye] = {}
         for eye in self._eyes:
             first = seen.setdefault(eye.key, eye) if eye.key else eye

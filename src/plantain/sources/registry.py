@@ -79,11 +79,11 @@ class SourceEntry:
         return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        """Return the record with what only the decoded pixels show; in a worker thread. Default: nothing."""
+        """Return the record with fields that need the pixels; in a worker thread. Default: unchanged."""
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return the faces in the decoded pixels; in a worker thread. Default: as in photographs."""
+        """Return boxes of faces in the decoded pixels; in a worker thread. Default: `photographed_faces`."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -118,7 +118,7 @@ class BadRow(InputError):
 
 
 def refused(name: str, error: InputError) -> Refused:
-    """Return the refusal of a file for an error."""
+    """Return the refusal of a file for an error, with row and field if the error is a `BadRow`."""
     row, field = (error.row, error.field) if isinstance(error, BadRow) else (0, "")
     return Refused(name, str(error).removeprefix(f"{name}: "), row=row, field=field)
 
@@ -230,7 +230,7 @@ def shown(path: Path, root: Path) -> str:
 def finish(
     image: SourceImage, pixels: Pixels, side: int = 1024, aspect: float = 1.0
 ) -> tuple[SourceImage, bytes]:
-    """Prepare a decoded image, (H, W, 3) or (H, W); return its complete record and the bytes to store."""
+    """Prepare uint8 (H, W, 3) or (H, W); return the complete record and a JPEG of `side` x `side` pixels."""
     prepared, geometry = prepare(pixels, side, aspect)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)
@@ -288,7 +288,7 @@ class SourceKind:
 
 
 def kinds() -> dict[str, str]:
-    """Return every kind by name with its summary; an unusable one with the reason."""
+    """Return name -> summary of every kind; for an unusable kind, name -> "unusable: REASON"."""
     summaries: dict[str, str] = {}
     for name in installed(GROUP):
         try:
@@ -320,7 +320,7 @@ def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str
 
 
 def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:
-    """Return every setting of a kind with its value, given or default. Raise InputError for an unknown one."""
+    """Return every setting with its given or default value. Raise InputError for an unknown name or value."""
     for name, value in given.items():
         if name not in known:
             hint = suggest(name, sorted(known)) if known else "it has none"
@@ -332,7 +332,7 @@ def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str
 
 
 def whole_number(name: str, value: str, least: int = 0) -> int:
-    """Return a setting that counts. Raise InputError unless it is a whole number of at least `least`."""
+    """Return a setting's text as an integer. Raise InputError unless it is at least `least`."""
     if not (value.isascii() and value.isdigit()) or len(value) > 9 or int(value) < least:
         raise InputError(f"--set {name}={value}: a whole number of at least {least} is needed")
     return int(value)

@@ -46,7 +46,7 @@ class PackageSample:
     pixels: Pixels
 
     def prepared(self, side: int = 1024) -> tuple[SourceImage, bytes]:
-        """Return the complete record, and the image file of `side` x `side` pixels, as a catalogue takes them."""
+        """Return the complete record and the JPEG of `side` x `side` pixels, for `Catalogue.add`."""
         return finish(self.image, self.pixels, side)
 
 

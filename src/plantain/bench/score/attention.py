@@ -88,7 +88,7 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
     for arm in arms:
         if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
             raise InputError(
-                f"--editor {arm.label}: attention can be recorded of open editors only (diffusers/…)"
+                f"--editor {arm.label}: attention can be recorded of open editors (diffusers/…) only"
             )
     return arms
 
