@@ -246,8 +246,8 @@ def recovered(
     Args:
         values: one per sample for each arm, higher is better; samples missing from any arm are skipped.
         order: arms, best first.
-        clusters, strata: of each sample; clusters are drawn with replacement within each stratum.
-        seed: of the drawings.
+        clusters, strata: names for each sample; clusters are drawn with replacement within each stratum.
+        seed: seed of the drawings.
 
     Returns:
         A share in [0, 1]; None if an arm is missing or no sample is common to all.

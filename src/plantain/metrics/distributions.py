@@ -68,9 +68,9 @@ def frechet_of_features(
     """Return a Fréchet distance of two sets of features, with its floors.
 
     Args:
-        name: of the metric.
+        name: name of the metric.
         reference, outputs: (n, d); row i of both belongs to one sample.
-        seed: of the exchanges and halves.
+        seed: seed of the exchanges and halves.
         pairs: (n,) the source (patient, image) of each row.
         in_spreads: use `frechet_in_spreads` instead of `frechet`.
     """

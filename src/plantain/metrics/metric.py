@@ -72,7 +72,7 @@ class Metric:
     Attributes:
         name: in the journal and on the command line; followed by the network's name, unless that has the published
             weights.
-        label, unit: for a reader; the unit is "" for a bare number.
+        label, unit: texts for readers; the unit is "" for a bare number.
         version: raised whenever a number could change; outputs scored by another version are scored again.
         higher_is_better: the better direction.
         low, high: the range, where it is bounded.
@@ -80,7 +80,7 @@ class Metric:
         needs: out of `NEEDS`; an output whose sample has no such input is unscored, and `measure` is not called.
         column: its heading in tables; "" for its name.
         uses: the field of `Networks` that it needs; "" for none.
-        alone: whether measurements run one at a time, because the network uses all cores.
+        alone: True if measurements run one at a time, because the network uses all cores.
     """
 
     name: str
@@ -291,7 +291,7 @@ def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
 
     Args:
         image: uint8 (H, W) or (H, W, C), at least one pixel.
-        name: of the argument, for the error.
+        name: name of the argument, for the error message.
 
     Raises:
         ValueError: another dtype or shape.
@@ -326,8 +326,8 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
 
     Args:
         mask: the region.
-        shape: of the images; its first two numbers count.
-        name: of the argument, for the error.
+        shape: shape of the images, (H, W) or (H, W, C).
+        name: name of the argument, for the error message.
 
     Raises:
         ValueError: another dtype or shape, or grey levels between.

@@ -165,7 +165,7 @@ class Benchmark:
 
     Attributes:
         name: e.g. "MedEBench".
-        root: its folder.
+        root: the benchmark's folder.
         samples: sorted by id.
         hashes: SHA-256 of (previous, changed, roi) by sample id, "" without a file.
 
@@ -231,7 +231,7 @@ class Benchmark:
         return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """Return the region's file at its own size. Raises InputError if the sample has none."""
+        """Return the region's file at its own size. Raise InputError if the sample has none."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 

@@ -86,7 +86,7 @@ class Description:
     """The contents of a benchmark.
 
     Attributes:
-        name, samples, clusters: its name, its samples, and their independent sources.
+        name, samples, clusters: its name, and the numbers of samples and of independent sources.
         organs: by number of samples; tasks: all, by organ and number of samples.
         directions: samples that add, remove or change.
         sizes: samples by longest side in pixels.

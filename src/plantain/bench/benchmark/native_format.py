@@ -101,7 +101,7 @@ class BenchmarkWriter:
 
     Args:
         out: a new or empty folder, or that of an unfinished writer.
-        name: of the benchmark.
+        name: the benchmark's name.
         facts: further entries of the file, such as its origin.
 
     Raises:
@@ -133,7 +133,7 @@ class BenchmarkWriter:
         """Add one sample; its paths and hashes are set here. Raise ValueError if its id exists or sizes differ.
 
         Args:
-            sample: its texts and record.
+            sample: the sample's texts and image record.
             previous, changed: uint8 (H, W, 3) of one size.
             roi: bool (H, W).
         """
@@ -202,7 +202,7 @@ class WithdrawnSamples:
     """Samples of a benchmark that a withdrawal removes.
 
     Attributes:
-        name, root: of the benchmark.
+        name, root: the benchmark's name and folder.
         ids: samples to remove, sorted.
         known: requested names that occur in the benchmark.
     """

@@ -34,7 +34,7 @@ class Sample:
         cluster: shared with dependent samples: a hashed source address, a patient group, else the id.
         image: the record of the previous image: licence, consent, modality; prepared_sha256 is of the file.
         direction: add, remove, or any other change.
-        finding: of the build that the benchmark was made from; "" otherwise.
+        finding: the finding in the build that the benchmark was made from; "" otherwise.
         previous: file of the image before.
         changed: file of the image after, real unless `synthetic_truth`; None without one.
         roi: file of the region's mask; None without one.
@@ -113,10 +113,10 @@ class Reading:
     """A metadata file and its folder.
 
     Attributes:
-        name: of the benchmark.
+        name: the benchmark's name.
         root: the folder.
         metadata: name of the metadata file in it.
-        samples: those that can be used, sorted by id.
+        samples: the usable samples, sorted by id.
         hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
         problems: of the metadata and the files' headers; of the pixels, too, after `check_benchmark`.
     """

@@ -52,7 +52,7 @@ async def generate(
     Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
     Args:
-        benchmark: of the samples.
+        benchmark: the benchmark whose samples are edited.
         run: the run's folder, made or resumed.
         wanted: editors, grid, demonstrations, outputs made elsewhere.
         terms: limits and consent under which models are called; its models are `wanted.models`.

@@ -69,7 +69,7 @@ class ImportedOutputs:
     """One model's outputs in a folder.
 
     Attributes:
-        label: of its arm, "outputs/NAME".
+        label: label of the model's arm, "outputs/NAME".
         files: path and SHA-256 of each file, by sample id and k.
         strangers: names of files of no sample of this benchmark.
     """
@@ -115,8 +115,8 @@ def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[Imp
 
     Args:
         root: the folder.
-        name: of the arm; of several models, a prefix of each folder's name. "" for the folders' names.
-        sample_ids: of the benchmark.
+        name: name of the arm, or for several models a prefix of the folders' names; "" for the folders' names.
+        sample_ids: ids of the benchmark's samples.
 
     Raises:
         InputError: one line that names the file: a link, too large, too many pixels, the same output twice; or there is
@@ -174,7 +174,7 @@ def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> Imported
 
 
 def _checked(path: Path) -> str:
-    """Return the file's hash. Raises InputError if it must not be imported; it is decoded later."""
+    """Return the file's hash. Raise InputError if it must not be imported; it is decoded later."""
     if path.is_symlink() or not path.is_file():
         raise InputError(f"--outputs: {one_line(str(path))}: a link or no plain file; links are not followed")
     size = path.stat().st_size

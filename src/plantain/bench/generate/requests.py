@@ -69,7 +69,7 @@ class ArmRequest:
         seeds: outputs for each point of the sweep.
         sweep: parameter -> values, for all editors; empty for the presets' own.
         shots: numbers of demonstrations; () for no few-shot study.
-        tasks: of the few-shot study; () for the paper's.
+        tasks: names of the few-shot study's tasks; () for the paper's.
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
@@ -149,11 +149,11 @@ def planned_arms(
     """Return the arms of a run: baselines, imported outputs, editors and restored editors.
 
     Args:
-        benchmark: of the run.
+        benchmark: the run's benchmark.
         wanted: the request.
         resolve: returns the editor of a model's name.
         study: the few-shot study, if demonstrations are wanted.
-        reader: of the run, which restored arms need; None leaves them out.
+        reader: the run's journal, which restored arms need; None omits them.
 
     Raises:
         InputError: an editor cannot do this, or two arms have the same label or folder.

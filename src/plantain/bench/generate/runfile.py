@@ -87,7 +87,7 @@ class Arm:
         demonstrations: task -> ids of the study's demonstration samples, in the order they are shown; an arm shows
             the first `shots` of them.
         region: the editor receives the region.
-        fingerprint: of the model; changes whenever its answers could.
+        fingerprint: fingerprint of the model; changes whenever its answers could.
     """
 
     label: str
@@ -140,9 +140,9 @@ class BenchHeader:
     """The benchmark of a run.
 
     Attributes:
-        root: its folder, absolute.
-        name: of the benchmark; digest: of all its content.
-        beside: its folder relative to the run's, so that both can be moved together.
+        root: absolute path of the benchmark's folder.
+        name: the benchmark's name; digest: SHA-256 of its content.
+        beside: the same folder relative to the run's, so that both can be moved together.
     """
 
     root: str
@@ -163,9 +163,9 @@ class SampleFacts:
 
     Attributes:
         id, organ, task, cluster, prompt, rephrased, detailed: as in `plantain.bench.benchmark.samples.Sample`.
-        licence: as text.
+        licence: the licence as text.
         size: (width, height) in pixels.
-        has_truth: whether there is an image after.
+        has_truth: True if there is an image after.
         roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
         synthetic_truth: the image after is synthetic.
@@ -192,9 +192,9 @@ class Output:
 
     Attributes:
         sample_id, arm, k: which; `attempt.round` is k + 1.
-        task_id, generation: of the journal's task; the id is "" without a task.
+        task_id, generation: those of the journal's task; the id is "" without a task.
         attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
-        parameters: of the grid point.
+        parameters: the parameters of the grid point.
         reason: why the image is missing, in a line; "" with one.
     """
 
@@ -221,9 +221,9 @@ class BenchRun:
     """A bench run, read-only; works while it is being generated or scored.
 
     Attributes:
-        run: its folder.
-        reader: its journal.
-        header: which benchmark it belongs to.
+        run: the run's folder.
+        reader: the run's journal.
+        header: the benchmark that the run belongs to.
         arms: by label, baselines first, then in the order they were added.
         samples: by id, in order of id.
     """
@@ -237,7 +237,7 @@ class BenchRun:
 
     @classmethod
     def open(cls, run: Path) -> BenchRun:
-        """Open a run. Raises InputError if it is not the run of a benchmark."""
+        """Open a run. Raise InputError if it is not the run of a benchmark."""
         reader = JournalReader.open(run)
         try:
             return cls(reader)
@@ -309,7 +309,7 @@ class BenchRun:
         return {row.metric: row for row in rows if row.round == output.k + 1}
 
     def read(self, output: Output) -> bytes:
-        """Return the PNG of an output. Raises ValueError if it has none, BadBlob if it is damaged."""
+        """Return the PNG of an output. Raise ValueError if it has none, BadBlob if it is damaged."""
         if output.edited is None:
             raise ValueError(f"{output.arm}, sample {output.sample_id}, output {output.k}: {output.reason}")
         return self.reader.read_blob(output.edited)

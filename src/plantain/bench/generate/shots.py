@@ -45,7 +45,7 @@ def choose_study(
     """Choose tasks and samples by the seed; the order of `samples` does not matter.
 
     Args:
-        samples: of the benchmark; those without a real image after are left out.
+        samples: the benchmark's samples; those without a real image after are left out.
         seed: the run's.
         tasks: maximum number of tasks, the largest first; `named` may have more.
         images: maximum number of samples of each task, demonstrations included.

@@ -102,7 +102,7 @@ class Gallery:
     """The images of a table's runs.
 
     Args:
-        table: of the runs.
+        table: the table of the runs.
         runs: opened, in the order of `table.scores.runs`.
         benchmark: where the samples' images are; those that changed since the first run are left out.
     """

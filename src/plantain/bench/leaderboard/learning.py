@@ -41,7 +41,7 @@ class TrainedEditor:
     """One model for each task, as one editor.
 
     Args:
-        name: as a model's, e.g. "diffusers/trained+n4-s0".
+        name: name like a model's, e.g. "diffusers/trained+n4-s0".
         by_task: the editor of each task.
         task_of: task of each sample by its id.
     """
@@ -67,10 +67,10 @@ class Learning:
 
     Attributes:
         rows: over all tasks and by task.
-        measures: of its columns.
+        measures: the measures of the columns.
         levels: numbers of samples; seeds: trainings of each.
-        judge: whose EA and VQ; None without one.
-        scores: of the run.
+        judge: judge of EA and VQ; None without one.
+        scores: the scores of the run.
     """
 
     rows: list[ShotRow]
@@ -115,9 +115,9 @@ def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None
     """Write Table 7 and the figure of (a) as one HTML page, and as JSON, CSV and SVG; return the page's path.
 
     Args:
-        run: of the trained models.
+        run: folder of the run of the trained models.
         to: a folder.
-        title: of the page.
+        title: title of the page.
         few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None omits it.
 
     Raises:

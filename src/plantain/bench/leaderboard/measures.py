@@ -25,7 +25,7 @@ class Measure:
     Attributes:
         name: in tables and JSON: "EA", "CP", "VQ", "ISim", "CP judge" …, else the stored name.
         stored: name in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
-        label: for a reader.
+        label: description for readers.
         higher_is_better: which way is better.
         low, high: the range, None where unbounded; bounds count unscored outputs at either end.
         digits: after the decimal point.
@@ -191,9 +191,9 @@ def differences(
     """Return the differences of all pairs of models, corrected by Holm; () if fewer than two have scores.
 
     Args:
-        measure: of the values.
+        measure: the measure of the values.
         values: one value per sample for each model, NaN where unscored.
-        clusters, strata: of each sample.
+        clusters, strata: names for each sample, as for `ClusteredMeans`.
     """
     known = {label: array for label, array in values.items() if np.isfinite(array).any()}
     if len(known) < 2:
@@ -245,7 +245,7 @@ def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[D
 
     Args:
         measure: decides which way is better.
-        means: of each model.
+        means: mean of each model; None if unscored.
         pairs: the differences of all pairs.
 
     Returns:

@@ -111,7 +111,7 @@ def write_leaderboard(
 
 
 def read_tables(runs: Sequence[Path]) -> Scores:
-    """Return the scores of runs, or of published files. Raises InputError as `write_leaderboard`."""
+    """Return the scores of runs, or of published files. Raise InputError as `write_leaderboard`."""
     if published_files(runs[0]):
         return published_scores(*runs)
     with ExitStack() as stack:

@@ -79,7 +79,7 @@ class Ranking:
     """Table 3.
 
     Attributes:
-        raters, models: of the ratings.
+        raters, models: names of the raters and labels of the models.
         images: samples of which a rater rated at least two models, by dimension.
         rows: one per metric and dimension over all images; organs: the same of each organ.
         ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.

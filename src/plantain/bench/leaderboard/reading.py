@@ -110,7 +110,7 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
 
 
 def _standings(runs: Sequence[BenchRun]) -> dict[str, Standing]:
-    """Return the cards of the judges that scored the runs. Raises InputError if a judge differs between runs."""
+    """Return the cards of the judges that scored the runs. Raise InputError if a judge differs between runs."""
     found: dict[str, Standing] = {}
     asked: dict[str, tuple[str, BenchRun]] = {}
     for run in runs:

@@ -31,7 +31,7 @@ class Scores:
         arms: models first, as recorded; then the baselines.
         outputs: arrays (samples, outputs of the arm), NaN where unscored.
         missing: how many scored outputs have no score, by reason.
-        distances: of sets.
+        distances: distances of sets of images.
         made: first outputs that were made or failed, by arm.
         scored_counts: of those, how many have a score or a reason.
         draw_variances: variance between a judge's draws of each output, as `outputs`.

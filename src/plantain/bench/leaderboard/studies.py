@@ -82,8 +82,8 @@ def level_rows(
     """Return one row per level of one metric, on the samples that all levels have a score of; [] if none.
 
     Args:
-        scores: of the samples.
-        name, task, measure: for the rows.
+        scores: the scores of the run.
+        name, task, measure: stored in the rows.
         levels: number of examples -> one value per sample of `scores`, NaN where unscored; fewest first.
         chosen: indices of the samples.
     """

@@ -199,7 +199,7 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
     """Compute everything that a leaderboard shows.
 
     Args:
-        scores: of one or several runs.
+        scores: the scores of one or several runs.
         judge: whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; a name without variant is enough
             if it fits one only. None: the first of `judges`.
         reference: label of the arm that the others are compared with.

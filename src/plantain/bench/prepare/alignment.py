@@ -124,7 +124,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
 
     Args:
         changed: uint8 (H, W, 3).
-        matrix: of an `Alignment`.
+        matrix: float64 (2, 3), the `matrix` of an `Alignment`.
         size: (width, height) of the image before.
 
     Returns:

@@ -68,7 +68,7 @@ async def walk_pairs(
         carry: called once per pair with its number and the function that describes it.
         terms: name the one describer.
         run: folder of the journal of a hosted describer's calls.
-        seed: of the describer's draws.
+        seed: seed of the describer's draws.
 
     Raises:
         InputError: the describer is unknown or not that of earlier calls, or an image may not be sent to it.

@@ -111,7 +111,7 @@ async def measure_attention(
         arm_label: the arm.
         recorder: the arm's editor.
         options: how maps are measured.
-        terms: of the run.
+        terms: limits under which the run is opened; None for the defaults.
         observer: receives progress.
 
     Raises:

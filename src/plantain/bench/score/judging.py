@@ -139,7 +139,7 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
     Args:
         seated: the judge.
         recorded: the calls of the output's task and generation.
-        round: of the output.
+        round: the output's round, k + 1.
         retry: repeat failed draws.
     """
     own = {

@@ -264,7 +264,7 @@ class ScoreRequest:
     Attributes:
         metrics: names; None for all that can be measured here.
         judges: who judges, and how.
-        networks: for learned metrics; None to look for them on this machine.
+        networks: networks of learned metrics; None to look for them on this machine.
         retry: repeat draws that failed.
     """
 
@@ -287,7 +287,7 @@ async def score_run(
     """Add the missing scores of the run's outputs.
 
     Args:
-        run: its folder.
+        run: the run's folder.
         benchmark: the one it was generated from.
         request: the scores to add.
         terms: limits, providers and consent for judges.

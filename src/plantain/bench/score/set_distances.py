@@ -47,15 +47,15 @@ class Distance:
     """A distance between the outputs of an arm and the true images.
 
     Attributes:
-        arm: label.
-        metric: of `SETS`, with the encoder's name unless it has the published weights.
+        arm: label of the arm.
+        metric: one of `SETS`, with the encoder's name unless it has the published weights.
         value: None with a `reason`.
         floor: mean distance when outputs and truths change sides at random, source by source.
         floor_high: the 95th percentile of those; None with few sources.
-        p: of the value, among those; None where `floor_high` is.
-        pairs: independent sources.
+        p: p value of `value` among those; None where `floor_high` is.
+        pairs: number of independent sources.
         halves: mean Fréchet distance of random halves of the true images.
-        images: of each set.
+        images: number of images in each set.
         features: the encoder or the features, with their preprocessing.
     """
 

@@ -33,7 +33,7 @@ class Sampling:
 
     Attributes:
         value: the estimate.
-        error: its standard error, 0 or more.
+        error: standard error of the value, 0 or more.
         freedom: degrees of freedom of the error, above 0.
         skewness: third moment of the sources' contributions over the 3/2 power of the second, in [-1, 1]: the skewness
             of the values over the root of their number where all sources weigh alike. 0: no correction.

@@ -195,8 +195,8 @@ def sampling_of(
     """Return the weighted mean of clusters with its standard error; None below two clusters.
 
     Args:
-        weight, value: of each cluster, (k,); weights above 0.
-        stratum: of each, (k,). None: one for all.
+        weight, value: weight, above 0, and value of each cluster, (k,).
+        stratum: number of each cluster's stratum, (k,). None: one for all.
         times: number of clusters of each entry; None: one.
     """
     times = np.ones(weight.size) if times is None else times

@@ -99,7 +99,7 @@ def image_correlation(
 
     Args:
         metric, human: (images, models), higher is better in both; NaN where there is none.
-        clusters: of each image.
+        clusters: name of each image's cluster (patient, source).
         statistic: `spearman` or `kendall`.
 
     Returns:
@@ -117,7 +117,7 @@ def human_ceiling(
 
     Args:
         ratings: (raters, images, models), higher is better; NaN where a rater gave none.
-        clusters: of each image.
+        clusters: name of each image's cluster (patient, source).
         statistic: `spearman` or `kendall`.
 
     Returns:

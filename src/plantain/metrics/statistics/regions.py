@@ -26,7 +26,7 @@ class Staple:
     Attributes:
         probability: (H, W) that a pixel belongs to the region; 0 outside the widened union.
         region: where it is at least one half.
-        sensitivity, specificity: of each reader, inside the widened union.
+        sensitivity, specificity: in [0, 1], of each reader, inside the widened union.
     """
 
     probability: Floats
@@ -47,7 +47,7 @@ def majority(regions: Sequence[Mask]) -> Mask:
 
 
 def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
-    """Estimate the region and each reader's accuracy, by EM inside the widened union of all outlines.
+    """Return the most likely region and each reader's accuracy, by EM inside the widened union of all outlines.
 
     Args:
         regions: one bool (H, W) mask per reader, at least three.
