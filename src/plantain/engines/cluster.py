@@ -59,11 +59,11 @@ class RemoteWorker:
         cv2.setNumThreads(1)
 
     def kind(self) -> str:
-        """Return the kind of device."""
+        """Return the devices and library versions of the worker's machine, as `machine_kind`."""
         return machine_kind()
 
     def run(self, work: bytes) -> object:
-        """Do a piece of work: (function, arguments), pickled by the head so that a missing package can be named."""
+        """Call a pickled (function, arguments) and return the result; unpickled here to name a missing package."""
         function, arguments = pickle.loads(work)
         return function(*arguments)
 
@@ -124,11 +124,11 @@ class RayEngine:
 
     @property
     def room(self) -> int:
-        """Workers that it is to have, at least one; of "auto", as many as there is room for now."""
+        """Return the intended number of workers, at least 1; for "auto", as many as the cluster has room for now."""
         return max(1, sum(self._wanted(pool) for pool in set(self._pools.values())))
 
     def open(self) -> None:
-        """Connect to the cluster, or start one. Raise InputError where there is none, or no Ray."""
+        """Connect to the cluster, or start one. Raise InputError if it cannot be reached or Ray is not installed."""
         self._ray, self._joined = join(self._section.address)
         self._head = host_and_port(self._ray.get_runtime_context().gcs_address)
         self._actor = self._ray.remote(RemoteWorker)
@@ -139,7 +139,7 @@ class RayEngine:
             self._pools[role] = next(alike, None) or _Pool(section)
 
     async def aclose(self) -> None:
-        """End the workers, and the cluster where it was started here."""
+        """End the workers and the connection that `open` made; a cluster that it started ends with it."""
         for watch in self._watches:
             watch.cancel()
         for pool in set(self._pools.values()):

@@ -53,9 +53,9 @@ class Ran(Generic[T]):
 
 @cache
 def machine_kind() -> str:
-    """Return processor or GPUs of this process, and versions, e.g. "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
+    """Return this process's GPUs, else its processor, and versions: "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
 
-    Images of two kinds may differ in a bit. Torch is not imported: GPUs are read from the driver's files, and only
+    Two kinds may give images that differ. Torch is not imported: GPUs are read from the driver's files, and only
     where this process may use some.
     """
     versions = []
@@ -114,7 +114,7 @@ class WorkEngine(Protocol):
     def state(self) -> EngineState: ...
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
-        """Run a function of a module once, on a worker of a role ("editor", "judge").
+        """Run a module-level function once on a worker of a role ("editor", "judge") and return its result.
 
         Wait for a free worker. Exceptions of the function are raised here. Lost work is not repeated.
         """
@@ -126,7 +126,7 @@ engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", d
 
 
 def remote_engine() -> WorkEngine | None:
-    """Return the engine of the present run, where its workers are elsewhere."""
+    """Return the current run's engine if its workers are on other machines; None otherwise."""
     engine = engine_in_place.get()
     return engine if engine is not None and engine.remote else None
 
@@ -145,7 +145,7 @@ async def repeated(
     """Return a module-level function's result on a worker of a role; repeat it if the worker was lost.
 
     Raises:
-        NoWorkers: there will be no worker, or so many were lost with this piece of work that it must be the reason.
+        NoWorkers: no worker can be started, or 10 workers in a row were lost with this piece of work.
     """
     assert not kwargs, "a worker takes positional arguments"
     lost = ""
@@ -172,7 +172,7 @@ class EngineThread:
         self._engine, self._loop, self.room = engine, loop, room
 
     def run(self, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same as `repeated`, blocking. Exceptions of the function are raised here."""
+        """Block until a worker has run the function; return its result. Raise its exceptions, or NoWorkers."""
         asked = repeated(self._engine, role, function, *args, **kwargs)
         return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
 
@@ -224,12 +224,12 @@ class WorkersSection(BaseModel):
 
     @property
     def amounts(self) -> dict[str, float]:
-        """Return a worker's resources, by Ray's names."""
+        """Return a worker's resources above zero by Ray's names: "CPU", "GPU", "memory" in bytes, and others."""
         named = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **self.resources}
         return {name: amount for name, amount in named.items() if amount}
 
     def __str__(self) -> str:
-        """For messages, e.g. "1 CPU and 1 GPU"."""
+        """Return the resources for messages, e.g. "1 CPU and 1 GPU"."""
         parts = [f"{self.memory_gb:g} GB of memory"] if self.memory_gb else []
         parts += [f"{amount:g} {name}" for name, amount in self.amounts.items() if name != "memory"]
         return " and ".join(sorted(parts))
@@ -256,7 +256,7 @@ class EngineSection(BaseModel):
     metrics: WorkersSection = WorkersSection()
 
     def of(self, role: str) -> WorkersSection:
-        """Return the workers of a role, with their number."""
+        """Return the section of a role (the default one if it has none), with the number of workers filled in."""
         section: WorkersSection = getattr(self, role) if role in ROLES else WorkersSection()
         return section if section.workers else section.model_copy(update={"workers": self.workers})
 

@@ -27,7 +27,7 @@ CHECK_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 
 
 def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
-    """Connect this process to a cluster; a connection that it has already stays.
+    """Connect this process to a Ray cluster; an existing connection is reused.
 
     Args:
         address: "auto" for the cluster of this machine, else a local one; "host:port"; or "local" for a cluster of this
@@ -35,7 +35,7 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
         processors: of a local cluster; None for all that this machine has.
 
     Returns:
-        The package ray, and whether the connection was made here.
+        The imported package ray, and True if this call made the connection, False if it existed.
 
     Raises:
         InputError: the cluster cannot be reached, or Ray is not installed.
@@ -79,7 +79,7 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return the parts of "host:port". Raise ValueError."""
+    """Return host, without brackets, and port of "host:port". Raise ValueError for any other text."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise ValueError("an address is host:port")
@@ -87,7 +87,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return Ray's message about lost work, without ids; for a worker that failed at its start, its exception."""
+    """Return an error of Ray as one line without ids: its type and message; of a failed start the last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [
         line for line in lines if not re.fullmatch(r"[a-z_]+: \S+", line)
@@ -119,10 +119,10 @@ def _show_token_where_wanted(host: str, port: int) -> None:
 
 
 def wants_token(host: str, port: int) -> bool:
-    """Return True if the head at an address wants a token, by one call of gRPC without Ray.
+    """Return True if the cluster's head at an address requires a token, by one gRPC call without Ray.
 
     Raises:
-        OSError: nothing answers there, or something else than the head of a Ray cluster.
+        OSError: no server answers there, or one that is not the head of a Ray cluster.
         InputError: the extra for Ray is not installed.
     """
     try:

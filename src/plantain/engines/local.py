@@ -95,12 +95,12 @@ class LocalEngine:
 
     @property
     def state(self) -> EngineState:
-        """The state now."""
+        """Return the current state."""
         busy = min(self._cores, self._under_way)
         return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
-        """Run a function in a process; all roles share them. See `WorkEngine`."""
+        """Run a module-level function in a worker process; all roles share the processes. See `WorkEngine`."""
         loop = asyncio.get_running_loop()
         self._under_way += 1
         try:

@@ -17,10 +17,10 @@ BROKEN = (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueE
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entries of a group by name: ours, then those of other packages; of two with one name, ours.
+    """Return a group's entry points by name, plantain's first; of two with one name, plantain's is returned.
 
     Raises:
-        InputError: ours are not registered: the installation is older than the code.
+        InputError: plantain's own are not registered: the installation is older than the code.
     """
     return _installed(group, tuple(sys.path))
 
@@ -50,7 +50,7 @@ def entry_named(group: str, name: str, what: str, others: str = "") -> EntryPoin
 
 
 def load_entry(entry: EntryPoint, what: str) -> object:
-    """Import and return the object that an entry names. Raises InputError if that fails."""
+    """Import and return the object that an entry names. Raise InputError if that fails."""
     try:
         return entry.load()
     except BROKEN as error:
@@ -110,7 +110,7 @@ def has_module(module: str) -> bool:
 
 
 def require_extra(name: str, extra: str, *modules: str) -> None:
-    """Raise InputError with the line to install if one of these modules is missing; import none."""
+    """Raise InputError with the command to install `extra` if one of these modules is missing; import none."""
     for module in modules:
         if not has_module(module):
             raise InputError(f"{name} needs the package {module}: {install_line(extra)}")

@@ -23,7 +23,7 @@ MAX_TEXT_BYTES = 16 * 1024 * 1024
 
 
 def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a regular file.
+    """Return the bytes of a regular file, which messages call `name`.
 
     Raises:
         InputError: it is missing, not readable, not a regular file (a pipe would never end), or larger than `most`.
@@ -34,7 +34,7 @@ def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
 
 @contextmanager
 def open_regular(path: Path, name: str, most: int | None = MAX_FILE_BYTES) -> Iterator[BufferedReader]:
-    """Open a regular file for reading, for callers that need only its start, or stream it.
+    """Open a regular file of at most `most` bytes (None: any size) for the block, to read its start or stream it.
 
     Raises:
         InputError: as `read_regular`, also while it is read.
@@ -54,16 +54,16 @@ def open_regular(path: Path, name: str, most: int | None = MAX_FILE_BYTES) -> It
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading that is not a link or a pipe. Raises OSError."""
+    """Open a file for reading without waiting for a pipe's writer. Raise OSError, also if it is a link."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     return os.fdopen(descriptor, "rb")
 
 
 def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a regular file in a folder from others.
+    """Return the bytes of a regular file below `root`, a folder received from others.
 
     Raises:
-        InputError: as `read_regular`, or links or dots on the way lead out of the folder.
+        InputError: as `read_regular`, or a link or ".." in the path leads out of `root`.
     """
     check_inside(root, path)
     return read_regular(path, str(path), most)
@@ -75,7 +75,7 @@ def sqlite_uri(path: Path, options: str) -> str:
 
 
 def check_inside(root: Path, path: Path) -> None:
-    """Raise InputError for a path that is missing, or that links or dots lead out of `root`."""
+    """Raise InputError if a path is missing, or if a link or ".." in it leads out of `root`."""
     if not os.path.lexists(path):
         raise InputError(f"{path}: no such file")
     if not is_inside(path, root):
@@ -138,7 +138,7 @@ def check_received(root: Path, levels: int = 64) -> None:
 
 
 def read_toml_table(path: Path) -> dict[str, object]:
-    """Return a TOML file as it is.
+    """Return the parsed content of a TOML file.
 
     Raises:
         InputError: it cannot be read, or is not TOML.
@@ -165,7 +165,7 @@ SYSTEM_PREFIXES = ("._", ".~lock.", "~$", ".Trash-", ".nfs", ".fuse_hidden")
 
 
 def is_system_file(path: PurePath | str) -> bool:
-    """Return True if a part of a path, relative to the folder that is read, is named like such a file."""
+    """Return True if a part of a relative path is named like a file of the system or of a tool (".DS_Store")."""
     parts = PurePath(path).parts
     named = any(part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in parts)
     return named or str(path).endswith(":Zone.Identifier")  # what Windows adds to a download
@@ -177,7 +177,7 @@ def files_like(root: Path, pattern: str) -> list[Path]:
 
 
 def open_folder(root: Path, name: str = "") -> Path:
-    """Make a folder of `root` to write into, and `root` itself; return its path.
+    """Create `root`, and the folder `name` in it, if they are missing; return the folder's path.
 
     Raises:
         InputError: a link in `root` leads out of it; `root` itself may be a link of the user's.
@@ -210,7 +210,7 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Replace a file atomically: readers see the old file or the new one, also after a power cut."""
+    """Replace a file atomically: readers see the old or the new one, also after a power cut. Raise OSError."""
     part = path.with_name(f".{path.name}.part")
     try:
         with create(part, mode) as file:

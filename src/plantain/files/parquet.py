@@ -26,7 +26,7 @@ BATCH = 4
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file. Raises InputError for anything else, also while it is read."""
+    """Open a Parquet file for the block. Raise InputError if it is not readable, also while it is read."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -47,13 +47,13 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the columns of a Parquet table. Raises InputError if it cannot be read."""
+    """Return the column names of a Parquet table. Raise InputError if it cannot be read."""
     with open_parquet(path) as table:
         return list(table.schema_arrow.names)
 
 
 def rows_of_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet table; others than these columns are not read: their size is not bounded.
+    """Yield each row of a Parquet table as {column: value}; columns that are not named are not read.
 
     Raises:
         InputError: a column is missing, the table cannot be read, or it unpacks to far more than its file.

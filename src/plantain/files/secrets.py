@@ -79,7 +79,7 @@ DISGUISES = re.compile(
 
 
 def harmless(text: str) -> str:
-    """Return text with control characters written out, so that a terminal shows them; JSON stays the same JSON."""
+    """Return text with control characters as escapes, which a terminal only shows; JSON keeps its meaning."""
     return DISGUISES.sub(_written_out, text)
 
 
@@ -122,7 +122,7 @@ def redact_terminal() -> None:
 
 
 def hide_environment() -> None:
-    """Hide the keys and proxy passwords that the environment holds."""
+    """Redact from now on the keys and proxy passwords in the environment variables."""
     for name, value in os.environ.items():
         if _HOLDS_A_KEY.search(name):
             hide(value.strip())
@@ -216,18 +216,18 @@ def is_dummy(value: str) -> bool:
 
 
 def hide(value: str, *, whatever: bool = False) -> None:
-    """Redact this key from now on; a placeholder only with `whatever`."""
+    """Redact this key from now on; a placeholder only with `whatever` and at least 8 characters."""
     if not is_dummy(value) or (whatever and len(value) >= _PIECE):
         _keys.setdefault(value, _forms(value))
 
 
 def keys_hidden() -> bool:
-    """Return True if any key is known that has to be redacted."""
+    """Return True if any key is being redacted."""
     return bool(_keys)
 
 
 def redacted(text: str) -> str:
-    """Return `text` without any key. JSON stays JSON."""
+    """Return `text` with "[key]" in place of each known key. JSON stays JSON."""
     return _without(text, _found(text)) if _keys else text
 
 

@@ -116,7 +116,7 @@ class Table:
     rows: Iterator[TableRow]
 
     def require(self, *columns: str) -> Table:
-        """Return the table. Raise InputError if one of these columns is missing."""
+        """Return the table itself. Raise InputError if one of these columns is missing."""
         if missing := [name for name in columns if name not in self.columns]:
             which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
             has = ", ".join(map(repr, self.columns[:20]))
@@ -132,9 +132,9 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Open a table: .xlsx (first visible sheet), .jsonl, or text with commas, semicolons or tabs, packed or not.
+    """Open a table: .xlsx (first visible sheet), .jsonl, or text with commas, semicolons or tabs, gzipped or not.
 
-    JSON values that are no text are given as JSON; null and NaN are empty.
+    JSON values other than strings become JSON text in cells; null and NaN become "".
 
     Raises:
         InputError: the file cannot be read or is empty, a column occurs twice; or, while rows are read, the rest of it
@@ -153,7 +153,7 @@ def read_table(path: Path) -> Table:
 
 
 def stated_cell(cell: str) -> str:
-    """Return a cell, "" where a program wrote that it is empty, a whole number without the fraction of pandas."""
+    """Return a cell's text; "" for "NaN", "null", "#REF!" and the like; "3" for "3.0", as pandas writes it."""
     return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
@@ -380,7 +380,7 @@ def written_csv(rows: Iterable[Sequence[object]]) -> str:
 
 
 def csv_line(row: Sequence[object]) -> str:
-    """Return one row of `written_csv`."""
+    """Return one row as a line of CSV, as in `written_csv`."""
     text = io.StringIO()
     # Python's writer quotes its line terminator's characters; a carriage return must be quoted too.
     csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])
@@ -388,18 +388,18 @@ def csv_line(row: Sequence[object]) -> str:
 
 
 def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield rows of CSV text as they were before they were defused. Raises csv.Error."""
+    """Yield the rows of lines of CSV with the cells as they were before `defused`. Raise csv.Error."""
     for row in csv.reader(lines):
         yield [whole(cell) for cell in row]
 
 
 def defused(cell: object) -> object:
-    """Return a cell with an apostrophe before a formula; other cells are unchanged."""
+    """Return a cell that a spreadsheet would run as a formula with an apostrophe before it; others unchanged."""
     if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
         return cell
     return f"'{cell}"
 
 
 def whole(cell: str) -> str:
-    """Return the inverse of `defused`."""
+    """Return a cell as it was before `defused`: without the apostrophe before a formula."""
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell

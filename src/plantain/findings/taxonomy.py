@@ -35,7 +35,7 @@ class Taxonomy:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Modalities in file order."""
+        """Return the modalities in the order of their files."""
         return tuple(dict.fromkeys(finding.modality for finding in self.findings))
 
     def of(self, modality: str) -> tuple[Finding, ...]:
@@ -48,11 +48,11 @@ class Taxonomy:
         return tuple(finding for finding in self.findings if finding.modality == modality)
 
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
-        """Return the findings of a modality that can be added or removed; optional ones on request."""
+        """Return the findings that can be added or removed, with the optional ones if requested; raise as `of`."""
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
     def normal(self, modality: str) -> Finding:
-        """Return the normal class of a modality."""
+        """Return the normal class of a modality. Raise InputError if the modality is unknown."""
         return next(finding for finding in self.of(modality) if finding.normal)
 
     def get(self, modality: str, name: str) -> Finding:
@@ -73,8 +73,8 @@ class Taxonomy:
     def match_label(self, modality: str, text: str) -> Finding | None:
         """Return the finding that a label names, ignoring case, spaces, underscores and hyphens.
 
-        Names win over titles, titles over labels of sources, labels over synonyms; a word that several findings
-        share names none of them.
+        Names win over titles, titles over labels of sources, labels over synonyms. Return None if no finding has the
+        word, or several do. Raise InputError if the modality is unknown.
         """
         wanted = fold(text)
         if not wanted:
@@ -105,7 +105,7 @@ def _built_in() -> Taxonomy:
 
 
 def load_taxonomy(extra: Sequence[Path] = ()) -> Taxonomy:
-    """Read the built-in findings, then a user's own.
+    """Return the built-in findings, followed by a user's own.
 
     Args:
         extra: TOML files that add findings to a modality, or a new modality, in the shape of the built-in files. A
@@ -346,10 +346,10 @@ def lines_on(
 ) -> tuple[str, ...]:
     """Return the lines that apply to this image and zone, without their conditions.
 
-    A line may begin with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
+    A line may start with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
     finding ("upper, mid and lower: "), or "late: " for advanced forms, which no edit asks for. An unknown position
-    counts as erect, as most frontal films are; of an unknown sequence nothing is claimed; without a zone every zone's
-    line holds. Any other text before a colon is text.
+    counts as erect, as most frontal films are; an unknown sequence matches no condition; without a zone the lines of
+    every zone apply. Any other text before a colon is text.
 
     Args:
         lines: signs or secondary signs of a finding.

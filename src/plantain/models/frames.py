@@ -70,7 +70,7 @@ class FramePolicy:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> FramePolicy:
-        """Return the policy in a row of our table of presets."""
+        """Return the policy that the `frame` fields of a preset describe."""
         return cls(**{**fields, "sizes": tuple(map(tuple, fields.get("sizes", ())))})
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
@@ -129,7 +129,7 @@ def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
 
 @cache
 def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
-    """Return all sizes of at most `area` pixels in which one side is the largest possible for the other."""
+    """Return (width, height) pairs of at most `area` pixels: for each multiple as one side, the longest other side."""
     sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
     wide = [(side, area // side // multiple * multiple) for side in sides]
     found = [size for size in wide if size[1] >= least]
@@ -140,7 +140,7 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 def derived_from_themselves(
     side: int, multiple: int, least: int, *, up: bool = False
 ) -> tuple[tuple[int, int], ...]:
-    """Return the canvases of about `side` squared pixels that the pipeline's own rounding leaves unchanged.
+    """Return each (width, height) of about `side` squared pixels that the pipeline's own rounding leaves unchanged.
 
     The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
     (diffusers 0.42).
@@ -190,11 +190,11 @@ class Frame:
 
     @property
     def canvas(self) -> tuple[int, int]:
-        """Return width and height of the canvas."""
+        """Return (width, height) of the canvas in pixels."""
         return self.canvas_width, self.canvas_height
 
     def enter(self, pixels: Pixels) -> Pixels:
-        """Return an image, uint8 (height, width, 3), on the canvas."""
+        """Resize and pad an image, uint8 (height, width, 3), to uint8 (canvas_height, canvas_width, 3)."""
         inner = resize(pixels, self.inner_width, self.inner_height)
         right = self.canvas_width - self.left - self.inner_width
         bottom = self.canvas_height - self.top - self.inner_height
@@ -204,16 +204,16 @@ class Frame:
         return bordered
 
     def enter_region(self, region: Mask) -> Mask:
-        """Return a region, bool (height, width), on the canvas: pixels with at least half of their area inside."""
+        """Return a region, bool (height, width), at the canvas's size: True for pixels at least half inside it."""
         planes = np.repeat(region[:, :, None].astype(np.uint8) * 255, 3, 2)
         entered: Mask = self.enter(planes)[:, :, 0] >= 128
         return entered
 
     def leave(self, canvas: Pixels) -> Pixels:
-        """Invert `enter`: remove the border and resize to the image's size.
+        """Invert `enter`: remove the border and return the image, uint8 (height, width, 3).
 
         Raises:
-            ValueError: the size of the canvas has changed.
+            ValueError: `canvas` is not of shape (canvas_height, canvas_width, 3).
         """
         if canvas.shape != (self.canvas_height, self.canvas_width, 3):
             raise ValueError(
@@ -225,7 +225,7 @@ class Frame:
         return np.ascontiguousarray(resize(inner, self.width, self.height))
 
     def as_json(self) -> dict[str, str | int]:
-        """Return the fields, for the record of a call."""
+        """Return all fields by name, for the journal's record of a call."""
         return asdict(self)
 
 
@@ -264,11 +264,11 @@ class FramedRequest:
         return self.frame.enter(decode_untrusted(self.original, "original"))
 
     def canvas_region(self) -> Mask | None:
-        """Return the region on the canvas, bool (H, W)."""
+        """Return the region on the canvas, bool (H, W); None if the request has none."""
         return None if self.region is None else self.frame.enter_region(decode_mask(self.region))
 
     def leave(self, canvas: Pixels) -> bytes | Outcome:
-        """Return an output canvas as PNG of the original's size, or the outcome of one of a wrong size."""
+        """Return a canvas, uint8 (H, W, 3), as PNG bytes of the original's size; `malformed` if its size is wrong."""
         try:
             return encode_png(self.frame.leave(canvas))
         except ValueError as error:
@@ -284,13 +284,13 @@ def framed_request(
     names_sides: bool,
     takes_region: bool,
 ) -> FramedRequest | Outcome:
-    """Return a request on a model's canvas, or the outcome of one that it cannot serve.
+    """Return an edit request fitted to a model's canvas, or an outcome if the model cannot serve it.
 
     Args:
-        request: of the editor.
-        preset: its prompt contains the instruction.
-        policy: of the model's canvas.
-        side: instead of the policy's own.
+        request: the request to the editor.
+        preset: of the model; the instruction is filled into its prompt.
+        policy: the model's canvas sizes.
+        side: side of the canvas in pixels; None for the policy's own.
         names_sides: add where the patient's left and right are, if the instruction names a side.
         takes_region: the model requires a region.
     """

@@ -45,19 +45,19 @@ class Closable(Protocol):
 
 
 async def close_models(*models: object) -> None:
-    """Close the connections of models; a model opens its own again when it is called."""
+    """Close the connections of the models that have one; a closed model connects again when it is called."""
     for model in models:
         if isinstance(model, Closable):
             await model.aclose()
 
 
 def provider_names() -> tuple[str, ...]:
-    """Return the names of our providers, then of those in other packages."""
+    """Return the names of all installed providers, plantain's own first."""
     return tuple(installed(GROUP))
 
 
 def provider(name: str) -> Provider:
-    """Return the module of a provider, imported now.
+    """Import and return the module of a provider.
 
     Raises:
         InputError: unknown name, or a module that cannot be imported or is not a provider.
@@ -69,7 +69,7 @@ def provider(name: str) -> Provider:
 
 
 def check_name(name: str, kind: str, field: str) -> None:
-    """Raise InputError, which starts with the field, unless a name is provider/model and `kind` is a provider."""
+    """Raise InputError, starting with `field`, unless `name` is "provider/model" and provider `kind` can be loaded."""
     if not name.partition("/")[2]:
         raise InputError(f"{field}: {name!r} is not provider/model; providers: {', '.join(provider_names())}")
     try:
@@ -90,13 +90,13 @@ def settings_class(name: str) -> type[ProviderSettings]:
 
 
 def has_own_connection(name: str) -> bool:
-    """Return True if a model ("provider/model") is of another package, whose connections are not checked."""
+    """Return True if the provider of "provider/model" is not plantain's own: its connections are not checked."""
     entry = installed(GROUP).get(name.partition("/")[0])
     return entry is None or not is_ours(entry)
 
 
 def is_local(name: str) -> bool:
-    """Return True if a provider declares that its models run on this machine (`LOCAL = True` in its module)."""
+    """Return True if a provider is installed and declares that its models run on this machine (`LOCAL = True`)."""
     return name in installed(GROUP) and bool(getattr(provider(name), "LOCAL", False))
 
 
@@ -289,9 +289,9 @@ def _prices() -> dict[str, list[Price]]:
 
 
 def known_model(name: str) -> KnownModel | None:
-    """Return the row of a model; None if there is none.
+    """Return the known data of "provider/model"; None if the model is unknown.
 
-    A model that a cloud serves has its maker's row, a dated form the row of its id.
+    A model on a cloud of `ALSO_SERVED` has its maker's data; a dated id has the data of the undated one.
     """
     rows = known_models()
     provider, _, model = name.partition("/")
@@ -309,7 +309,7 @@ def known_model(name: str) -> KnownModel | None:
 
 
 def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
-    """Return the models that a provider is known to serve -> the roles that each fills."""
+    """Return the roles of each model that a provider is known to serve, by "provider/model"."""
     maker = ALSO_SERVED.get(provider, provider)
     return {
         f"{provider}/{name.partition('/')[2]}": model.roles
@@ -319,7 +319,7 @@ def roles_at(provider: str) -> dict[str, tuple[str, ...]]:
 
 
 def today() -> date:
-    """Return the day by which prices and ends are looked up (UTC)."""
+    """Return the current date in UTC, for looking up prices and shutdown dates."""
     return datetime.now(UTC).date()
 
 
@@ -332,9 +332,9 @@ def price_of(name: str, day: date | None = None) -> Price | None:
 
 
 def image_tokens(name: str, size: str, quality: str = "") -> int | None:
-    """Return the tokens of one square image by a model; None if model, size or quality is unknown or left open.
+    """Return the output tokens of one square image; None if the model, size or quality is unknown or unset.
 
-    Gemini's go by size ("2K"); OpenAI's by quality and area, stated for 1024x1024.
+    Gemini counts by `size` ("2K"); OpenAI by `quality`, scaled by the area of `size` relative to 1024x1024.
     """
     table = _image_table(name)
     if not name.startswith(("openai/", "azure/")):
@@ -350,7 +350,7 @@ def _image_table(name: str) -> Mapping[str, int]:
 
 
 def image_token_range(name: str, size: str, quality: str) -> tuple[int, int, int]:
-    """Return the least, usual and most tokens of an image that the provider may write for these settings."""
+    """Return (least, usual, most) output tokens of one image with these settings; 1,120 each for an unknown model."""
     known = image_tokens(name, size, quality)
     if known is not None:
         return known, known, known
@@ -362,7 +362,7 @@ def image_token_range(name: str, size: str, quality: str) -> tuple[int, int, int
 
 
 def endings(names: Iterable[str], day: date | None = None) -> list[str]:
-    """Return one line for each of these models that has ended or ends within 60 days."""
+    """Return one message for each model that was shut down or will be within 60 days of `day` (default: today)."""
     now = day or today()
     lines = []
     for name in dict.fromkeys(names):

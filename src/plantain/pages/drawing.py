@@ -56,7 +56,7 @@ STYLE = {
 
 
 def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
-    """Return the SVG element without prolog or fixed size, with unique ids and the page's colours."""
+    """Return a figure of `width` by `height` inches as an SVG element; `name` starts its ids, `draw` fills it."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has its own fonts
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -79,14 +79,14 @@ def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) 
 
 
 def printed(figure: str) -> str:
-    """Return a figure of a page as a file of its own: with prolog, and with colours instead of variables."""
+    """Return an SVG element of `svg` as the text of a file: with prolog, and colours instead of CSS variables."""
     for variable, colour in PRINTED.items():
         figure = figure.replace(f"var({variable})", colour)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + figure
 
 
 def row_axis(axes: Axes, labels: Sequence[str]) -> None:
-    """Label one row per entry, from the bottom."""
+    """Label the rows of the y axis, from the bottom, and set its limits."""
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
     axes.spines["left"].set_visible(False)
@@ -94,7 +94,7 @@ def row_axis(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def percent_axis(axes: Axes, which: str, narrow: bool = False) -> None:
-    """Format an axis of shares from 0 to 1 as percentages; `which` is "x" or "y"."""
+    """Format the axis `which`, "x" or "y", of shares from 0 to 1 as percentages: 5 ticks, 3 if `narrow`."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
     axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
@@ -107,7 +107,7 @@ def percent_axis(axes: Axes, which: str, narrow: bool = False) -> None:
 
 
 def legend(axes: Axes, columns: int) -> None:
-    """Draw the legend above the axes if they have labelled entries."""
+    """Draw a legend of `columns` columns above the axes if they have labelled entries."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, fontsize=9,

@@ -81,7 +81,7 @@ def write_page(
     shows: Iterable[tuple[str, str]] | None = None,
     damaged: Sequence[str] = (),
 ) -> None:
-    """Replace the file atomically.
+    """Write a page atomically, without keys. Raise InputError if the disk refuses, ValueError if `shows` is missing.
 
     Args:
         path: of the file.
@@ -104,7 +104,7 @@ def write_page(
 
 
 def html_target(path: Path) -> Path:
-    """Return the path if it ends in .html, else raise InputError; other files get its name with other endings."""
+    """Return the path if it ends in .html or .htm and is not a folder. Raise InputError otherwise."""
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise InputError(f"--to {path}: name a file that ends in .html")
     return path

@@ -35,10 +35,10 @@ def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
 
 
 def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
-    """Return the change of an edit as a data URI: orange where brighter, blue where darker, on near-black.
+    """Return the change of an edit as a JPEG data URI: orange where brighter, blue where darker, on near-black.
 
-    The signed mean over channels, full colour at 48 grey levels. `mask` (H, W), where the editor gave one, is drawn
-    as a green outline.
+    Images are uint8 (H, W, 3); the mean over channels has full colour at 48 grey levels. `side` and `limit` are as in
+    `data_uri`; `mask`, bool (H, W), is drawn as a green outline.
     """
     change = after.astype(np.float32).mean(axis=2) - before.astype(np.float32).mean(axis=2)
     size = _size(before.shape[0], before.shape[1], side)
@@ -58,7 +58,7 @@ def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask 
 
 
 def outline(region: Mask) -> str:
-    """Return the border of a region as an SVG path in pixel coordinates.
+    """Return the border of a region, bool (H, W), as an SVG path in pixel coordinates.
 
     Example:
         >>> import numpy as np
@@ -87,7 +87,7 @@ def changed_region(before: Pixels, after: Pixels) -> Mask:
 
 
 def box_around(region: Mask) -> Box:
-    """Return a square around a region with a margin, at least a quarter of the image; all of it for an empty region."""
+    """Return a square with a margin around a region, bool (H, W); the largest central square for an empty region."""
     height, width = region.shape
     rows, columns = np.flatnonzero(region.any(axis=1)), np.flatnonzero(region.any(axis=0))
     if not len(rows):
@@ -102,7 +102,7 @@ def box_around(region: Mask) -> Box:
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:
-    """Return the image with its longest side reduced to `side`; smaller images are unchanged."""
+    """Return an image, uint8 (H, W, 3), with its longer side reduced to `side` pixels; smaller ones unchanged."""
     size = _size(pixels.shape[0], pixels.shape[1], side)
     if size == (pixels.shape[1], pixels.shape[0]):
         return pixels

@@ -20,7 +20,7 @@ def words(name: str) -> str:
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """Return a share as a percentage; a dash for None."""
+    """Return a share, 0 to 1, as a percentage ("25 %"); a dash for None."""
     return DASH if value is None else f"{100 * value:.{digits}f} %"
 
 

@@ -48,7 +48,7 @@ _TURN = re.compile(r"\+turn[0-9]-([0-9a-f]{20})-[0-9a-f]{8}$")
 
 
 def parent_of(image_id: str) -> str:
-    """Return the id of the task whose accepted edit an image is; "" for an image of a catalogue."""
+    """Return the id of the task that made an image as its accepted edit; "" for an image of a catalogue."""
     found = _TURN.search(image_id)
     return found[1] if found else ""
 
@@ -106,12 +106,12 @@ class SourceImage:
 
     @property
     def parent(self) -> str:
-        """Return the id of the task whose accepted edit it is; "" for an image of a catalogue."""
+        """Return the id of the task that made it as its accepted edit; "" for an image of a catalogue."""
         return parent_of(self.id)
 
     @property
     def origin(self) -> str:
-        """Return the id of the catalogue's image from which its turns started; else its own."""
+        """Return the id of the catalogue's image that its turns started from; its own id if it is that image."""
         return _TURN.sub("", self.id)
 
 
@@ -124,11 +124,11 @@ class Withdrawal:
 
     @property
     def names(self) -> frozenset[str]:
-        """Everything that was named."""
+        """Return all names of groups and images."""
         return self.groups | self.images
 
     def marks(self) -> dict[str, str]:
-        """Return for each name the text whose keyed hash is kept after its removal."""
+        """Return "group NAME" or "image NAME" by name: the text whose keyed hash is kept after its removal."""
         return {
             **{group: f"group {group}" for group in sorted(self.groups)},
             **{image: f"image {image}" for image in sorted(self.images)},

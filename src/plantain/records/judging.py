@@ -102,7 +102,7 @@ class RubricCriterion:
     key: str = ""
 
     def share(self, result: CriterionResult) -> float | None:
-        """Return its share of the full mark, in [0, 1]; None if it is unscored."""
+        """Return a result's share of the full mark, in [0, 1]; None if it is unscored."""
         if self.scale is None:
             return None if result.passed is None else float(result.passed)
         least, most = self.scale
@@ -167,11 +167,11 @@ class Rubric:
         return any(criterion.weight for criterion in self.criteria)
 
     def criterion(self, name: str) -> RubricCriterion:
-        """Return the criterion of that name. Raises KeyError."""
+        """Return the criterion of that name. Raise KeyError if there is none."""
         return {criterion.name: criterion for criterion in self.criteria}[name]
 
     def passes(self, name: str, value: float) -> bool:
-        """Return True if a number on a criterion's scale passes it."""
+        """Return True if a number on a criterion's scale passes it. Raise KeyError for an unknown name."""
         criterion = self.criterion(name)
         if criterion.pass_at is not None:
             return value >= criterion.pass_at
@@ -201,7 +201,7 @@ class Verdict:
 
     @property
     def why_not(self) -> str:
-        """Why the edit does not qualify, in one line; "" if it does.
+        """Return in one line why the edit does not qualify; "" if it does.
 
         The failed criteria with their codes; of an undecided edit the unscored criteria with the judge's evidence.
         """
@@ -228,7 +228,7 @@ class Score:
 
 
 def unscored(reason: str) -> Score:
-    """Return a score without a value, and why."""
+    """Return a score without a value, with the reason for that."""
     return Score(None, reason)
 
 
@@ -305,12 +305,12 @@ class Gate:
 
     @property
     def standing(self) -> str:
-        """ "may qualify", "may rank" or "neither"."""
+        """Return "may qualify", "may rank" or "neither"."""
         return MAY_QUALIFY if self.qualify else MAY_RANK if self.rank else NEITHER
 
     @property
     def phrase(self) -> str:
-        """The standing in words."""
+        """Return `standing` for readers: "not shown to be reliable" instead of "neither"."""
         return "not shown to be reliable" if self.standing == NEITHER else self.standing
 
 
@@ -354,7 +354,7 @@ class JudgeCard:
 
     @property
     def line(self) -> str:
-        """The card in one line, for every number that comes from the judge."""
+        """Return the card in one line, to appear with every number that comes from the judge."""
         parts = [f"{self.judge}: {self.gate.phrase}"]
         if not self.gate.qualify and self.gate.why:
             parts[0] += f" ({self.gate.why[0]})"
@@ -379,7 +379,7 @@ def _between(figure: Figure) -> str:
 
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
-    """Return the line for a judge without a card, and how to make one."""
+    """Return the line for a judge without a card, with the command that makes one."""
     words = [] if judge.startswith("offline/") else ["--run", "runs/audit"]  # other judges' answers are kept
     words += [] if rubric == "med-banana" else ["--rubric", rubric]
     how = command_line("judge", "audit", "--judge", judge, *words)

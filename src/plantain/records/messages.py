@@ -23,10 +23,10 @@ def fold(text: str) -> str:
 
 
 def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the one of `allowed` that is most like `word`, apart from case and punctuation; None if none is.
+    """Return the allowed word most similar to `word`, ignoring case and punctuation; None if none is similar.
 
     Args:
-        cutoff: the least likeness, by `difflib.SequenceMatcher.ratio`, from 0 to 1.
+        cutoff: the least similarity, by `difflib.SequenceMatcher.ratio`, from 0 to 1.
 
     Example:
         >>> nearest("Pnuemothorax", ["pneumonia", "pneumothorax"])
@@ -37,7 +37,7 @@ def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | Non
 
 
 def like_path(path: Path) -> str:
-    """Return a question that names the file or folder most like a missing path, in its folder; "" if none is."""
+    """Return "; did you mean PATH?" with the name in its folder most similar to a missing path; "" if none is."""
     if path.exists() or not path.parent.is_dir():
         return ""
     near = nearest(path.name, (one.name for one in path.parent.iterdir()), cutoff=0.75)
@@ -52,12 +52,12 @@ def suggest(
     otherwise: str | None = None,
     cutoff: float = 0.6,
 ) -> str:
-    """Return the nearest allowed word as a question, or the list of allowed words.
+    """Return "did you mean WORD?" with the nearest allowed word, else "choose one of" and all allowed words.
 
     Args:
         near: the intended word, if the caller knows it.
-        otherwise: returned if nothing is near, instead of all that is allowed.
-        cutoff: as `nearest` takes it.
+        otherwise: returned if no word is near, instead of the list of allowed words.
+        cutoff: as in `nearest`.
     """
     allowed = [*allowed]
     if near := near or nearest(word, allowed, cutoff):
@@ -90,7 +90,7 @@ def command_line(*words: object) -> str:
 
 
 def next_line(*words: object) -> str:
-    """Return the last line of a success: the command that usually follows, to be copied."""
+    """Return "next: plantain ...", the last line after a success: the usual next command, to be copied."""
     return f"next: {command_line(*words)}"
 
 
@@ -103,7 +103,7 @@ typed: ContextVar[str] = ContextVar("typed", default="")
 
 
 def working_directory() -> str:
-    """Return the folder from which relative paths are read; "" if it no longer exists."""
+    """Return the current working directory; "" if it no longer exists."""
     try:
         return str(Path.cwd())
     except OSError:
@@ -111,7 +111,7 @@ def working_directory() -> str:
 
 
 def with_typed(stored: str | None, run: Path) -> str | None:
-    """Return the value of `COMMANDS` with the command that opens a run now; None where Python code opens it."""
+    """Return the JSON of `COMMANDS` with the command that opens a run now added; None if Python code opens it."""
     words = [None if word == str(run) else word for word in shlex.split(typed.get())]
     now = [working_directory(), words]
     return json.dumps([*(one for one in json.loads(stored or "[]") if one != now), now]) if words else None
@@ -132,7 +132,7 @@ def typed_before(stored: str | None, run: Path, *names: str) -> list[str]:
 
 
 def settings_typed(stored: str | None, *names: str) -> list[str]:
-    """Return `--settings FILE` of the latest recorded command of these names that had a settings file or a recipe."""
+    """Return ["--settings", FILE] of the latest command of these names that had settings or a recipe; else []."""
     for folder, words in _recorded(stored, names):
         place = words.index("--settings") + 1 if "--settings" in words else 2
         if place > 2 or words[1] == "build":
@@ -141,7 +141,7 @@ def settings_typed(stored: str | None, *names: str) -> list[str]:
 
 
 def with_settings(line: str, stored: str | None, *names: str) -> str:
-    """Return a card's line whose audit of a hosted judge has the settings that `settings_typed` finds."""
+    """Return a card's line with the options of `settings_typed` added to its audit command, if any are needed."""
     settings = [] if "judge audit --judge offline/" in line else settings_typed(stored, *names)
     return line.replace("plantain judge audit", command_line("judge", "audit", *settings))
 

@@ -78,7 +78,7 @@ class Outcome:
 
     @property
     def costs_nothing(self) -> bool:
-        """True if it ended before the model worked, unless the provider reports usage."""
+        """Return True if it ended before a model worked: it costs nothing unless the provider reports usage."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 
@@ -117,7 +117,7 @@ class TaskState(StrEnum):
 
 
 def state_after(verdict: Verdict) -> TaskState:
-    """Return the state of a task that ends with this verdict."""
+    """Return the state of a task that ends with this verdict: success, failed or undecided."""
     return {True: TaskState.SUCCESS, False: TaskState.FAILED, None: TaskState.UNDECIDED}[verdict.qualified]
 
 
@@ -175,7 +175,7 @@ class Attempt:
 
 
 def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
-    """Share `most` places over parts: one each in turn, until places or tasks run out.
+    """Return each part's number of places: `most` are given out one each in turn, to a part at most its size.
 
     Example:
         >>> shared_out({"add": 100, "remove": 2}, 10)
@@ -237,11 +237,11 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """All tokens read and written, as limits per minute count them."""
+        """Return all tokens read and written, as limits per minute count them; unreported counts are 0."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_image_tokens(self, tokens: int | None) -> Usage:
-        """Return the usage with its images counted, if the provider did not say how many tokens they are.
+        """Return the usage with the tokens of its images added, or unchanged if the provider reported them.
 
         Args:
             tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
@@ -356,12 +356,12 @@ class Price:
         return dollars + images * _rate(self.image_output_per_m, self.output_per_m) / 1e6
 
     def times(self, factor: float) -> Price:
-        """Return the price list multiplied by a factor, e.g. one half for a batch."""
+        """Return the price list with all dollar amounts multiplied by a factor, e.g. 0.5 for a batch."""
         rates = {one.name: getattr(self, one.name) for one in fields(self) if one.name.endswith(RATES)}
         return replace(self, **{name: rate * factor for name, rate in rates.items() if rate is not None})
 
     def holds_on(self, day: str) -> bool:
-        """Return True if this is the price on a day, ISO."""
+        """Return True if this price holds on a day, ISO ("2026-11-27")."""
         return self.since <= day and (not self.until or day < self.until)
 
 

@@ -60,7 +60,7 @@ class Reply(Generic[T]):
 
 
 def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
-    """Return a reply without a value."""
+    """Return a reply without a value, with the outcome that explains it."""
     return Reply(None, outcome, usage or Usage(), raw)
 
 
@@ -202,7 +202,7 @@ class JudgeRequest:
 
     @property
     def images_alone(self) -> LookRequest:
-        """The first request to a judge that looks first."""
+        """Return the images without the instruction, for the first call to a judge that looks first."""
         first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
         return LookRequest(self.original, self.edited, self.seed, first)
 
@@ -344,7 +344,7 @@ class KnowsRubrics(Protocol):
     """A judge whose fingerprint depends on the rubric, or that can only judge by some."""
 
     def fingerprint_by(self, rubric: Rubric) -> str:
-        """Return its fingerprint for a rubric. Raise InputError when it cannot judge by it."""
+        """Return the judge's fingerprint for a rubric. Raise InputError if it cannot judge by the rubric."""
         ...
 
 
@@ -397,25 +397,25 @@ exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 def announce(limits: list[AnnouncedLimit]) -> None:
-    """Report limits to the sender."""
+    """Add a provider's limits to the current exchange; do nothing if there is none."""
     here = exchange.get()
     if here is not None:
         here.limits.extend(limits)
 
 
 def patience(timeout_s: float) -> float | None:
-    """Return the seconds that a transport waits; None if the sender ends late calls."""
+    """Return `timeout_s`, how long a transport waits for an answer; None if the sender itself ends late calls."""
     here = exchange.get()
     return None if here is not None and here.timed else timeout_s
 
 
 def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
-    """Report the kind of worker that answered to the sender; return the outcome if none did.
+    """Record the kind of worker in the current exchange; return None if it answered, else a transport outcome.
 
     Args:
-        kind: of worker.
-        lost: why the worker is gone; "" where it answered.
-        broken: why there will be none; "" otherwise.
+        kind: the kind of worker, as `Ran.on`.
+        lost: why the worker was lost; "" if it answered.
+        broken: why no worker can be started; "" otherwise.
     """
     here = exchange.get()
     if here is not None:

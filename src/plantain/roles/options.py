@@ -35,7 +35,7 @@ class Clearance(Protocol):
     """Checked where bytes are sent; `plantain.runs` has the only one."""
 
     async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
-        """Return when every image may be sent there and that is recorded. Raise NotAllowed."""
+        """Check and record that every image may be sent to this destination. Raise NotAllowed if one may not."""
         ...
 
     async def connected(self, to: Destination, ip: str) -> None:
@@ -92,7 +92,7 @@ class PriceSection(Section):
     image_out_each: float | None = Field(default=None, ge=0.0, allow_inf_nan=False)
 
     def price(self) -> Price:
-        """Return the price list, with the recipe as its source."""
+        """Return the section as a `Price` whose source is "recipe"."""
         return Price(**self.model_dump(), source="recipe")
 
 
@@ -136,13 +136,13 @@ class ProviderSettings(Section):
     _context: CallContext = PrivateAttr(default=CallContext())
 
     def within(self, **changes: object) -> Self:
-        """Return the settings in another `CallContext`, with these changes to it."""
+        """Return a copy of the settings whose `CallContext` has these fields replaced."""
         copy = self.model_copy()
         copy._context = replace(self._context, **changes)  # type: ignore[arg-type]
         return copy
 
     def but(self, **changes: object) -> Self:
-        """Return the settings with other values in these fields, without validation."""
+        """Return a copy of the settings with these fields replaced, without validation."""
         return self.model_copy(update=changes)
 
     def get(self, name: str) -> Any:
@@ -155,30 +155,30 @@ class ProviderSettings(Section):
 
     @property
     def in_jobs(self) -> bool:
-        """Return True if calls are to wait for batch jobs."""
+        """Return True if calls are sent in batch jobs."""
         return bool(self.get("transport") == "batch")
 
     @property
     def stated(self) -> frozenset[str]:
-        """The frozen fields that differ from their default."""
+        """Return the names of the frozen fields that differ from their defaults."""
         return frozenset(self.frozen_part())
 
     def origin_of(self, name: str, section: str) -> str:
-        """Return the place where a field was set, for messages."""
+        """Return a setting's place in the recipe, for messages: in a role's section if that set it, else `section`."""
         return self._context.origin.get(name, f"{section}.{name}")
 
     def sampling(self, *names: str) -> str:
-        """Return the named fields that are set, as text for a fingerprint and for the journal."""
+        """Return the named fields that are set as "name=value name=value", for fingerprints and the journal."""
         values = ((name, self.get(name)) for name in names)
         return " ".join(f"{name}={value}" for name, value in values if value not in (None, ""))
 
     def frozen_part(self) -> dict[str, object]:
-        """Return the fields that change answers, where they differ from the default, as JSON values."""
+        """Return the fields that change answers and differ from their defaults, as JSON values by name."""
         names = {name for name, known in type(self).model_fields.items() if FREE not in known.metadata}
         return self.model_dump(mode="json", include=names, exclude_defaults=True)
 
     def relative_to(self, folder: Path) -> Self:
-        """Return the settings with relative paths taken from `folder`. Raise ValueError for a file that is missing."""
+        """Return the settings with relative paths resolved against `folder`. Raise ValueError if a file is missing."""
         paths = {
             name: value for name in type(self).model_fields if isinstance(value := getattr(self, name), Path)
         }
@@ -261,7 +261,7 @@ class ProviderOptions(ProviderSettings):
 
 
 def longer_side(size: object) -> object:
-    """Return the pixels of the longer side of 768, "768" or "768x768". Raise ValueError for other words."""
+    """Return the longer side in pixels of "768" or "768x512"; a number as it is. Raise ValueError for other text."""
     if not isinstance(size, str):
         return size
     if (parts := _SIDE.fullmatch(size)) is None:
@@ -270,7 +270,7 @@ def longer_side(size: object) -> object:
 
 
 def checked_url(url: str) -> str:
-    """Return an http address without a password, which would be journalled. Raise ValueError for any other.
+    """Return the URL if it is http(s) without user, password, query or fragment. Raise ValueError otherwise.
 
     The message never repeats a password.
     """
@@ -340,7 +340,7 @@ AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azur
 
 
 def origin_of(url: str) -> str:
-    """Return scheme, host and port of an address, in lower case and always with the port."""
+    """Return "scheme://host:port" of a URL in lower case, with the scheme's default port if it names none."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     host = (parts.hostname or "").rstrip(".")
@@ -348,7 +348,7 @@ def origin_of(url: str) -> str:
 
 
 def resolved(host: str, port: int | None = None) -> list[str]:
-    """Return every address of a host name, the host itself if it is an address; [] if it does not resolve."""
+    """Return every IP address of a host name; [host] if it is an address itself; [] if it does not resolve."""
     host = host.rstrip(".")
     try:
         return [str(ipaddress.ip_address(host))]
@@ -372,13 +372,13 @@ def not_loopback(host: str, addresses: list[str]) -> str:
 
 
 def tenant_of(url: str, options: ProviderOptions) -> str:
-    """Return the cloud tenant of an address: the project of the settings, or the resource in the host name."""
+    """Return a URL's cloud tenant: the settings' project, or the Azure resource in the host name; "" if none."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     return options.get("project") or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
-    """Return how far an address is; asks the resolver. Through the recipe's proxy no address is loopback."""
+    """Resolve a URL's host and return its destination with its reach; with a proxy in the recipe none is loopback."""
     host = urlsplit(url).hostname or ""
     why = not_loopback(host, resolved(host))
     if options.proxy and not why:
@@ -395,7 +395,7 @@ def stays_on_premises(options: ProviderOptions) -> bool:
 
 
 async def loopback_addresses(host: str, port: int) -> list[str]:
-    """Return the addresses of a host that must be this machine. Raise ConnectionRefusedError if it is not."""
+    """Return the IP addresses of a loopback host. Raise ConnectionRefusedError if it is not loopback any more."""
     addresses = await asyncio.to_thread(resolved, host, port)
     why = not_loopback(host, addresses)
     if why:

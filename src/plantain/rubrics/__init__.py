@@ -45,7 +45,7 @@ def read_rubric(path: Path) -> Rubric:
     """Return the rubric of a TOML file.
 
     Raises:
-        InputError: names file, field and allowed values.
+        InputError: the file cannot be read or is invalid; names file, field and allowed values.
     """
     document = read_toml_table(path)
     try:
@@ -55,7 +55,7 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def rubric_of(text: str) -> Rubric:
-    """Return the rubric that `as_text` wrote. Raises ValueError in one line that names the field."""
+    """Return the rubric in JSON as `as_text` writes it. Raise ValueError, naming the field, if it is invalid."""
     try:
         rubric = _adapter().validate_json(text, strict=True)
     except ValidationError as error:
@@ -99,7 +99,7 @@ def as_text(rubric: Rubric) -> str:
 
 
 def digest_of(rubric: Rubric) -> str:
-    """Return the SHA-256 of its content, the identity of a user's own rubric."""
+    """Return the SHA-256 of a rubric's `as_text` in hex digits, the identity of a user's own rubric."""
     return hashlib.sha256(as_text(rubric).encode()).hexdigest()
 
 
@@ -192,12 +192,12 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, directio
     A tie fails. A judge that left a criterion unscored has no vote on it; a criterion without any score is unscored.
     Evidence and codes of the judges who agree with the result are joined.
 
-    A tie over a fact counts against the edit: a finding to be removed is seen, one to be added unseen, and another
-    one has appeared. A tie over a fact of another rubric is left out.
+    A tie over a fact counts against the edit: a finding to remove counts as visible, one to add as not visible, another
+    finding as present. A tie over any other fact leaves it out.
 
     Args:
-        panel: each judge's name and report.
-        rubric: of all of them.
+        panel: each judge's name and report; ValueError is raised if it is empty.
+        rubric: the rubric of all reports.
         direction: of the edit.
     """
     if not panel:
@@ -215,7 +215,7 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, directio
 
 
 def unfavourable(direction: Direction) -> dict[str, bool]:
-    """Return, for each fact that counts for or against an edit, the answer that counts against it."""
+    """Return the answer that counts against an edit, for the facts `has_disease` and `other_disease`."""
     return {"has_disease": direction is Direction.REMOVE, "other_disease": True}
 
 
@@ -262,16 +262,16 @@ OURS = (MED_BANANA, MED_BANANA_PUBLISHED, MEDEBENCH, EDITSCORE, EDITREWARD)
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
-    """Return what identifies a rubric in a request: ours by name and version, any other by its content too."""
+    """Return [name, version] of one of our rubrics, [name, version, `digest_of`] of any other, for request hashes."""
     known: list[str | int] = [rubric.name, rubric.version]
     return known if rubric in OURS else [*known, digest_of(rubric)]
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
-    """Return a rubric as a run stores it."""
+    """Return a rubric as a run stores it: `name`, `sha256` of the content, and JSON `text`."""
     return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
 
 
 def recorded(frozen: Mapping[str, Any]) -> Rubric:
-    """Return the rubric that a run has stored; Med-Banana's for an import without one."""
+    """Return the rubric in a run's stored settings; Med-Banana's if they have none, as for an import."""
     return rubric_of(frozen["rubric"]["text"]) if "rubric" in frozen else MED_BANANA
