@@ -85,7 +85,7 @@ def test_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyP
         return None if name == "dipy" else find(name)
 
     monkeypatch.setattr(importlib.util, "find_spec", without_dipy)
-    with pytest.raises(InputError, match="needs the package dipy: pip install"):
+    with pytest.raises(InputError, match="needs the package dipy: in plantain's clone: pip install"):
         sample_images()
 
 

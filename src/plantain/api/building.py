@@ -19,7 +19,7 @@ from plantain.runs.open_run import stoppable
 
 
 def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """Run or resume a build, as `plantain build`; return when it has ended or was stopped.
+    """Run or resume a build like `plantain build`; return when it has ended or was stopped.
 
     It needs no `if __name__ == "__main__"` and may be called in a notebook and in any thread. In the main thread of a
     script the first Ctrl-C finishes the calls in flight and returns; a second one ends the process.
@@ -57,7 +57,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
     at once and leaves those calls open, as a kill would. In both cases the run can be resumed.
 
     Args:
-        recipe, run_dir, limit: as of `run`.
+        recipe, run_dir, limit: as for `run`.
 
     Raises:
         plantain.records.InputError: as `run`.
@@ -79,7 +79,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
 
 
 def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
-    """Return the forecast of a recipe, as `plantain plan`. Call no model.
+    """Return the forecast of a recipe like `plantain plan`. No model is called.
 
     Args:
         recipe: a recipe, or the path of its TOML file.
@@ -113,7 +113,7 @@ T = TypeVar("T")
 
 
 def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run what `begin` returns to its end.
+    """Run the coroutine that `begin` returns to its end, and return its result.
 
     If this thread already runs an event loop, as in a notebook, another thread does it. There the first interrupt stops
     the run gracefully, a second one at once; KeyboardInterrupt is raised when it has stopped.

@@ -55,7 +55,7 @@ class Evaluation:
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
     def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
-        """Return each model minus `against` over all samples: one row per model and metric.
+        """Return the mean differences of models to `against` over all samples, a row per model and metric.
 
         `difference_low` and `difference_high` are the ends of a 95 % interval; `difference_p_holm` is corrected over
         the models.
@@ -71,7 +71,7 @@ class Evaluation:
         ]
 
     def table(self) -> pandas.DataFrame:
-        """Return the means over all samples as a pandas table: one row per model, one column per metric.
+        """Return the means over all samples as a DataFrame: one row per model, one column per metric.
 
         Raises:
             plantain.records.InputError: pandas is not installed; `rows` works without.
@@ -100,7 +100,7 @@ def evaluate(
     settings: Path | str | None = None,
     images: Images | None = None,
 ) -> Evaluation:
-    """Evaluate an editor on a benchmark, together with the baselines, as `bench generate` and `bench score`.
+    """Evaluate an editor and the baselines on a benchmark, like `bench generate` and `bench score`.
 
     Outputs and scores that are in the run's folder are kept.
 
@@ -108,13 +108,13 @@ def evaluate(
         editor: a name ("gemini/gemini-3.1-flash-image"), an object that fills the editor's role, or a function
             (image, instruction) -> image, plain or async, over uint8 arrays of shape (H, W, 3) or PIL images, of one
             size. An output for which it raises is unscored, with the error as its reason.
-        benchmark: one that was loaded, or its folder.
+        benchmark: a loaded benchmark, or its folder.
         run_dir: for outputs and scores; default: a new temporary folder.
         metrics: names, e.g. ["psnr", "ssim"]; None for all that can be measured here.
         judges: names, e.g. ["offline/instruments"]; none by default.
         seeds: outputs for each sample, at least 1.
         settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
-        images: type of image that a function receives, "array" or "pil"; None: by its annotations, else "array".
+        images: image type passed to a function, "array" or "pil"; None: by its annotations, else "array".
 
     Raises:
         plantain.records.InputError: editor, judge, metric or benchmark cannot be used; no model was called.

@@ -35,46 +35,46 @@ class Task:
 
     @property
     def id(self) -> str:
-        """20 hex digits."""
+        """Return the task's id, 20 hex digits."""
         return self.row.id
 
     @property
     def finding(self) -> str:
-        """The finding, e.g. "Pneumothorax"."""
+        """Return the name of the finding to add or remove, e.g. "Pneumothorax"."""
         return self.row.task.finding
 
     @property
     def modality(self) -> str:
-        """E.g. "chest_xray"."""
+        """Return the modality of the image, e.g. "chest_xray"."""
         return self.row.task.modality
 
     @property
     def direction(self) -> Direction:
-        """Add or remove."""
+        """Return `Direction.ADD` or `Direction.REMOVE`."""
         return self.row.task.direction
 
     @property
     def state(self) -> TaskState:
-        """Its state."""
+        """Return the state as of when the task was read, e.g. `TaskState.SUCCESS`."""
         return self.row.state
 
     @property
     def image(self) -> SourceImage:
-        """The record of the image that is edited."""
+        """Return the record of the source image, read from the run."""
         with JournalReader.open(self.run) as reader:
             return reader.image(self.row.task.image_id)
 
     @property
     def attempts(self) -> list[Attempt]:
-        """Its rounds, oldest first, each with the decisive verdict; those that a retry superseded are marked."""
+        """Return its rounds, oldest first, each with the decisive verdict; superseded rounds are marked."""
         with JournalReader.open(self.run) as reader:
             return reader.attempts(self.id)
 
     def read_image(self, sha256: str) -> bytes:
-        """Return the bytes of an image that an attempt or the source image names by its hash: JPEG; masks PNG.
+        """Return a stored image by the hash that an attempt or the source image names: JPEG; masks PNG.
 
         Raises:
-            plantain.records.InputError: the run does not have it.
+            plantain.records.InputError: the run does not contain it.
         """
         with JournalReader.open(self.run) as reader:
             if not reader.has_blob(sha256):
@@ -115,7 +115,7 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Return its status, as `plantain status --json`."""
+        """Return the dictionary that `plantain status --json` prints."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 
@@ -136,7 +136,7 @@ class Run:
         """Return one task, by its id or a unique start of it; a notebook shows its images.
 
         Raises:
-            plantain.records.InputError: no task's id starts so, or several do.
+            plantain.records.InputError: no task id has this start, or several have it.
         """
         with JournalReader.open(self.path) as reader:
             return Task(self.path, reader.task(id))
@@ -145,13 +145,13 @@ class Run:
         """Return the rounds of all tasks, each with its decisive verdict; `Task.read_image` returns their images.
 
         Args:
-            superseded: also those that a retry has superseded.
+            superseded: also return the rounds that a retry has superseded.
         """
         with JournalReader.open(self.path) as reader:
             return list(reader.all_attempts(superseded))
 
     def rows(self, by: Literal["task", "attempt"] = "task") -> list[Row]:
-        """Return the rows of `table` as dictionaries; needs no pandas."""
+        """Return the rows of `table` as dictionaries, without pandas; raise ValueError for another `by`."""
         with JournalReader.open(self.path) as reader:
             tasks = {row.id: row for row in reader.tasks()}
             if by == "task":
@@ -163,7 +163,7 @@ class Run:
         raise ValueError(f"by: {by!r}; task or attempt")
 
     def table(self, by: Literal["task", "attempt"] = "task") -> pandas.DataFrame:
-        """Return tasks or attempts as a pandas table, one row each.
+        """Return tasks or attempts as a DataFrame, one row each.
 
         Args:
             by: "task": each task and how it ended; "attempt": the same, and for each round its instruction, how the
@@ -179,10 +179,10 @@ class Run:
         return pandas.DataFrame(self.rows(by))
 
     def report(self, to: Path | str | None = None) -> Path:
-        """Write tables, figures and images as one HTML file, as `plantain report`; return its path.
+        """Write tables, figures and images into one HTML file like `plantain report`; return its path.
 
         Args:
-            to: the file; default `report.html` in the run.
+            to: the file; None for `report.html` in the run.
         """
         from plantain.report.page import write_report
 
@@ -196,7 +196,7 @@ class Run:
         redistribution_approved: str = "",
         licences: Sequence[str] = (),
     ) -> ExportSummary:
-        """Make or continue a release of the closed tasks, as `plantain export`.
+        """Make or continue a release of the closed tasks like `plantain export`.
 
         Args:
             to: a new folder.

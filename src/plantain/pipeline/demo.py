@@ -62,7 +62,7 @@ RENDERED_NOTE = (
 
 
 def demo_recipe(folder: Path) -> Recipe:
-    """Return the demo's recipe: offline models, and findings added to any image without them."""
+    """Return the demo's recipe for `folder`/catalogue: offline models, `add_to` "any", no check of text."""
     return Recipe.model_validate(
         {
             "name": "demo",
@@ -79,7 +79,7 @@ def demo_recipe(folder: Path) -> Recipe:
 
 
 def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
-    """Return the peak resident memory in MiB of this process; of RUSAGE_CHILDREN, of its largest ended worker."""
+    """Return this process's peak resident memory in MiB; for RUSAGE_CHILDREN its largest ended worker's."""
     return resource.getrusage(who).ru_maxrss / 1024
 
 

@@ -31,9 +31,9 @@ def first_recipe(
 
     Args:
         catalogue: the images.
-        file: where it will be; its paths are relative to that.
-        taxonomy: what can be edited, `finding_files` included.
-        finding_files: the user's own, to be named in the recipe.
+        file: path at which the text will be saved; paths in the recipe are relative to its folder.
+        taxonomy: the findings that can be edited, including those of `finding_files`.
+        finding_files: the user's own finding files, which the recipe will name.
         day: hosted models that end within 60 days of it are not proposed.
 
     Raises:

@@ -69,7 +69,7 @@ class CallEstimate:
         return CallEstimate(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
     def times(self, low: float, expected: float | None = None, high: float | None = None) -> CallEstimate:
-        """Multiply each by a factor; by the first where only one is given."""
+        """Return the estimate with each value multiplied by its factor; a missing factor is `low`."""
         expected, high = low if expected is None else expected, low if high is None else high
         return CallEstimate(self.low * low, self.expected * expected, self.high * high)
 
@@ -97,7 +97,7 @@ class Tally:
         return len(self.rounds)
 
     def rounds_per_task(self) -> CallEstimate:
-        """Return the mean, and its 95 % interval by the normal approximation."""
+        """Return the mean rounds of a task, and as low and high its 95 % normal interval, at least 0."""
         mean = statistics.fmean(self.rounds)
         spread = statistics.stdev(self.rounds) if self.tasks > 1 else 0.0
         half = 1.96 * spread / math.sqrt(self.tasks)
@@ -123,16 +123,16 @@ class Pilot:
     bytes_per_attempt: float
 
     def of(self, finding: str, direction: str) -> Tally:
-        """Return the rates of a finding and direction: its own, or the whole pilot's if it has too few tasks."""
+        """Return the tally of a finding and direction, or the whole pilot's if that has too few tasks."""
         part = self.parts.get((finding, direction))
         return part if part is not None and part.tasks >= FEWEST else self.whole
 
 
 def read_pilot(run: Path) -> Pilot:
-    """Read a run's rates; it may still be building.
+    """Return the rates of a run, which may still be building.
 
     Raises:
-        InputError: no run there, or none of its tasks is closed.
+        InputError: `run` is not a run, or none of its tasks is closed.
     """
     with JournalReader.open(run) as reader:
         whole, parts = Tally(), dict[tuple[str, str], Tally]()
@@ -192,10 +192,10 @@ class BuildPlan:
 def make_plan(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, pilot: Pilot | None = None
 ) -> BuildPlan:
-    """Count the tasks and forecast calls, cost, duration and disk. Call no model.
+    """Count a recipe's tasks and forecast calls, cost, duration and disk. No model is called.
 
     Args:
-        pilot: rates of an earlier run; without it, those that the paper reports and our own guesses.
+        pilot: rates of an earlier run; None for the paper's rates and our own guesses.
     """
     plan = BuildPlan(not_planned=dict(not_planned(recipe, catalogue, taxonomy)))
     images: set[str] = set()
@@ -320,7 +320,7 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 
 
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
-    """Return the estimated usage of a call, low to high; of an edit by the recipe's image size and quality."""
+    """Return a call's low, expected and high token usage; for edits it depends on image size and quality."""
     options = recipe.terms.options(model, ROLE_OF[step])
     usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.get("service_tier") or ""))
     if step is not Step.EDIT:

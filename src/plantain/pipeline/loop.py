@@ -77,9 +77,9 @@ class Closing(NamedTuple):
 
 
 async def edit_until_qualified(rounds: Rounds) -> Closing:
-    """Run one task to its end; running it again replays recorded calls, then continues.
+    """Run one task to its end and return how it ended; a second run replays recorded calls, then continues.
 
-    Every round edits the original, never the last attempt. Failed attempts stay as negative examples. An edit that the
+    Every round edits the original, never the last attempt. Failed attempts remain negative examples. An edit that the
     judge cannot decide on ends the task: refining the instruction would not change that.
     """
     history: list[Attempt] = []
@@ -116,7 +116,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
 
 async def pass_through(rounds: Rounds) -> Closing:
-    """Run a control: one edit with an instruction that never varies. It is not judged: nothing was to change."""
+    """Run a control, one edit by a constant instruction to change nothing, unjudged; return how it ended."""
     attempt = await rounds.edit(rounds.instructed(NO_CHANGE))
     if attempt.edited is not None:
         return Closing(TaskState.SUCCESS, 1)
@@ -160,11 +160,11 @@ class Rounds:
         return self.images.image(self.image.prepared_sha256)
 
     def instructed(self, instruction: str, number: int = 1) -> Attempt:
-        """Return a round's attempt as it starts."""
+        """Return the attempt of round `number` (from 1) with its instruction, not yet edited or judged."""
         return Attempt(self.task.id, self.generation, number, instruction)
 
     async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
-        """Return the next round's attempt with its instruction; the outcome if there is none."""
+        """Return the next round's attempt with a new instruction, or the outcome if the writer gave none."""
         number = len(history) + 1
         writer = self.method.writer
         seed = self._seed(number, Step.WRITE)
@@ -204,7 +204,7 @@ class Rounds:
         return self.instructed(answer.text, number) if answer.outcome.ok else answer.outcome
 
     async def edit(self, attempt: Attempt) -> Attempt:
-        """Return the attempt with its edited image, or with the outcome that left it without one."""
+        """Return the attempt with its edited image; without one, `edit_outcome` is the reason."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
         about = self.task.kind is not TaskKind.CONTROL
@@ -274,9 +274,9 @@ class Rounds:
         return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
-        """Return the attempt with its verdict, of a panel the majority's; without one if a judge gave no report.
+        """Return the attempt with its (or its panel's) verdict; without one, `judge_outcome` is the reason.
 
-        An image that is the same as an earlier round's, for the same instruction, has been judged.
+        If a round of `history` has the same image and instruction, its verdict is reused.
         """
         assert attempt.edited is not None
         known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)

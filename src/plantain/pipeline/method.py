@@ -60,12 +60,12 @@ class Method:
 
 
 def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] | None = None) -> Method:
-    """Return the recipe's models, rubric and policy as the loop needs them.
+    """Return the recipe's models, rubric and policy for the loop.
 
     Args:
         recipe: names the models.
-        setup: the run's; without one the models can be inspected, and none of them sends an image anywhere.
-        missing: takes a line for each key that is not set, instead of an error; such a model cannot be called.
+        setup: of the run; None for a new one, whose models are only inspected and send no image.
+        missing: collects a line for each missing key instead of raising; such a model cannot be called.
 
     Raises:
         InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
@@ -89,7 +89,7 @@ def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] 
 
 
 def guarded(method: Method, setup: RunSetup) -> Method:
-    """Return a method whose models the caller made, behind the run's gate."""
+    """Return the method with each of its models, made by the caller, wrapped by the run's gate."""
     judges = tuple(map(setup.guarded, method.judges))
     return replace(
         method, writer=setup.guarded(method.writer), editor=setup.guarded(method.editor), judges=judges
@@ -97,13 +97,13 @@ def guarded(method: Method, setup: RunSetup) -> Method:
 
 
 def check_known(recipe: Recipe) -> None:
-    """Refuse unknown ids at a provider's own address, and roles that a known model does not fill.
+    """Raise InputError for an unknown id at a provider's own address, or a role its model cannot fill.
 
     An id that is newer than this plantain is accepted once its price is stated; behind another address (`base_url`) any
     id is.
 
     Raises:
-        InputError: names the field, the nearest id, and how to insist.
+        InputError: names the field, the nearest id, and how to use an unlisted one.
     """
     models = recipe.models
     named = [("writer", models.writer), ("editor", models.editor)]
@@ -128,7 +128,7 @@ def check_known(recipe: Recipe) -> None:
 
 
 def fingerprints(method: Method) -> dict[str, str]:
-    """Return each part of the method with what changes whenever its answers could."""
+    """Return a text by part ("writer", "judge 1", ...) that changes if the part's answers could change."""
     parts = {
         "writer": f"{method.writer.name}: {method.writer.fingerprint}",
         "editor": f"{method.editor.name}: {method.editor.fingerprint}",
@@ -169,10 +169,10 @@ def make_ready(
 
     Args:
         recipe: validated.
-        run: folder of the run; an existing one keeps its model ids, also those that are no longer known.
+        run: folder of the run; an existing one may use model ids that are no longer known.
         method: models to use instead of the recipe's names.
-        shard: which of several runs this is; the terms are its share of the recipe's.
-        missing: takes a line for each key that is not set, instead of an error: for callers that call no model.
+        shard: which of several runs this is; budget and limits are its share of the recipe's.
+        missing: collects a line for each missing key instead of raising, for callers that call no model.
 
     Raises:
         InputError: the catalogue is missing, a model is unknown or cannot fill its role, a key or extra is missing, an
@@ -200,14 +200,14 @@ def make_ready(
 
 
 def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
-    """Return the forecast of a recipe, and remarks (missing keys, an unsuitable editor). Call no model.
+    """Return a recipe's forecast, and remarks (missing keys, an unsuitable editor). No model is called.
 
     Args:
         recipe: validated.
         pilot: folder of a run whose rates, costs and latencies to use.
 
     Raises:
-        InputError: as `make_ready`, but for missing keys.
+        InputError: as `make_ready`, except for missing keys.
     """
     missing: list[str] = []
     ready = make_ready(recipe, missing=missing)
@@ -229,18 +229,18 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
 
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
-    """Refuse the recipe when one of its images may not be sent to its hosted models. Raises InputError."""
+    """Raise InputError if an image of the recipe's tasks may not be sent to one of its hosted models."""
     if holds_back(catalogue):
         check_consent(recipe.terms, planned_images(recipe, catalogue, taxonomy))
 
 
 def holds_back(catalogue: Catalogue) -> bool:
-    """Return True if a catalogue has images that may not leave freely; one question for a million images."""
+    """Return True if a catalogue has images that may not be sent freely to hosted models; one query."""
     return bool(set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE})
 
 
 async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
-    """Do the same for tasks that an earlier recipe planned, and record the consent that the recipe states.
+    """Raise InputError if a pending task's image may not be sent; record the consent that the recipe states.
 
     The run's own record of an image decides; the catalogue's only for images that are not in the run yet.
     """
@@ -265,7 +265,7 @@ def _recorded(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceIm
 
 
 def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
-    """Refuse a catalogue in which an id of the run stands for another source file. Raises InputError."""
+    """Raise InputError if an image id of the run belongs to another source file in the catalogue."""
     for image in reader.images():
         there = catalogue.find(image.id)
         same = there is None or (there.source_sha256, there.frame) == (image.source_sha256, image.frame)
@@ -278,13 +278,13 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
 
 
 async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
-    """Copy from a catalogue the groups, splits and consent that changed since the run took its images.
+    """Copy groups, splits and consent that changed in a catalogue since the run stored its images.
 
     Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. A licence is copied
     only if the run's is unknown. All else stays as it was when the tasks were made, the run's own bytes included.
 
     Returns:
-        The ids of images of another group or split.
+        The ids of images whose group or split changed.
     """
     regrouped = []
     for image in list(journal.reader.images()):

@@ -58,7 +58,7 @@ MOST_FAILING = 0.50
 
 
 def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
-    """Return ids of the pilot's tasks, sorted, as many of each finding and direction; always the same ones."""
+    """Return up to `most` task ids, sorted, shared out over findings and directions, always the same."""
     places = shared_out(_planned(reader), most)
     # Ids are hashes, so the first ones are a draw that never changes.
     return sorted(task for part, n in places.items() if n for task in sorted(ids_of_part(reader, part))[:n])
@@ -70,7 +70,7 @@ def _planned(reader: JournalReader) -> dict[Part, int]:
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
-    """Return those of the pilot's tasks that are pending."""
+    """Return an iterator over the pilot's tasks (as by `drawn_tasks`) that are pending."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
 
@@ -89,7 +89,7 @@ class PilotPart:
 
     @property
     def standing(self) -> str:
-        """ "works", "does not work", or "too few to say"."""
+        """Return "works", "does not work", or "too few to say"."""
         if self.rate.n < FEWEST_OF_FINDING:
             return "too few to say"
         never = self.rate.successes == 0
@@ -135,7 +135,7 @@ class PilotNumbers:
 
     @property
     def qualified_of_whole(self) -> CallEstimate | None:
-        """Qualified edits of the whole plan: low and high by the interval of the rate, which is over images."""
+        """Return the whole plan's qualified edits, low and high by the rate's interval; None if unknown."""
         whole, rate = self.forecast.success, self.qualified
         fixed = self.forecast.tried.expected < self.forecast.tasks  # further images make up for a lower rate
         if whole is None or fixed or not rate.value or rate.low is None or rate.high is None:
@@ -147,7 +147,7 @@ class PilotNumbers:
 
     @property
     def cost_per_qualified(self) -> CallEstimate | None:
-        """Dollars for each qualified edit: low and high by the interval of the rate."""
+        """Return US dollars per qualified edit, low and high by the rate's interval; None if unknown."""
         if self.cost_usd is None or not self.qualified.n:
             return None
         each = self.cost_usd / self.qualified.n
@@ -155,7 +155,7 @@ class PilotNumbers:
 
     @property
     def cost_per_accepted(self) -> CallEstimate | None:
-        """Dollars for each edit that qualifies and that people accept; None without a study."""
+        """Return US dollars per qualified edit that readers accept; None without a study or known cost."""
         each = self.cost_per_qualified
         return None if each is None else _per_success(each, self.accepted)
 
@@ -169,7 +169,7 @@ def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Count the results of these tasks."""
+    """Return the results of these tasks; `free` is the free disk space in bytes."""
     rows = [reader.task(task) for task in tasks]
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
@@ -249,7 +249,7 @@ class PilotDecision:
 
 
 def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Go or stop, by the constants of this module; every reason is a line."""
+    """Return whether to build the whole plan, by this module's constants, with one line for every reason."""
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
     if numbers.open:
@@ -305,7 +305,7 @@ NAME = "pilot.html"
 
 
 def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the page and return its path."""
+    """Write the pilot's HTML page to the path `to` and return its path."""
     target = html_target(to)
     template = _environment().get_template("pilot.html.j2")
     page = template.render(
@@ -316,7 +316,7 @@ def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, comm
 
 
 def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, object]:
-    """Return what `plantain build --pilot --json` prints, but for paths."""
+    """Return the dictionary that `plantain build --pilot --json` prints, without paths."""
     whole = numbers.forecast
     return {
         "decision": decision.word,
@@ -355,35 +355,35 @@ def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, 
 
 
 def rate_json(rate: Rate) -> dict[str, float | int | None]:
-    """Return a rate as scripts read it."""
+    """Return a rate for JSON: "n", and "rate", "low" and "high" in [0, 1], None if unknown."""
     return {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
 
 
 def three(estimate: CallEstimate | None) -> dict[str, float] | None:
-    """Return low, expected and high as scripts read them."""
+    """Return an estimate for JSON, with the keys "low", "expected" and "high"; None for None."""
     return None if estimate is None else asdict(estimate)
 
 
 def in_dollars(estimate: CallEstimate | None) -> str:
-    """Return "$0.31 ($0.22 to $0.50)"; a dash if unknown."""
+    """Format an estimate in US dollars, such as "$0.31 ($0.22 to $0.5)"; a dash for None."""
     if estimate is None:
         return DASH
     return f"${estimate.expected:,.4g} (${estimate.low:,.4g} to ${estimate.high:,.4g})"
 
 
 def in_hours(estimate: CallEstimate) -> str:
-    """Return "2.1 h (1.0 to 5.5)"; minutes below one and a half hours."""
+    """Format an estimate in seconds as hours, such as "2.1 h (1.0 to 5.5)"; as minutes below 1.5 h."""
     size, unit = (3600.0, "h") if estimate.expected >= 5400.0 else (60.0, "min")
     return f"{estimate.expected / size:.1f} {unit} ({estimate.low / size:.1f} to {estimate.high / size:.1f})"
 
 
 def in_gigabytes(estimate: CallEstimate) -> str:
-    """Return "12.3 GB (4.0 to 20.1)"."""
+    """Format an estimate in bytes as gigabytes (1e9 bytes), such as "12.30 GB (4.00 to 20.10)"."""
     return f"{estimate.expected / 1e9:.2f} GB ({estimate.low / 1e9:.2f} to {estimate.high / 1e9:.2f})"
 
 
 def interval(rate: Rate) -> str:
-    """Return "41 to 78 %"; a dash if there is none."""
+    """Format a rate's interval in per cent, such as "41 to 78 %"; a dash if it has none."""
     if rate.low is None or rate.high is None:
         return DASH
     return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"

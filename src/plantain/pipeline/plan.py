@@ -37,10 +37,10 @@ from plantain.roles.options import ProviderSettings
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
-    """Yield every task of the recipe, a finding and direction at a time, then the controls.
+    """Yield every task of the recipe, ordered by finding and direction, then the controls.
 
     Raises:
-        InputError: a finding that no modality of the catalogue knows.
+        InputError: a finding of the recipe does not belong to any modality of the catalogue.
     """
     findings = chosen_findings(recipe, catalogue, taxonomy)
     for finding in findings:
@@ -99,7 +99,7 @@ def _controls(recipe: Recipe, catalogue: Catalogue, normal: Finding) -> Iterator
 
 
 def control_id(image: SourceImage, normal: str) -> str:
-    """Return a control's id, from the source file and the name of the normal class."""
+    """Return the task id of an image's control, from its source file, frame and the normal class's name."""
     return task_id(image.source_sha256, image.frame, f"control\x1f{normal}", Direction.ADD)
 
 
@@ -113,7 +113,7 @@ def _drawn(most: int, images: Iterable[SourceImage], seed: int, *what: str) -> l
 
 
 def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[SourceImage]:
-    """Yield the images of the recipe's tasks, each once."""
+    """Yield the record of each image that the recipe's tasks use, once."""
     seen: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         if task.image_id not in seen:
@@ -122,7 +122,7 @@ def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> 
 
 
 def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
-    """Return the recipe's findings, or all that can be edited in the catalogue's modalities, in taxonomy order."""
+    """Return the recipe's findings, else all of the catalogue's modalities. InputError if one is unknown."""
     present = set(catalogue.count_by("modality"))
     modalities = [m for m in taxonomy.modalities if m in present]
     if not recipe.data.findings:
@@ -142,7 +142,7 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 def candidates(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
 ) -> Iterator[SourceImage]:
-    """Yield the images on which this finding can be added or removed, in order of id."""
+    """Yield the images to which a finding can be added, or from which it can be removed, in order of id."""
     if direction is Direction.REMOVE:
         yield from catalogue.images(modality=finding.modality, label=finding.name)
         return
@@ -152,9 +152,9 @@ def candidates(
 
 
 def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
-    """Return how many additions are not planned, by modality, finding and the view that does not show its place.
+    """Return the number of skipped additions by modality, finding and view that does not show its place.
 
-    Under a cap, only those without another image.
+    With `per_finding`, only additions for which no other image is available count.
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     if Direction.ADD not in recipe.data.directions:
@@ -186,7 +186,7 @@ def _without(
 
 
 def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str:
-    """Return a hash that changes when the tasks could; a resume with the same one skips the enumeration."""
+    """Return a SHA-256 in hex that changes if the tasks could; a resume with the same skips enumeration."""
     text = "\x1f".join(
         (
             catalogue.digest(),
@@ -224,7 +224,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse "3/16". Raises InputError for anything else."""
+        """Parse "3/16". Raise InputError for another form, or a number that is not from 1 to the count."""
         found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text.strip())
         number, count = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= count <= MOST_SHARDS:
@@ -237,7 +237,7 @@ class Shard:
         return f"{self.number}/{self.count}"
 
     def has(self, task_id: str) -> bool:
-        """Return True if the task of that id is this shard's."""
+        """Return True if the task with this id belongs to this shard."""
         drawn = int.from_bytes(hashlib.sha256(task_id.encode()).digest()[:8], "big")
         return drawn % self.count == self.number - 1
 
@@ -260,7 +260,7 @@ class Share:
 
     @property
     def fraction(self) -> float:
-        """Of budget and limits, in [0, 1]."""
+        """Return the shard's share of the plan's tasks, budget and limits, in [0, 1]; 0 without tasks."""
         return self.tasks / self.of if self.of else 0.0
 
     def to_json(self) -> str:
@@ -274,19 +274,19 @@ class Share:
 
 
 def share_of(reader: JournalReader) -> Share | None:
-    """Return which shard a run is; None for a run of the whole plan."""
+    """Return a run's recorded share; None for a run of the whole plan."""
     record = reader.meta(SHARD)
     return None if record is None else Share.from_json(record)
 
 
 def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
-    """Return the share of an existing run, or of the shard that is requested for a new one.
+    """Return the share of an existing run, or of the shard requested for a new run.
 
     Returns:
         The share, not counted yet if the run is new; None for the whole plan.
 
     Raises:
-        InputError: the run is another shard, or one of the whole plan.
+        InputError: a shard is requested, and the run is another shard or of the whole plan.
     """
     share, planned = None, False
     if run is not None and (run / JOURNAL_NAME).exists():
@@ -301,7 +301,7 @@ def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
 
 
 def counted_share(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
-    """Count a plan's tasks, streaming."""
+    """Return a shard's share of a plan with its own and all tasks counted, without storing them."""
     mine = total = 0
     for task in tasks:
         total += 1
@@ -310,14 +310,14 @@ def counted_share(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
 
 
 def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]:
-    """Return the tasks of a run's share."""
+    """Return an iterator over the tasks that belong to a share; over all for None."""
     return (task for task in tasks if share is None or share.shard.has(task.id))
 
 
 def scaled_recipe(recipe: Recipe, share: Share) -> Recipe:
-    """Return the recipe with a shard's part of its budget and limits.
+    """Return the recipe with budget, calls and rates per minute multiplied by the share's fraction.
 
-    Hours stay, because shards run at the same time.
+    The limit in hours is unchanged, because shards run at the same time.
     """
     part, limits = share.fraction, recipe.limits
     update: dict[str, object] = {}
@@ -335,7 +335,7 @@ def scaled_recipe(recipe: Recipe, share: Share) -> Recipe:
 
 
 def in_words(recipe: Recipe, share: Share) -> str:
-    """Return the tasks and limits of a shard in one line."""
+    """Describe a shard's tasks and limits in one line, e.g. "shard 3/16: 120 of 1,920 tasks, ..."."""
     taken = [f"{share.tasks:,} of {share.of:,} tasks"]
     mine = scaled_recipe(recipe, share)
     if recipe.limits.budget_usd is not None:
@@ -351,6 +351,6 @@ def in_words(recipe: Recipe, share: Share) -> str:
 
 
 async def store_share(journal: Journal, share: Share) -> None:
-    """Record in the run which shard it is, durable before the first task."""
+    """Record the share in the run unless it is already recorded; call it before the first task."""
     if journal.reader.meta(SHARD) != share.to_json():
         await journal.set_meta(SHARD, share.to_json())

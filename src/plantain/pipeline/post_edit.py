@@ -47,7 +47,7 @@ class RestoredEdit(NamedTuple):
 
 
 def restore_identity(restore: str) -> dict[str, str]:
-    """Return the setting as part of the method and of a request's identity; empty if it is off."""
+    """Return {"restore": version}, a part of the method and of a request's identity; {} if it is off."""
     if restore == NONE:
         return {}
     from plantain.pixels.restore import VERSION  # heavy
@@ -56,7 +56,7 @@ def restore_identity(restore: str) -> dict[str, str]:
 
 
 def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
-    """Restore pixels outside an edit. Run in a thread."""
+    """Return an edit with the original's pixels outside its change, and a score. Call it in a thread."""
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)
@@ -85,7 +85,7 @@ _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
 
 
 def fingerprint(check: TextCheck | None) -> dict[str, str]:
-    """Return the check as a part of a run's method, which a resumed run must repeat."""
+    """Return {NAME: name of the text reader or "none"}, a part of the method that a resume must repeat."""
     return {NAME: "none" if check is None else check.reader.name}
 
 
@@ -100,7 +100,7 @@ class TextCheck:
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
-        """Return the changes that the edit made to text, in words; empty without any."""
+        """Return a description of each change of burned-in text, recorded or new; () if there is none."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
@@ -122,7 +122,7 @@ class TextCheck:
 
 
 def object_to(observations: Observations, objection: str) -> Observations:
-    """Return a judge's report in which fidelity fails for a reason that was measured."""
+    """Return a report with fidelity failed and `objection` in its evidence; unchanged without fidelity."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
@@ -133,5 +133,5 @@ def object_to(observations: Observations, objection: str) -> Observations:
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """Return a verdict that rejects the edit under any policy: a wrong side marker cannot be outweighed."""
+    """Return the verdict with `qualified` False under any policy: no score outweighs a wrong side marker."""
     return replace(verdict, qualified=False)

@@ -126,17 +126,17 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: Path | str) -> Recipe:
-        """Read and validate a recipe file, as `load_recipe`."""
+        """Read and validate a recipe file by `load_recipe`. Raise InputError for an invalid one."""
         return load_recipe(Path(path))
 
     @property
     def judged_by(self) -> Rubric:
-        """The rubric. Raises InputError where there is none of that name, or its file is wrong."""
+        """Return the recipe's rubric, Med-Banana's by default. Raise InputError if unknown or invalid."""
         return rubric_named(self.rubric) if self.rubric else MED_BANANA
 
     @property
     def terms(self) -> Terms:
-        """The terms under which it calls its models, in the order writer, editor, judges."""
+        """Return models (in the order writer, editor, judges), limits, providers and consent of its calls."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
         return Terms(
             tuple(models),
@@ -149,7 +149,7 @@ class Recipe(Section):
         )
 
     def frozen_part(self) -> dict[str, JsonValue]:
-        """Return the settings that a resumed run must repeat: models, loop, seed, rubric and sampling."""
+        """Return the JSON of settings that a resumed run must repeat, e.g. models, loop, seed and rubric."""
         sampling = self.terms.sampling()
         roles = {role: dict(table) for role, table in sorted(self.settings.items()) if table}
         return {

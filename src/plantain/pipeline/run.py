@@ -84,7 +84,7 @@ async def run_build(
 
     Args:
         recipe: validated; on resume its frozen part must equal the run's.
-        run: the run's folder, created when absent.
+        run: the run's folder, created if missing.
         method: models to use instead of the recipe's names (tests and Python callers).
         text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, if the
             recipe wants it; none for callers with a method of their own.
@@ -93,7 +93,7 @@ async def run_build(
         observer: receives the run's progress.
         on_commit: called with the number of durable events so far.
         accept_model_change: continue, and record it, when a provider serves another model than before.
-        only: which pending tasks are done, once they are planned; all of them by default.
+        only: chooses among the planned pending tasks; None for all.
 
     Raises:
         InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
@@ -175,7 +175,7 @@ class Carrier:
     images: ImageCache
 
     async def carry(self, row: TaskRow) -> None:
-        """Run a pending task to its end."""
+        """Run a pending task to its end and record how it ended."""
         journal = self.opened.journal
         image = await self._image(row.task.image_id)
         finding = self.taxonomy.get(row.task.modality, row.task.finding)
@@ -221,7 +221,7 @@ MOST_IN_WAVE = 10_000
 
 
 def required_of(whole: int, shard: Shard | None) -> int:
-    """Return the required number of accepted edits of a run; shards share it equally.
+    """Return a run's required number of accepted edits, of `whole` in total; shards share it equally.
 
     Example:
         >>> [required_of(200, Shard(number, 3)) for number in (1, 2, 3)]
@@ -233,7 +233,7 @@ def required_of(whole: int, shard: Shard | None) -> int:
 
 
 def wave(required: int, tried: int, accepted: int) -> int:
-    """Return how many further images to try, above 0.
+    """Return the number of further images to try, at least 1, from counts of one finding and direction.
 
     As many as the accepted share of the `tried` tasks suggests; at most as many as were tried already, or are missing.
 
@@ -247,7 +247,7 @@ def wave(required: int, tried: int, accepted: int) -> int:
 
 
 def ending(required: int, count: PartCount, floor: float) -> str:
-    """Return why a finding and direction ends, a key of `WHY`; "" if it needs further images.
+    """Return the reason to end a finding and direction, a key of `WHY`; "" if it needs further images.
 
     It ends for its yield if the 95 % Wilson interval of its accepted share is below `floor`.
     """
@@ -257,9 +257,9 @@ def ending(required: int, count: PartCount, floor: float) -> str:
 
 
 async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
-    """Add the next turns, and with `accepted_per_finding` the next wave of every finding and direction.
+    """Add the next turns, and with `accepted_per_finding` a wave of images per finding and direction.
 
-    A wave is added when all its part's tasks are closed; which parts have ended is recorded.
+    A finding and direction gets a wave once all its tasks are closed; those that have ended are recorded.
 
     Returns:
         The number of new tasks; 0 if nothing continues.
@@ -304,7 +304,7 @@ async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
 
 
 async def record_halt(journal: Journal, halted: str) -> None:
-    """Record why the run stopped while findings were open, for its status and report."""
+    """Record `halted`, why the run stopped, if it has `accepted_per_finding`; a full disk is ignored."""
     decisions = decisions_of(journal.reader)
     if decisions is not None:
         with suppress(DiskFull):

@@ -41,7 +41,7 @@ Chain = list[tuple[EditTask, SourceImage]]
 
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Add the next turn of every accepted edit that has none yet; return the number of new tasks."""
+    """Add the next turn, up to `loop.turns`, to accepted edits without one; return how many tasks it adds."""
     reader = journal.reader
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)
@@ -68,7 +68,7 @@ async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, jo
 
 
 def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
-    """Return the record of a chain's accepted edit, of that hash, as the source image of the next turn.
+    """Return the record of a chain's accepted edit (SHA-256 in hex) as the next turn's source image.
 
     `normal` is the modality's normal class.
     """
@@ -92,7 +92,7 @@ def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
 def next_edit(
     recipe: Recipe, findings: Sequence[Finding], image: SourceImage
 ) -> tuple[Finding, Direction] | None:
-    """Draw the finding and direction of the next turn by the seed; None if the image can show no further one."""
+    """Return the next turn's finding and direction, drawn by the seed; None if the image allows none."""
     possible = [
         (finding, direction)
         for finding in findings
@@ -108,7 +108,7 @@ def next_edit(
 
 
 def chain_of(reader: JournalReader, task: EditTask) -> Chain:
-    """Return the tasks that led to a task, the first turn first, and that task."""
+    """Return (task, source image) of each turn up to and including `task`, the first turn first."""
     image = reader.image(task.image_id)
     before = chain_of(reader, reader.task(image.parent).task) if image.parent else []
     return [*before, (task, image)]
@@ -131,7 +131,7 @@ class OriginalCheck:
     findings: tuple[Finding, ...]
 
     async def objection(self, attempt: Attempt, edited: bytes) -> str:
-        """Return in words how the edit differs from the original; "" if it does not."""
+        """Return how an encoded edit differs from the original outside all changes; "" if it does not."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 return _in_words(stored.score)
@@ -149,7 +149,7 @@ class OriginalCheck:
 
 
 def original_check(journal: Journal, images: ImageCache, taxonomy: Taxonomy, task: EditTask) -> OriginalCheck:
-    """Return the check of a task of a later turn."""
+    """Return the check that compares edits of a later turn's task with the original image."""
     chain = chain_of(journal.reader, task)
     findings = tuple(taxonomy.get(one.modality, one.finding) for one, _ in chain)
     return OriginalCheck(journal, images, tuple(image.prepared_sha256 for _, image in chain), findings)

@@ -218,7 +218,7 @@ def test_without_highdicom_nothing_is_started(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")
-    assert "--layout dicom needs the package highdicom: pip install" in refused(
+    assert "--layout dicom needs the package highdicom: in plantain's clone: pip install" in refused(
         "export", run, "--to", tmp_path / "out", "--layout", "dicom"
     )
     assert not (tmp_path / "out").exists()

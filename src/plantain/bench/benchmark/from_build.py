@@ -74,7 +74,7 @@ class Conversion:
 
     @property
     def restricted(self) -> str:
-        """Return a line on images that may not be shared; "" if all may."""
+        """Return a line that counts images which may not be shared, by licence; "" if all may be shared."""
         closed = {
             name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
         }
@@ -103,8 +103,8 @@ def benchmark_from_build(
         out: a new folder.
         real_only: skip samples with synthetic ground truth.
         side: longest side in pixels; 0 keeps the build's size.
-        taxonomy: findings of the build; default: plantain's.
-        progress: called with finished and all tasks.
+        taxonomy: the findings that the build uses; default: plantain's.
+        progress: called with the numbers of finished and of all tasks.
 
     Raises:
         InputError: not a run, `out` is not empty, or the build has no usable success.

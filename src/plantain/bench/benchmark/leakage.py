@@ -108,7 +108,7 @@ class Leakage:
 
     @property
     def line(self) -> str:
-        """Return the result as one line."""
+        """Return the numbers of originals and samples found, or that there are none, as one line."""
         if not self.pairs:
             compared = f"{counted(self.seen, 'image')} in {self.place}"
             return f"no sample is a near duplicate of {compared}{_not_read(self.unread)}"
@@ -141,7 +141,7 @@ def find_leakage(
     Args:
         bench: the benchmark.
         place: a catalogue, or a folder such as a release: its image files, tar shards and Parquet columns of images.
-        progress: called with images of the place (total None), then with samples of the benchmark.
+        progress: called with the images read so far (total None), then with the samples compared and their total.
 
     Raises:
         InputError: the place does not exist, has no image, or a file of it cannot be read.

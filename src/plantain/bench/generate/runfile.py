@@ -131,7 +131,7 @@ def bench_task_id(sample: Sample, label: str) -> str:
 
 
 def output_seed(run_seed: int, sample_id: str, seed_index: int) -> int:
-    """Return the seed of an output: the same for every arm and every parameter, so that their effects are compared."""
+    """Return the seed of an output: the same for all arms and parameters, so that only these differ."""
     return derive_seed(run_seed, "bench", sample_id, seed_index)
 
 
@@ -152,7 +152,7 @@ class BenchHeader:
 
     @classmethod
     def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
-        """Return the header of a run of the benchmark in a folder."""
+        """Return the header of the run in folder `run` of the benchmark in folder `root`."""
         folder = root.resolve()
         return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
@@ -213,7 +213,7 @@ class Output:
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
-        """Return a score of this output as the journal stores it."""
+        """Return the row that stores a score of this output in the journal."""
         return StoredScore(self.task_id, self.generation, self.k + 1, metric, score, detail)
 
 
@@ -252,7 +252,7 @@ class BenchRun:
         return moved if moved.exists() else Path(self.header.root)
 
     def find_benchmark(self, stated: Path | None) -> Path:
-        """Return the stated folder, else `benchmark_root`. Raises InputError if that does not exist."""
+        """Return the stated folder, unchecked, else `benchmark_root`. Raise InputError if the latter does not exist."""
         root = stated or self.benchmark_root
         if stated is None and not root.exists():
             raise InputError(
@@ -292,11 +292,11 @@ class BenchRun:
                 yield Output(facts.id, arm, k, task_id, generation, attempt, point.parameters, reason)
 
     def scored(self, arm: str) -> Iterator[Output]:
-        """Yield the outputs that tables score: the first of each sample."""
+        """Yield the first output (k = 0) of each sample that the arm covers; tables score only these."""
         return (output for output in self.outputs(arm) if output.k == 0)
 
     def by_sample(self) -> Iterator[tuple[str, list[Output]]]:
-        """Yield the outputs of all arms that were tried, sample by sample."""
+        """Yield (sample id, the attempted outputs of all arms) in order of id."""
         place = {sample_id: i for i, sample_id in enumerate(self.samples)}
         streams = (self.outputs(label) for label in self.arms)
         together = heapq.merge(*streams, key=lambda output: place[output.sample_id])
@@ -330,7 +330,7 @@ def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:
 
 
 def read_header(reader: JournalReader) -> BenchHeader:
-    """Return the benchmark of a run. Raises InputError if it has none."""
+    """Return which benchmark a run belongs to. Raise InputError if it is not the run of a benchmark."""
     text = reader.meta(BENCH)
     if text is None:
         raise InputError(f"{reader.run}: not a run of a benchmark; make one with `plantain bench generate`")
@@ -374,9 +374,9 @@ async def write_bench(
 
 
 async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) -> tuple[EncodedImage, str]:
-    """Return the sample's previous image as models receive it, and its hash.
+    """Return (the sample's previous image as models receive it, the SHA-256 of that file).
 
-    It is recorded in the run when it is first needed, so that its licence is known wherever it goes.
+    The first call records the image in the run, so that its licence is known wherever it is sent.
     """
     try:
         sha256 = journal.reader.image(sample.id).prepared_sha256
@@ -390,13 +390,13 @@ async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) ->
 
 
 async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImage) -> EncodedImage:
-    """Return the real image after; its owner is that of the previous one."""
+    """Return the real image after as PNG, with the owner of the previous one. Raise InputError without one."""
     data = await asyncio.to_thread(lambda: encode_png(benchmark.changed(sample)))
     return EncodedImage(made_from(data, previous.data), PNG)
 
 
 def finding_of(sample: Sample) -> Finding | None:
-    """Return the taxonomy's finding of a sample; None if the taxonomy does not have it."""
+    """Return the taxonomy's entry for a sample's finding; None if the sample names none or it is unknown."""
     try:
         return load_taxonomy().get(sample.image.modality, sample.finding) if sample.finding else None
     except InputError:

@@ -98,7 +98,7 @@ class Ranking:
 
 
 def rank(table: Table, ratings: HumanRatings) -> Ranking:
-    """Compare every metric of a table with people.
+    """Return the rank correlations of every metric of a table with human raters.
 
     A metric's values of one image's outputs are correlated with the mean of the raters' ranks of the same outputs;
     correlations are averaged over images, and resampled by source. Lower-is-better metrics are negated first.
@@ -213,7 +213,7 @@ def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAg
 
 
 def ranking_json(ranking: Ranking) -> dict[str, object]:
-    """Return a ranking as scripts read it."""
+    """Return a ranking as JSON values, with the attributes of `Ranking` as keys."""
     return {
         "raters": list(ranking.raters),
         "models": list(ranking.models),

@@ -110,7 +110,7 @@ async def prepare_benchmark(
         raw: the folder; only read.
         out: a new folder, or that of an unfinished attempt.
         plan: rules, models and settings.
-        progress: called with finished and all pairs.
+        progress: called with the numbers of finished and of all pairs.
 
     Raises:
         InputError: the table is invalid, `out` has other contents, every pair is rejected, or an image may not be sent

@@ -55,7 +55,7 @@ class CompositionRow:
 
     @property
     def tasks(self) -> int:
-        """All tasks, whatever their state."""
+        """Return the number of tasks in any state."""
         return self.success + self.failed + self.undecided + self.not_applicable + self.stopped + self.pending
 
 
@@ -161,7 +161,7 @@ class OutcomeRow:
 
 
 def table1(reader: JournalReader) -> Composition:
-    """Return Table 1, in tasks."""
+    """Return Table 1: the numbers of tasks by modality, direction and state."""
     run = reader.connection.execute
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])

@@ -82,11 +82,11 @@ class PublishedTree:
 
     @staticmethod
     def recognised(root: Path) -> bool:
-        """Return True if the folder contains such a folder."""
+        """Return True if a folder contains a folder named as in a published Med-Banana tree."""
         return any(_FOLDER.fullmatch(path.name) and path.is_dir() for path in root.iterdir())
 
     def images(self) -> Iterator[tuple[str, bytes]]:
-        """Yield every image with its path."""
+        """Yield (path, bytes) of every image."""
         for image in self.edits():
             yield image.path, Path(image.path).read_bytes()
 

@@ -160,7 +160,7 @@ class ReleaseColumns:
         }
 
     def table(self, name: str) -> pa.Schema:
-        """Return the schema of a table; that of edited images for one that is not in `tables`."""
+        """Return the schema of a table; the schema of edited images for a name that is not in `tables`."""
         return self.tables.get(name, self._image)
 
     def _preference(self) -> Types:
