@@ -28,7 +28,7 @@ class Running:
 
     @property
     def settings(self) -> dict[str, int | bool | str]:
-        """The settings that are set, by name."""
+        """Return the settings that are set, by name: all that differ from 0, False and ""."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value}
 
@@ -78,7 +78,7 @@ class Steering:
 
     @property
     def settings(self) -> dict[str, float]:
-        """The settings that are set, by name."""
+        """Return the settings that are not None, by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value is not None}
 

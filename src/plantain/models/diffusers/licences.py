@@ -36,7 +36,7 @@ class WeightsTerms:
 
 
 def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms:
-    """Return the licence terms of weights: by their card, else by our table, else by their class.
+    """Return the licence terms of weights: of their model card, else of our table, else of their class.
 
     Args:
         name: hub id or folder.

@@ -79,7 +79,7 @@ class LanguageModel:
     shown_side: int | None = None
 
     async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
-        """Return the answer's text, its usage, and its body.
+        """Send a question; return (text, usage, body) of the answer.
 
         Raises:
             Fault: no answer; with status 200, usage and body if the answer cannot be read.

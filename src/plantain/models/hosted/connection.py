@@ -110,10 +110,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._opening = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request after clearing its images.
+        """Check and record that a request's images may be sent; send it and return the response.
 
         Raises:
-            NotAllowed: an image is not cleared, or the request is for another address; nothing was sent.
+            NotAllowed: an image may not be sent, or the request is for another address; nothing was sent.
         """
         asked = origin_of(str(request.url))
         if asked != self._origin:

@@ -26,7 +26,7 @@ cleared_file: ContextVar[bool] = ContextVar("cleared_file", default=False)
 
 @contextmanager
 def sending_cleared_file() -> Iterator[None]:
-    """Mark bodies sent in the block as pieces of a file cleared as a whole."""
+    """Mark bodies sent in the block as pieces of a file whose images were checked already (`clear_file`)."""
     token = cleared_file.set(True)
     try:
         yield

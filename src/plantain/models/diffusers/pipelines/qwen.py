@@ -157,7 +157,7 @@ class LongCatRunner(_ReadingRunner):
 
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
-    """Apply another working size to the reference image, which these pipelines resize to a megapixel by constants.
+    """Resize reference images to `side` squared pixels in the block, not to the usual megapixel; None for no change.
 
     Without this a smaller `side` would save neither memory nor time.
     """

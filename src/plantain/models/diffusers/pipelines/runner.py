@@ -34,7 +34,7 @@ WHERE = "providers.diffusers"
 
 
 def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
-    """Return arguments of `from_pretrained` for weights of fewer bits; {} for unchanged weights.
+    """Return the arguments of `from_pretrained` that quantise the denoiser; {} if `running.bits` is 0.
 
     bitsandbytes on NVIDIA's GPUs where it is installed, else torchao; on a processor torchao's 8 bits only.
 
