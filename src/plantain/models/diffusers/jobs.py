@@ -72,7 +72,7 @@ class Steering:
 
     @classmethod
     def of(cls, settings: Mapping[str, float]) -> Steering:
-        """Return the steering with these settings; numbers of steps are made whole."""
+        """Return the steering with these settings; numbers of steps are truncated to whole numbers."""
         whole = {name: int(value) for name, value in settings.items() if name.endswith("steps")}
         return cls(**{**settings, **whole})  # type: ignore[arg-type]  # mypy: float, where int replaces it
 
