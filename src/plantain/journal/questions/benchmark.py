@@ -64,7 +64,7 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
 
 
 def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """Return (arm, what its editor recorded) of every call of a current generation that made an output, streamed."""
+    """Yield (arm, raw answer of its editor) of every call of a current generation that made an output."""
     rows = reader.connection.execute(
         f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
         "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"

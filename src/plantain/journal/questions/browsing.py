@@ -173,7 +173,7 @@ def page_of(
 
 
 def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """Return the number of tasks of a list."""
+    """Return the number of tasks that pass; with `TaskOrder.RECENT`, tasks without calls are left out."""
     where, values = _where(query)
     if order is TaskOrder.RECENT:
         where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"

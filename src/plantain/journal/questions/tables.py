@@ -197,7 +197,7 @@ def table1(reader: JournalReader) -> Composition:
 
 
 def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
-    """Return Table 2, in attempts. `weights` are the rubric's, by criterion."""
+    """Return Table 2: pass rates of attempts by criterion. `weights` are the rubric's, by criterion."""
     with units(reader):
         first, overall = (_pass_rates(reader, where) for where in ("round = 1", "true"))
         codes = tuple(reader.connection.execute(_CODES).fetchall())

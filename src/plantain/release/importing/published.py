@@ -307,6 +307,6 @@ def _read_image(path: str) -> BlobRef:
 
 
 def tree_id(root: Path) -> str:
-    """Return an id for the imported run that depends on the tree's files alone."""
+    """Return an id for the imported run, 16 hex digits, that depends on the tree's file names alone."""
     names = sorted(str(path.relative_to(root)) for path in files_like(root, "**/*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
