@@ -72,7 +72,7 @@ Row = tuple[str, str, str | None, str]
 
 
 def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
-    """Return the demo's benchmark, made if it does not exist: two samples for each finding."""
+    """Return the demo's benchmark, created if the folder does not exist: two samples for each finding."""
     if not (path / OWN).is_file():
         unfinished = path.with_name(path.name + ".part")
         shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
@@ -191,10 +191,10 @@ async def bench_demo(
     generating: ProgressObserver = SILENT,
     scoring: ProgressObserver = SILENT,
 ) -> Demo:
-    """Make or resume the demo: benchmark, outputs, scores, leaderboard.
+    """Create or resume the demo (benchmark, outputs, scores, leaderboard); return its paths and results.
 
     Args:
-        folder: gets `benchmark/`, `run/` and `leaderboard/`.
+        folder: receives `benchmark/`, `run/` and `leaderboard/`.
         plan: findings to render.
         generating, scoring: receive progress.
     """
@@ -217,7 +217,7 @@ async def bench_demo(
 
 
 def recoveries(scores: Scores) -> tuple[Recovery, ...]:
-    """Return how often each planted order is recovered when the demo's edits are resampled.
+    """Return, for each planted order, the share of resamplings of the demo's edits that recover it.
 
     The two samples of an edit are drawn together, within their organ. This varies the findings and not the patients,
     as the images come from four sources.
@@ -246,8 +246,8 @@ def recovered(
     Args:
         values: one per sample for each arm, higher is better; samples missing from any arm are skipped.
         order: arms, best first.
-        clusters, strata: of each sample; clusters are drawn with replacement within each stratum.
-        seed: of the drawings.
+        clusters, strata: names for each sample; clusters are drawn with replacement within each stratum.
+        seed: seed of the drawings.
 
     Returns:
         A share in [0, 1]; None if an arm is missing or no sample is common to all.

@@ -60,7 +60,7 @@ class PrivacyGate:
         return read_prepared(decode(data), image.geometry, self.reader)
 
     def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Return faces in a decoded image, and the image itself if a photograph; boxes are in the prepared one."""
+        """Return faces in a decoded image, and a photograph among grey images; boxes are in the prepared one."""
         from plantain.privacy.faces import coloured_scene  # heavy
 
         kinds = [(FACE, box) for box in entry.faces(image, pixels)]

@@ -385,7 +385,7 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Return value -> images of a field, or label -> images for "label". Raise ValueError if unknown."""
+        """Return value -> number of images, for a field or "label". Raise ValueError for an unknown field."""
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"

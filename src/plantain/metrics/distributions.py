@@ -68,9 +68,9 @@ def frechet_of_features(
     """Return a Fréchet distance of two sets of features, with its floors.
 
     Args:
-        name: of the metric.
+        name: name of the metric.
         reference, outputs: (n, d); row i of both belongs to one sample.
-        seed: of the exchanges and halves.
+        seed: seed of the exchanges and halves.
         pairs: (n,) the source (patient, image) of each row.
         in_spreads: use `frechet_in_spreads` instead of `frechet`.
     """
@@ -132,7 +132,7 @@ def frechet(a: Floats, b: Floats) -> Score:
     """Return the squared Fréchet distance of the Gaussians fitted to two sets of features (Heusel et al. 2017).
 
     Args:
-        a, b: (n, d), n at least 2. Sample covariances.
+        a, b: (n, d); unscored if n is below 2 or a value is not finite. Covariances divide by n - 1.
 
     With n <= d the trace of the root is the sum of the singular values of the (n, n) product of the centred sets.
     """

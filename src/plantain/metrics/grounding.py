@@ -70,7 +70,7 @@ def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
         selects nothing: the overlap is then 0.
 
     Raises:
-        ValueError: the arguments are no such map or mask.
+        ValueError: the arguments are not such a map or mask.
     """
     if attention.ndim != 2 or not np.issubdtype(attention.dtype, np.floating):
         raise ValueError(f"attention: float (H, W) is needed, not {attention.dtype} {attention.shape}")

@@ -25,37 +25,37 @@ class MetricSample(Protocol):
 
     @property
     def before(self) -> Pixels:
-        """The image before, uint8 (H, W, 3)."""
+        """Return the image before, uint8 (H, W, 3)."""
         ...
 
     @property
     def truth(self) -> Pixels | None:
-        """The real image after, of the same size; None where there is none."""
+        """Return the real image after, uint8 (H, W, 3) of the same size; None if the sample has none."""
         ...
 
     @property
     def roi(self) -> Mask | None:
-        """The region of interest, bool (H, W)."""
+        """Return the region of interest, bool (H, W); None if the sample has none."""
         ...
 
     @property
     def roi_grey(self) -> Image | None:
-        """The region as the grey levels of its file, uint8 (H, W)."""
+        """Return the grey levels of the region's file, uint8 (H, W); None if the sample has none."""
         ...
 
     @property
     def field(self) -> Mask:
-        """The field of view: what of the image before is not background, bool (H, W)."""
+        """Return the field of view, bool (H, W): True where the image before is not background."""
         ...
 
     @property
     def prompt(self) -> str:
-        """The instruction."""
+        """Return the instruction."""
         ...
 
     @property
     def detailed(self) -> str:
-        """The description of the change; "" where there is none."""
+        """Return the description of the change; "" if the sample has none."""
         ...
 
 
@@ -72,7 +72,7 @@ class Metric:
     Attributes:
         name: in the journal and on the command line; followed by the network's name, unless that has the published
             weights.
-        label, unit: for a reader; the unit is "" for a bare number.
+        label, unit: texts for readers; the unit is "" for a bare number.
         version: raised whenever a number could change; outputs scored by another version are scored again.
         higher_is_better: the better direction.
         low, high: the range, where it is bounded.
@@ -80,7 +80,7 @@ class Metric:
         needs: out of `NEEDS`; an output whose sample has no such input is unscored, and `measure` is not called.
         column: its heading in tables; "" for its name.
         uses: the field of `Networks` that it needs; "" for none.
-        alone: whether measurements run one at a time, because the network uses all cores.
+        alone: True if measurements run one at a time, because the network uses all cores.
     """
 
     name: str
@@ -98,18 +98,18 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """Return the metric, or why this machine cannot compute it ("" with the reason of `networks.why_not`)."""
+        """Return the metric, or why this machine cannot compute it: "" if the reason is in `networks.why_not`."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
-        """Return the score of an output.
+        """Return the score of an output, or (score, detail to store with it).
 
         Args:
             sample: the benchmark sample.
             output: uint8 (H, W, 3), of the sample's size.
 
         Raises:
-            ValueError: an image that this cannot take; the output is then unscored with that reason.
+            ValueError: an image does not suit the metric; the output is then unscored with that reason.
         """
         raise NotImplementedError
 
@@ -149,12 +149,12 @@ GROUP = "plantain.metrics"
 
 
 def registered() -> dict[str, type[Metric]]:
-    """Return every registered metric by name; ours wins over another of the same name."""
+    """Return every registered metric class by name; of two with the same name, ours."""
     return _loaded()[0]
 
 
 def unusable() -> dict[str, str]:
-    """Return the metrics of packages that cannot be loaded, with the reason."""
+    """Return, by name, the metrics of packages that cannot be loaded, with the reason."""
     return _loaded()[1]
 
 
@@ -287,11 +287,11 @@ ROUNDING = 1e-6
 
 
 def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
-    """Return an image of grey levels 0 to 255.
+    """Return the image if it is an array of grey levels or channels from 0 to 255.
 
     Args:
         image: uint8 (H, W) or (H, W, C), at least one pixel.
-        name: of the argument, for the error.
+        name: name of the argument, for the error message.
 
     Raises:
         ValueError: another dtype or shape.
@@ -306,7 +306,7 @@ def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
-    """Return an image of three channels, uint8 (H, W, 3). Raise ValueError otherwise."""
+    """Return the image if it is uint8 (H, W, 3). Raise ValueError otherwise."""
     checked = check_image(image, name)
     if checked.ndim != 3 or checked.shape[2] != 3:
         raise ValueError(f"{name}: RGB of shape (H, W, 3) is needed, not {checked.shape}")
@@ -314,7 +314,7 @@ def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> tuple[Image, Image]:
-    """Return two images of grey levels 0 to 255 and of one shape. Raise ValueError otherwise."""
+    """Return two images if both pass `check_image` and have one shape. Raise ValueError otherwise."""
     first, second = check_image(before, "before"), check_image(after, "after")
     if first.shape != second.shape:
         raise ValueError(f"images differ in shape: {first.shape} and {second.shape}")
@@ -326,8 +326,8 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
 
     Args:
         mask: the region.
-        shape: of the images; its first two numbers count.
-        name: of the argument, for the error.
+        shape: shape of the images, (H, W) or (H, W, C).
+        name: name of the argument, for the error message.
 
     Raises:
         ValueError: another dtype or shape, or grey levels between.
@@ -348,7 +348,7 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
 
 
 def check_finite(values: npt.ArrayLike, name: str) -> Floats:
-    """Return numbers as float64. Raise ValueError where one is NaN or infinite."""
+    """Return numbers as a float64 array. Raise ValueError if one is NaN or infinite."""
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")
@@ -356,7 +356,7 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def within(value: float, low: float, high: float) -> float:
-    """Return a score cut to its range. Raise ValueError farther outside than rounding explains."""
+    """Return a score clipped to [low, high]. Raise ValueError if it is outside by more than rounding."""
     if not low - ROUNDING <= value <= high + ROUNDING:
         raise ValueError(f"a score of {value:g} is outside [{low:g}, {high:g}]")
     return min(max(value, low), high)

@@ -28,7 +28,7 @@ def find_networks(
     inception_sha256: str | None = None,
     encoder: Path | None = None,
 ) -> Networks:
-    """Load the networks of the requested metrics.
+    """Load the networks that the requested metrics need; `why_not` of the result lists those that are missing.
 
     Args:
         wanted: names of metrics; nothing is loaded for others.
@@ -134,7 +134,7 @@ class ClipEncoder:
         self.processor = CLIPProcessor.from_pretrained(weights, local_files_only=True)
 
     def images(self, images: Sequence[Image]) -> npt.NDArray[np.float32]:
-        """Return projected image features (n, d), not normalised."""
+        """Return projected features, float32 (n, d), of uint8 RGB images (H, W, 3); not normalised."""
         import torch
 
         batch = self.processor(images=list(images), return_tensors="pt")
@@ -144,7 +144,7 @@ class ClipEncoder:
         return np.asarray(rows.float().numpy(), np.float32)
 
     def texts(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return projected text features (n, d), not normalised; texts are cut at the model's context."""
+        """Return projected text features, float32 (n, d), not normalised; texts are cut at the model's context."""
         import torch
 
         batch = self.processor(text=list(texts), return_tensors="pt", padding=True, truncation=True)
@@ -184,7 +184,7 @@ class InceptionEncoder:
         self.network = torch.jit.load(str(path), map_location="cpu").eval()
 
     def images(self, images: Sequence[Image]) -> npt.NDArray[np.float32]:
-        """Return features (n, d); the images may differ in size."""
+        """Return features, float32 (n, d), of uint8 RGB images (H, W, 3), which may differ in size."""
         import torch
 
         rows = []
@@ -231,7 +231,7 @@ class TransformersEncoder:
         self.name = f"{folder.resolve().name}-{digest.hexdigest()[:12]}"
 
     def images(self, images: Sequence[Image]) -> npt.NDArray[np.float32]:
-        """Return features (n, d), each image prepared by the folder's image processor."""
+        """Return features, float32 (n, d), of uint8 RGB images (H, W, 3), prepared by the folder's image processor."""
         import torch
 
         pixels = self.processor(images=list(images), return_tensors="pt")["pixel_values"]
@@ -253,7 +253,7 @@ class LpipsNetwork:
         self.network = lpips.LPIPS(net="alex", version="0.1", pretrained=True, pnet_rand=False).eval()
 
     def distance(self, before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> float:
-        """Return the distance of two float32 images (1, 3, H, W) in [-1, 1]."""
+        """Return the distance, 0 or more, of two float32 images (1, 3, H, W) in [-1, 1]."""
         import torch
 
         with torch.inference_mode():

@@ -40,7 +40,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
         A score in [-1, 1], 1 when identical outside; unscored when no window fits.
 
     Raises:
-        ValueError: the arguments are no such images or mask.
+        ValueError: the arguments are not such images or a mask.
 
     Example:
         >>> import numpy as np
@@ -85,7 +85,7 @@ def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = No
         field: as `roi`; True marks the field of view. None: the whole frame.
 
     Raises:
-        ValueError: the arguments are no such images or masks.
+        ValueError: the arguments are not such images or masks.
 
     Example:
         >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
@@ -142,10 +142,10 @@ def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]
 
 
 def field_of_view(pixels: Pixels) -> Mask:
-    """Return the part that is brighter than a dark background, with its holes closed, bool (H, W).
+    """Return the field of view of a uint8 image (H, W, 3): bool (H, W), brighter than the background, holes closed.
 
-    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. An image
-    without a dark surround is field all over.
+    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. All
+    of an image is field if it has no dark surround, or hardly any bright part.
     """
     brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
     lit = (brightest > _DARK).astype(np.uint8)

@@ -20,7 +20,7 @@ def psnr(before: Image, after: Image) -> Score:
         every mean.
 
     Raises:
-        ValueError: the arguments are no such images.
+        ValueError: the arguments are not such images.
 
     Example:
         >>> import numpy as np

@@ -22,7 +22,7 @@ CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
 
 
 def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Return the cosine of two vectors, in [-1, 1]; unscored when one of them is zero."""
+    """Return the cosine of two vectors, in [-1, 1]; unscored if one is zero. Raise ValueError if lengths differ."""
     a, b = check_finite(first, "first").ravel(), check_finite(second, "second").ravel()
     if a.shape != b.shape:
         raise ValueError(f"vectors differ in length: {a.size} and {b.size}")
@@ -33,17 +33,17 @@ def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
 
 
 def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
-    """Return the image similarity: cosine of the embeddings of the edit and the ground truth.
+    """Return the image similarity, in [-1, 1]: cosine of the embeddings of the edit and the ground truth.
 
     Args:
         edited, truth: uint8 RGB (H, W, 3); sizes may differ.
-        encoder: CLIP or another.
+        encoder: embeds both images, e.g. CLIP.
     """
     return cosine(_image(encoder, edited), _image(encoder, truth))
 
 
 def talign(edited: Image, text: str, encoder: ImageTextEncoder) -> Score:
-    """Return the text alignment: cosine of the embeddings of the edit and the text."""
+    """Return the text alignment, in [-1, 1]: cosine of the embeddings of an edit, uint8 RGB (H, W, 3), and a text."""
     return cosine(_image(encoder, edited), _text(encoder, text))
 
 

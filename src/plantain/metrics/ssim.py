@@ -26,7 +26,7 @@ def ssim(before: Image, after: Image) -> Score:
         A score in [-1, 1], 1 when identical; unscored when no window fits.
 
     Raises:
-        ValueError: the arguments are no such images.
+        ValueError: the arguments are not such images.
 
     Example:
         >>> import numpy as np
@@ -54,7 +54,7 @@ def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = 
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
 
     Raises:
-        ValueError: the arguments are no such images or masks.
+        ValueError: the arguments are not such images or masks.
 
     Example:
         >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
@@ -82,7 +82,7 @@ class SSIM(Metric):
 
 
 def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
-    """Return the mean SSIM over the windows that lie wholly in `allowed`, bool (H, W)."""
+    """Return the mean SSIM, in [-1, 1], over windows wholly in `allowed`, bool (H, W); unscored if no window is."""
     centres = whole_windows(allowed)
     total = int(np.count_nonzero(centres))
     if not total:

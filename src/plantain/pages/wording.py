@@ -39,7 +39,7 @@ def counted(value: int, one: str, more: str = "") -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Return text that LaTeX prints as it is.
+    r"""Return text with LaTeX's special characters escaped.
 
     Example:
         >>> escaped("a_b & 5 %")

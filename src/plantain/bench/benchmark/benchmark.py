@@ -47,10 +47,10 @@ class StoredMask:
 
 
 def read_mask(data: bytes, name: str) -> StoredMask:
-    """Return a mask's file at its own size.
+    """Return the region and the grey levels of a mask's file, at the file's own size.
 
-    The region exceeds half of the brightest level, so 0 and 1, 0 and 255 and soft edges give the same region; of up to
-    8 labels numbered below 16 all belong to it. If all colours are equal, transparency is the mask.
+    Pixels above half of the brightest level are the region, so 0 and 1, 0 and 255 and soft edges give the same one.
+    Up to 8 labels below 16 all belong to it. In an image of a single grey level, transparency is the mask.
 
     Raises:
         BadImage: the bytes are not an image.
@@ -102,19 +102,19 @@ def _bands(data: bytes, shown: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) 
 
 
 def resized_grey(grey: Grey, size: tuple[int, int]) -> Grey:
-    """Return a grey mask at another (width, height) by nearest neighbour, as published."""
+    """Return a grey mask, uint8 (H, W), resized to `size` (width, height) by nearest neighbour, as published."""
     if (grey.shape[1], grey.shape[0]) == size:
         return grey
     return np.asarray(Image.fromarray(grey).resize(size, Image.Resampling.NEAREST))
 
 
 def resized_region(region: Mask, size: tuple[int, int]) -> Mask:
-    """Return a region at another (width, height) by nearest neighbour."""
+    """Return a region, bool (H, W), resized to `size` (width, height) by nearest neighbour."""
     return np.asarray(resized_grey(region.astype(np.uint8), size) > 0)
 
 
 def proposed_regions(root: Path, sample_id: str) -> tuple[Mask, ...]:
-    """Return the proposals of a sample, the best first. Raises InputError if they cannot be read."""
+    """Return a sample's proposed regions, bool (H, W), best first; () if none. Raise InputError if unreadable."""
     path = root / "proposals.json"
     if not path.is_file():
         return ()
@@ -165,7 +165,7 @@ class Benchmark:
 
     Attributes:
         name: e.g. "MedEBench".
-        root: its folder.
+        root: the benchmark's folder.
         samples: sorted by id.
         hashes: SHA-256 of (previous, changed, roi) by sample id, "" without a file.
 
@@ -207,12 +207,12 @@ class Benchmark:
         return len(self.samples)
 
     def subset(self, ids: Collection[str]) -> Benchmark:
-        """Return the benchmark with these samples only."""
+        """Return the benchmark with only the samples of these ids; unknown ids are ignored."""
         kept = frozenset(ids)
         return replace(self, samples=tuple(sample for sample in self.samples if sample.id in kept))
 
     def sample(self, sample_id: str) -> Sample:
-        """Return one sample. Raises InputError if there is none of that id."""
+        """Return the sample with this id. Raise InputError if the benchmark has none."""
         found = self._by_id.get(sample_id)
         if found is None:
             raise InputError(f"{self.root}: no sample {sample_id!r}")
@@ -231,20 +231,20 @@ class Benchmark:
         return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """Return the region's file at its own size. Raises InputError if the sample has none."""
+        """Return the region's file at its own size. Raise InputError if the sample has none."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 
     def roi(self, sample: Sample) -> Mask:
-        """Return the region of interest, bool (H, W), resized to the previous image's size (nearest neighbour)."""
+        """Return the region of interest, bool (H, W), of `sample.size`. Raise InputError if the sample has none."""
         return resized_region(self.mask(sample).region, sample.size)
 
     def roi_grey(self, sample: Sample) -> Grey:
-        """Return the region's file as grey levels, uint8 (H, W), as the published code reads it."""
+        """Return the region's grey levels, uint8 (H, W) of `sample.size`. Raise InputError if the sample has none."""
         return resized_grey(self.mask(sample).grey, sample.size)
 
     def content_of(self, sample: Sample) -> str:
-        """Return the SHA-256 of all of a sample that outputs and scores depend on: its texts and files.
+        """Return the SHA-256 (hex) of everything in a sample that outputs and scores depend on: its texts and files.
 
         Its cluster is left out, as it can change when samples are added, and so is its key concept.
         """
@@ -264,7 +264,7 @@ class Benchmark:
 
 
 def read_benchmark(path: Path) -> Reading:
-    """Read metadata and headers of either format, with every problem and the addresses of the pairs.
+    """Return the samples of a benchmark of either format with all problems of its metadata and file headers.
 
     Raises:
         InputError: the path has no benchmark.
@@ -274,14 +274,14 @@ def read_benchmark(path: Path) -> Reading:
 
 
 def resized_bicubic(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Return an image at another (width, height), as the published code resizes (Pillow's bicubic)."""
+    """Return an image, uint8 (H, W, 3), resized to `size` (width, height) as published (Pillow's bicubic)."""
     if (pixels.shape[1], pixels.shape[0]) == size:
         return pixels
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC))
 
 
 def metadata_of(path: Path) -> Path:
-    """Return the metadata file of a benchmark of either format. Raises InputError if there is none."""
+    """Return the metadata file of a benchmark's folder, or the file itself. Raise InputError if there is none."""
     if path.is_file() and path.suffix == ".json":
         return path
     if not path.is_dir():

@@ -49,11 +49,11 @@ Thumbnails = dict[str, tuple[Field, Field | None]]
 
 
 def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> Reading:
-    """Read a benchmark with all its pixels and collect every problem, errors first.
+    """Return a benchmark's samples and, after reading all pixels, every problem, errors first.
 
     Args:
         path: the folder or its metadata file.
-        progress: called with finished and all samples.
+        progress: called with the numbers of finished and of all samples.
 
     Raises:
         plantain.records.InputError: the path has no benchmark, or its metadata has no known shape.

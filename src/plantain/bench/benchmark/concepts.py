@@ -57,7 +57,7 @@ _RESULTS = frozenset(("make", "keep", "render", "turn"))
 
 
 def concept_in(prompt: str) -> tuple[str, str]:
-    """Return the words of a prompt that name the edited object, and "" or why there are none.
+    """Return (the words of a prompt that name the edited object, ""), or ("", the reason why there are none).
 
     The object is the phrase after the opening verbs up to a preposition, a conjunction or a comma, without
     determiners; in "the size of the tumour" it is the tumour.
@@ -102,13 +102,13 @@ def concept_in(prompt: str) -> tuple[str, str]:
 
 
 def concept_of(sample: Sample) -> tuple[str, str]:
-    """Return a sample's key concept, else its finding, else the object of its prompt; "" with the reason if none."""
+    """Return (key concept, else finding, else object of the prompt, ""), or ("", the reason) if there is none."""
     named = sample.key_concept or sample.finding
     return (named, "") if named else concept_in(sample.prompt)
 
 
 def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
-    """Write every sample's concept as a CSV file to edit; return why samples have none."""
+    """Write every sample's concept to a CSV file for editing; return, by id, the reasons of samples without one."""
     found = {sample.id: concept_of(sample) for sample in benchmark.samples}
     rows = [[sample.id, sample.prompt, *found[sample.id]] for sample in benchmark.samples]
     replace_file(file, written_csv([list(COLUMNS), *rows]).encode())
@@ -116,16 +116,16 @@ def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
 
 
 def read_concepts(file: Path) -> dict[str, str]:
-    """Return the concepts of a table by sample. Raises InputError if it is none, with the line."""
+    """Return the concepts of a CSV table by sample id. Raise InputError, with the line, if it has another form."""
     rows = read_table(file).require("sample", "concept").whole_rows()
     return {cells["sample"]: cells["concept"] for _, cells, _ in rows}
 
 
 def store_concepts(root: Path, concepts: Mapping[str, str]) -> int:
-    """Write concepts into a benchmark's metadata, of either format; return how many changed.
+    """Write non-empty concepts by sample id into metadata of either format; return how many changed.
 
     Raises:
-        InputError: no such sample.
+        InputError: the benchmark has no sample of an id.
     """
     path = metadata_of(root)
     data = orjson.loads(path.read_bytes())

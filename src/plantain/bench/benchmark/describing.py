@@ -86,7 +86,7 @@ class Description:
     """The contents of a benchmark.
 
     Attributes:
-        name, samples, clusters: its name, its samples, and their independent sources.
+        name, samples, clusters: its name, and the numbers of samples and of independent sources.
         organs: by number of samples; tasks: all, by organ and number of samples.
         directions: samples that add, remove or change.
         sizes: samples by longest side in pixels.
@@ -125,7 +125,7 @@ class Description:
 
 
 def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
-    """Return CLIP from weights on this machine (a downloaded name, or a folder), or None and the reason."""
+    """Return (CLIP, "") from local weights (a downloaded name, or a folder), or (None, the reason)."""
     networks = find_networks({"clip_talign"}, clip=weights)
     return networks.clip, "; ".join(why for _, why in networks.why_not)
 
@@ -137,13 +137,13 @@ def describe_benchmark(
     why_none: str = "no encoder was given",
     progress: Callable[[int, int], None] | None = None,
 ) -> Description:
-    """Count and measure a benchmark.
+    """Return the counts and measurements of a benchmark.
 
     Args:
         benchmark: every mask is read, and every previous image if there is an encoder.
-        encoder: of images and texts; only CLIP's published weights report under its bare name.
+        encoder: embeds images and texts; only CLIP's published weights report under its bare name.
         why_none: reason for a missing encoder.
-        progress: called with finished and all samples.
+        progress: called with the numbers of finished and of all samples.
 
     Raises:
         plantain.records.InputError: a file cannot be decoded.
@@ -217,7 +217,7 @@ class PaperFigure:
 
 
 def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
-    """Return Figures 3, 4 and 5; Figure 5 has no file, as it needs the scores of a run."""
+    """Return the entries of Figures 3, 4 and 5; Figure 5 has no file, as it needs the scores of a run."""
     found = {row.organ for row in description.organs}
     absent = ", ".join(organ for organ in ORGANS if organ not in found)
     without = description.samples - description.with_roi
@@ -237,7 +237,7 @@ def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
 
 
 def as_json(description: Description) -> dict[str, object]:
-    """Return the description as plain JSON values, with spreads instead of every sample's number."""
+    """Return the description as JSON values, with a `Spread` instead of one number per sample."""
     shares, cosines = (
         Spread.of(list(found.values())) for found in (description.roi_shares, description.similarity)
     )
@@ -269,7 +269,7 @@ def as_json(description: Description) -> dict[str, object]:
 
 
 def organs_figure(description: Description) -> str:
-    """Draw Figure 3 as SVG: samples per organ as bars, each divided by task, the largest task first."""
+    """Return Figure 3 as SVG: samples per organ as bars, each divided by task, the largest task first."""
     rows = description.organs[::-1]
 
     def draw(figure: Figure) -> None:
@@ -295,7 +295,7 @@ def organs_figure(description: Description) -> str:
 
 
 def properties_figure(description: Description) -> str:
-    """Draw Figure 4 as SVG: similarity of prompts and previous images, and the regions' share of the image."""
+    """Return Figure 4 as SVG: similarity of prompts and previous images, and the regions' share of the image."""
     similarity, shares = list(description.similarity.values()), list(description.roi_shares.values())
     why_none = description.no_similarity or "no similarity could be measured"
 

@@ -54,11 +54,11 @@ class Conversion:
     """A benchmark made from a build.
 
     Attributes:
-        path: of `benchmark.json`.
-        successes: successful tasks of the build.
-        real, synthetic: samples by kind of ground truth.
-        regions: samples with a region.
-        licences: samples by licence.
+        path: path of `benchmark.json`.
+        successes: number of successful tasks of the build.
+        real, synthetic: number of samples with each kind of ground truth.
+        regions: number of samples with a region.
+        licences: number of samples by licence.
         left_out: number of unused successes by reason.
         damaged: damaged images of the run, whose tasks are left out.
     """
@@ -74,7 +74,7 @@ class Conversion:
 
     @property
     def restricted(self) -> str:
-        """Return a line on images that may not be shared; "" if all may."""
+        """Return a line that counts images which may not be shared, by licence; "" if all may be shared."""
         closed = {
             name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
         }
@@ -103,8 +103,8 @@ def benchmark_from_build(
         out: a new folder.
         real_only: skip samples with synthetic ground truth.
         side: longest side in pixels; 0 keeps the build's size.
-        taxonomy: findings of the build; default: plantain's.
-        progress: called with finished and all tasks.
+        taxonomy: the findings that the build uses; default: plantain's.
+        progress: called with the numbers of finished and of all tasks.
 
     Raises:
         InputError: not a run, `out` is not empty, or the build has no usable success.
@@ -187,7 +187,7 @@ class _Names:
         self._numbers: dict[str, str] = {}
 
     def named_for(self, image: SourceImage) -> tuple[SourceImage, str]:
-        """Return the image and its cluster: a number for both names, without the hash of the owner's file.
+        """Return the image and its cluster; of a credentialed source, with numbered names and without the file's hash.
 
         An open image that resembles one of a credentialed source shares its cluster and number.
         """

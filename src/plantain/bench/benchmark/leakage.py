@@ -61,7 +61,7 @@ class Duplicate:
     """An image of a benchmark and its nearest duplicate elsewhere.
 
     Attributes:
-        sample, cluster: of the benchmark.
+        sample, cluster: the sample's id and its cluster in the benchmark.
         shown: "previous" or "changed".
         other: the image elsewhere.
         bits: how many of 256 bits of their codes differ.
@@ -83,8 +83,8 @@ class Leakage:
     Attributes:
         benchmark, digest: name of the benchmark, and the hash of its content.
         place: name of the folder that it was compared with.
-        samples, clusters: of the benchmark; samples of one original form one cluster.
-        seen: images of the place.
+        samples, clusters: their numbers in the benchmark; samples of one original form one cluster.
+        seen: number of images in the place.
         pairs: for each image of the benchmark that occurs there, the nearest one.
         unread: files, tar members and columns of the place that may contain images and were not read.
     """
@@ -108,7 +108,7 @@ class Leakage:
 
     @property
     def line(self) -> str:
-        """Return the result as one line."""
+        """Return the numbers of originals and samples found, or that there are none, as one line."""
         if not self.pairs:
             compared = f"{counted(self.seen, 'image')} in {self.place}"
             return f"no sample is a near duplicate of {compared}{_not_read(self.unread)}"
@@ -136,12 +136,12 @@ def _not_read(unread: Sequence[str]) -> str:
 def find_leakage(
     bench: Benchmark, place: Path, progress: Callable[[int, int | None], None] = lambda done, total: None
 ) -> Leakage:
-    """Compare every image of a benchmark, before and after, with every image of a place.
+    """Return the near duplicates of a benchmark's images, before and after, among the images of a place.
 
     Args:
         bench: the benchmark.
         place: a catalogue, or a folder such as a release: its image files, tar shards and Parquet columns of images.
-        progress: called with images of the place (total None), then with samples of the benchmark.
+        progress: called with the images read so far (total None), then with the samples compared and their total.
 
     Raises:
         InputError: the place does not exist, has no image, or a file of it cannot be read.

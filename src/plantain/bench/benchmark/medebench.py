@@ -86,7 +86,7 @@ _NAMES = {_folded(alias): organ for organ, aliases in ORGANS.items() for alias i
 
 
 def canonical_organ(name: str) -> tuple[str, str]:
-    """Return the organ's canonical name, and a remark if it is none of the thirteen; other names are kept.
+    """Return (canonical name, ""), or (the given name, a remark) if it is not one of the thirteen organs.
 
     Example:
         >>> canonical_organ(" bones ")
@@ -103,11 +103,11 @@ def canonical_organ(name: str) -> tuple[str, str]:
 
 
 def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
-    """Return those of Table 7's six tasks that a benchmark has, in its own wording; of several the largest.
+    """Return the benchmark's names of those of Table 7's six tasks that it has; of several that match, the largest.
 
     Args:
-        sizes: samples by task.
-        least: samples that a task needs.
+        sizes: number of samples by task name.
+        least: smallest number of samples that a task needs.
 
     Example:
         >>> paper_tasks({"Remove moles, nevi, or black marks": 136, "Reconstruct auricle": 11})

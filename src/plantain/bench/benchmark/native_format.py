@@ -56,7 +56,7 @@ _FILES = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
 
 
 def read_own(metadata: Path) -> Reading:
-    """Read `benchmark.json`.
+    """Return the samples of `benchmark.json` with all problems of its rows and file headers.
 
     Raises:
         InputError: the file has another format or version.
@@ -101,7 +101,7 @@ class BenchmarkWriter:
 
     Args:
         out: a new or empty folder, or that of an unfinished writer.
-        name: of the benchmark.
+        name: the benchmark's name.
         facts: further entries of the file, such as its origin.
 
     Raises:
@@ -130,10 +130,10 @@ class BenchmarkWriter:
     def add(
         self, sample: Sample, previous: Pixels, changed: Pixels | None = None, roi: Mask | None = None
     ) -> None:
-        """Add one sample; its paths, size and hashes are set here.
+        """Add one sample; its paths and hashes are set here. Raise ValueError if its id exists or sizes differ.
 
         Args:
-            sample: its texts and record.
+            sample: the sample's texts and image record.
             previous, changed: uint8 (H, W, 3) of one size.
             roi: bool (H, W).
         """
@@ -202,7 +202,7 @@ class WithdrawnSamples:
     """Samples of a benchmark that a withdrawal removes.
 
     Attributes:
-        name, root: of the benchmark.
+        name, root: the benchmark's name and folder.
         ids: samples to remove, sorted.
         known: requested names that occur in the benchmark.
     """
@@ -225,7 +225,7 @@ def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) ->
         root: the benchmark's folder.
         asked: groups by the names of image records or clusters, with or without the dataset; images by the names of
             records or samples.
-        tasks: ids of a build's withdrawn tasks, with which the samples made from them begin.
+        tasks: ids of a build's withdrawn tasks; ids of samples made from one start with its first 12 characters.
     """
     data = read_document(root)
     named = {}
@@ -240,7 +240,7 @@ def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) ->
 
 
 def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
-    """Remove the samples' images, then their rows; after a kill, the same call finishes it."""
+    """Delete the samples' image files, then their rows; after an interruption, call it again to finish."""
     if not found.ids:
         return
     check_received(found.root, levels=2)
@@ -255,7 +255,7 @@ def withdraw_from_benchmark(found: WithdrawnSamples) -> None:
 
 
 def read_document(root: Path) -> dict[str, Any]:
-    """Return `benchmark.json` as it is, to be changed. Raises InputError if it is not a benchmark's."""
+    """Return the parsed `benchmark.json`. Raise InputError if it is missing or cannot be read as a benchmark."""
     path = root / OWN
     if not path.is_file():
         raise InputError(f"{path}: no such file; only plantain's own format can be changed")

@@ -34,7 +34,7 @@ class Sample:
         cluster: shared with dependent samples: a hashed source address, a patient group, else the id.
         image: the record of the previous image: licence, consent, modality; prepared_sha256 is of the file.
         direction: add, remove, or any other change.
-        finding: of the build that the benchmark was made from; "" otherwise.
+        finding: the finding in the build that the benchmark was made from; "" otherwise.
         previous: file of the image before.
         changed: file of the image after, real unless `synthetic_truth`; None without one.
         roi: file of the region's mask; None without one.
@@ -113,10 +113,10 @@ class Reading:
     """A metadata file and its folder.
 
     Attributes:
-        name: of the benchmark.
+        name: the benchmark's name.
         root: the folder.
         metadata: name of the metadata file in it.
-        samples: those that can be used, sorted by id.
+        samples: the usable samples, sorted by id.
         hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
         problems: of the metadata and the files' headers; of the pixels, too, after `check_benchmark`.
     """
@@ -146,7 +146,7 @@ class _FoundFile:
 
 
 def id_order(sample_id: str) -> tuple[object, ...]:
-    """Return a key that sorts "2" before "10", and names by name."""
+    """Return a sort key that compares the numbers in ids by value: "2" before "10"."""
     return tuple(
         (0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", sample_id) if part
     )
@@ -179,14 +179,14 @@ class EntryReader:
         files: Mapping[str, Sequence[str]],
         sha256: Mapping[str, str] | None = None,
     ) -> None:
-        """Find the files of one sample, and keep the sample if it can be used.
+        """Find the files of one sample, and keep the sample if it can be used; record problems.
 
         Args:
             where: the row, for messages, e.g. "samples[3]".
-            sample: its paths and size are set here, its image's id and hash, and all of a `plain_image` of size (0, 0).
+            sample: its paths, size, image id and hash are set here; a `plain_image` of size (0, 0) is replaced.
             files: paths as written for "previous", "changed" and "roi", in the order in which they are tried; empty
                 where absent.
-            sha256: promised hashes, by the same keys.
+            sha256: expected hashes of the files, by the same keys.
         """
         if not self._has_usable_id(where, sample.id):
             return
@@ -225,7 +225,7 @@ class EntryReader:
         )
 
     def reading(self, name: str) -> Reading:
-        """Return everything read, with clusters settled over all samples."""
+        """Return all usable samples, sorted by id, with their clusters, and all problems."""
         clusters = _clusters(self._samples.values(), self._hashes)
         samples = [
             replace(sample, cluster=clusters[sample.id])
@@ -304,9 +304,9 @@ def is_inside(path: str) -> bool:
 
 
 def plain_address(address: str) -> str:
-    """Return an address in the form that two pairs share when they come from one page or image.
+    """Return an address in a normal form, equal for pairs that come from the same page or image.
 
-    Redirections of search engines are followed to their target; scheme, "www." and fragment do not count.
+    Redirections of search engines are followed to their target; scheme, "www." and fragment are dropped.
     """
     for _ in range(3):
         try:
@@ -322,7 +322,7 @@ def plain_address(address: str) -> str:
 
 
 def source_cluster(address: str) -> str:
-    """Return a cluster's name for an address, which cannot be read back from it; "" without one."""
+    """Return a cluster's name: a hash from which the address cannot be recovered; "" for an empty address."""
     if not address:
         return ""
     return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]

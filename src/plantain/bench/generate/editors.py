@@ -110,7 +110,7 @@ class Truth:
         self._read = read
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the truth; `not_applicable` without one."""
+        """Return the real image after as PNG; a `not_applicable` outcome if the sample has none."""
         pixels = await asyncio.to_thread(self._read, request.image.id)
         if pixels is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
@@ -129,22 +129,22 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Apply the true change and nothing else."""
+    """Return the image with the true change and nothing else, uint8 (H, W, 3)."""
     return _moved(before, truth, 1.0)
 
 
 def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Apply half the change."""
+    """Return the image with half of the true change."""
     return _moved(before, truth, 0.5)
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Apply a fifth of the change."""
+    """Return the image with a fifth of the true change."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Apply the true change and noise over the whole image."""
+    """Return the image with the true change and noise over the whole image."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
@@ -161,7 +161,7 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Apply the change on the other side of the image, or elsewhere if it is on both sides."""
+    """Return the image with the change mirrored left to right, or moved down by a third if the region overlaps."""
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():
@@ -207,7 +207,7 @@ class KnownEditor:
         self._spoil, self._benchmark = PLANTED[label], benchmark
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the spoilt truth; `not_applicable` for a sample without truth or region."""
+        """Return the truth, altered as planted, as PNG; a `not_applicable` outcome without a truth or region."""
         sample = self._benchmark.sample(request.image.id)
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
@@ -242,13 +242,13 @@ class FunctionEditor:
 
     @classmethod
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
-        """Return editor "python/FUNCTION"; its fingerprint depends on the source, or byte code without it.
+        """Return editor "python/FUNCTION"; its fingerprint depends on the source, or on byte code without source.
 
-        That of a `functools.partial` or an object with `__call__` also depends on its numbers and texts.
+        For a `functools.partial` or an object with `__call__`, it also depends on its numbers and texts.
 
         Args:
-            function: the function.
-            images: the type of its argument; None for that of the annotation of its first parameter.
+            function: the function; a class raises InputError.
+            images: "array" or "pil", the type of its argument; None: by the annotation of its first parameter.
         """
         if inspect.isclass(function):
             raise InputError(

@@ -52,12 +52,12 @@ async def generate(
     Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
     Args:
-        benchmark: of the samples.
+        benchmark: the benchmark whose samples are edited.
         run: the run's folder, made or resumed.
         wanted: editors, grid, demonstrations, outputs made elsewhere.
-        terms: under which models are called; its models are `wanted.models`.
-        seed: of the run; every output's is derived from it.
-        limit: most outputs to request from editors; baselines and files do not count.
+        terms: limits and consent under which models are called; its models are `wanted.models`.
+        seed: the run's seed; every output's seed is derived from it.
+        limit: maximum number of outputs to request from editors; baselines and files do not count.
         observer: receives progress.
         accept_model_change: continue, and record it, when a provider serves another model than before.
 
@@ -270,7 +270,7 @@ async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
 
 
 def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
-    """Return the state of a task with these outputs, and why not all of them are images."""
+    """Return (state of a task with these outputs, the reason why outputs have no image, "" if all have one)."""
     lost = [a.edit_outcome for a in attempts if a.edited is None and a.edit_outcome is not None]
     if not lost:
         return TaskState.SUCCESS, ""
@@ -295,7 +295,7 @@ POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does
 
 
 def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]:
-    """Return an editor's file as the benchmark keeps it.
+    """Return an editor's file as a PNG of the sample's size, the pixels, and a note on resizing.
 
     Args:
         data: any image that we read.
@@ -324,7 +324,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
 def keep_output(
     journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
 ) -> CallResult:
-    """Store an output as it came and at the sample's size, and complete the call's result. Run it in a thread."""
+    """Store an output as received and at `size` (width, height); return the completed result. Run it in a thread."""
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
         png, pixels, resized = at_own_size(edited.image.data, size)

@@ -36,7 +36,7 @@ _NUMBERED = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
 def export_outputs(bench: BenchRun, to: Path) -> int:
     """Write every output of every arm that is an image; return how many files were written.
 
-    Outputs carry the synthetic mark, but for those of baselines that were made of a real image.
+    Files are marked as synthetic, except those of baselines that were made from a real image.
 
     Args:
         bench: the run.
@@ -69,7 +69,7 @@ class ImportedOutputs:
     """One model's outputs in a folder.
 
     Attributes:
-        label: of its arm, "outputs/NAME".
+        label: label of the model's arm, "outputs/NAME".
         files: path and SHA-256 of each file, by sample id and k.
         strangers: names of files of no sample of this benchmark.
     """
@@ -80,12 +80,12 @@ class ImportedOutputs:
 
     @property
     def arm(self) -> Arm:
-        """Return the arm, with as many outputs a sample as the highest number."""
+        """Return the arm; its number of outputs per sample is the highest k of its files plus 1."""
         grid = tuple(GridPoint(k) for k in range(max(k for _, k in self.files) + 1))
         return Arm(self.label, self.label, ArmKind.OUTPUTS, grid=grid, fingerprint=FINGERPRINT)
 
     async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        """Return the file as it is; `no_image` if it does not exist."""
+        """Return output k as its file is stored; a `no_image` outcome if the sample has no such file."""
         if (request.image.id, k) not in self.files:
             return failed(Outcome(OutcomeKind.NO_IMAGE, MISSING))
         path, _ = self.files[request.image.id, k]
@@ -94,12 +94,12 @@ class ImportedOutputs:
 
 
 def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[ImportedOutputs, ...]:
-    """Return the outputs of the options `--outputs`. Raises InputError as `find_outputs`."""
+    """Return the outputs that values of `--outputs` name, one entry per model; errors as in `find_outputs`."""
     return tuple(one for text in given for one in find_outputs(*parse_outputs(text), sample_ids))
 
 
 def parse_outputs(text: str) -> tuple[Path, str]:
-    """Read "PATH" or "PATH=NAME"; an existing folder whose own name contains "=" is a path."""
+    """Return (path, name or "") of "PATH" or "PATH=NAME"; an existing folder is a path, even if it contains "="."""
     path, equals, name = text.rpartition("=")
     if not equals or Path(text).exists():
         return Path(text), ""
@@ -111,12 +111,12 @@ def parse_outputs(text: str) -> tuple[Path, str]:
 
 
 def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[ImportedOutputs]:
-    """Return the outputs in a folder: its own files, or those of each folder in it. All files are checked first.
+    """Return the outputs in a folder, one entry per model: from its own files, or from each folder in it.
 
     Args:
         root: the folder.
-        name: of the arm; of several models, a prefix of each folder's name. "" for the folders' names.
-        sample_ids: of the benchmark.
+        name: name of the arm, or for several models a prefix of the folders' names; "" for the folders' names.
+        sample_ids: ids of the benchmark's samples.
 
     Raises:
         InputError: one line that names the file: a link, too large, too many pixels, the same output twice; or there is
@@ -174,7 +174,7 @@ def _in_folder(folder: Path, label: str, sample_ids: frozenset[str]) -> Imported
 
 
 def _checked(path: Path) -> str:
-    """Return the file's hash. Raises InputError if it must not be imported; it is decoded later."""
+    """Return the file's hash. Raise InputError if it must not be imported; it is decoded later."""
     if path.is_symlink() or not path.is_file():
         raise InputError(f"--outputs: {one_line(str(path))}: a link or no plain file; links are not followed")
     size = path.stat().st_size

@@ -34,7 +34,7 @@ MODELS_META = "bench.models"
 def check_wanted(
     benchmark: Benchmark, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
 ) -> None:
-    """Refuse impossible requests before a run folder is made.
+    """Raise InputError if a request is impossible, before a run folder is made.
 
     Raises:
         InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
@@ -46,7 +46,7 @@ def check_wanted(
 async def make_plan(
     benchmark: Benchmark, journal: Journal, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
 ) -> tuple[PlannedArm, ...]:
-    """Add the request to the run's samples, arms and tasks, and return its arms; calls no model.
+    """Add the request's samples, arms and tasks to the run and return the request's arms; no model is called.
 
     Raises:
         InputError: the benchmark or an arm is not the one that this run was started with.
@@ -96,7 +96,7 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
 
 
 def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None = None) -> SampleFacts:
-    """Return what scores and tables need of a sample; its region is measured unless it is `known`."""
+    """Return the facts of a sample that scores and tables need; the region is measured unless `known` has its share."""
     share = known.roi_share if known is not None else None
     if share is None and sample.roi is not None:
         share = float(benchmark.roi(sample).mean())

@@ -69,7 +69,7 @@ class ArmRequest:
         seeds: outputs for each point of the sweep.
         sweep: parameter -> values, for all editors; empty for the presets' own.
         shots: numbers of demonstrations; () for no few-shot study.
-        tasks: of the few-shot study; () for the paper's.
+        tasks: names of the few-shot study's tasks; () for the paper's.
         outputs: made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
@@ -92,17 +92,17 @@ class ArmRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return editors and presets by the names of their arms, each once."""
+        """Return the names of all editors and presets, without duplicates."""
         return tuple(dict.fromkeys((*self.editors, *self.preset_names)))
 
     @property
     def preset_names(self) -> tuple[str, ...]:
-        """Return the presets as editors are named, with the folder of their weights if given."""
+        """Return the presets' full names "provider/NAME", with "@FOLDER" of the weights if given."""
         return tuple(found_preset(name).name + "".join(name.partition("@")[1:]) for name in self.presets)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return all models that are called: those of the terms under which they are called."""
+        """Return the names of all models that are called, without duplicates; the terms must name the same."""
         named = map(model_of, self.names)
         return tuple(dict.fromkeys((*named, *(own.name for own in self.own.values()))))
 
@@ -125,7 +125,7 @@ class PlannedArm:
         return self.arm.model.partition("/")[0] in ONE_AT_A_TIME
 
     def ready(self, row: TaskRow) -> bool:
-        """Return True unless a restored arm's task waits for the editor's."""
+        """Return False if this is a restored arm and the editor's task on this sample is still pending."""
         return not isinstance(self.source, RestoredSource) or self.source.ready(row)
 
     def obstacle(self, sample: Sample) -> str:
@@ -149,11 +149,11 @@ def planned_arms(
     """Return the arms of a run: baselines, imported outputs, editors and restored editors.
 
     Args:
-        benchmark: of the run.
+        benchmark: the run's benchmark.
         wanted: the request.
         resolve: returns the editor of a model's name.
         study: the few-shot study, if demonstrations are wanted.
-        reader: of the run, which restored arms need; None leaves them out.
+        reader: the run's journal, which restored arms need; None omits them.
 
     Raises:
         InputError: an editor cannot do this, or two arms have the same label or folder.
@@ -232,10 +232,10 @@ def _check_editor(name: str, editor: Editor, sweep: Sweep, wanted: ArmRequest) -
 
 
 def found_preset(name: str) -> Preset:
-    """Return the preset of that name, with or without "provider/medebench-"; "@PATH" names its weights.
+    """Return the preset of a name, with or without "provider/medebench-"; an "@PATH" at its end is ignored.
 
     Raises:
-        InputError: there is none; names the nearest.
+        InputError: no such preset; the message names the nearest.
     """
     known, name = presets(), name.partition("@")[0]
     for full, preset in known.items():
@@ -248,13 +248,13 @@ def found_preset(name: str) -> Preset:
 
 
 def model_of(name: str) -> str:
-    """Return the model that is called for an editor's name: a hosted preset names another."""
+    """Return the model that is called for an editor's name: that of a hosted preset, else the name itself."""
     preset = presets().get(name)
     return preset.model if preset is not None and preset.model else name
 
 
 def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Read "provider/model" or "provider/model=NAME": the editors, and their names in tables where given.
+    """Return (editors, given names in tables by editor) from "provider/model" or "provider/model=NAME".
 
     Raises:
         InputError: a name that cannot be a folder's, or one editor with two names.
@@ -276,7 +276,7 @@ RESTORED = "restored"
 
 
 def restored_arm(base: Arm) -> Arm:
-    """Return the restored arm of an editor's arm."""
+    """Return the arm whose outputs are the editor's with the original restored outside the change."""
     return Arm(
         base.label + SUFFIX,
         f"{RESTORED}/{base.label}",
@@ -307,7 +307,7 @@ class RestoredSource:
         return any(one.edited is None and one.round in made for one in attempts)
 
     async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        """Return output k of the editor, restored; the editor's outcome if it made none."""
+        """Return output k of the editor, restored outside the change; the editor's outcome if it has no image."""
         return await asyncio.to_thread(self._output, request, k)
 
     def _output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
@@ -369,7 +369,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
 
 
 def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Read "guidance=7.5,7.6", one text for each parameter.
+    """Return the values by parameter from texts such as "guidance=7.5,7.6", one for each parameter.
 
     Raises:
         InputError: one line that repeats the text and names the expected form.
@@ -398,7 +398,7 @@ def _number(value: str, text: str) -> float:
 
 
 def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
-    """Return every output: seeds outermost, so that more seeds only append; the last parameter changes fastest.
+    """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
 
     Raises:
         InputError: more than `MOST_OUTPUTS`.

@@ -87,7 +87,7 @@ class Arm:
         demonstrations: task -> ids of the study's demonstration samples, in the order they are shown; an arm shows
             the first `shots` of them.
         region: the editor receives the region.
-        fingerprint: of the model; changes whenever its answers could.
+        fingerprint: fingerprint of the model; changes whenever its answers could.
     """
 
     label: str
@@ -131,7 +131,7 @@ def bench_task_id(sample: Sample, label: str) -> str:
 
 
 def output_seed(run_seed: int, sample_id: str, seed_index: int) -> int:
-    """Return the seed of an output: the same for every arm and every parameter, so that their effects are compared."""
+    """Return the seed of an output: the same for all arms and parameters, so that only these differ."""
     return derive_seed(run_seed, "bench", sample_id, seed_index)
 
 
@@ -140,9 +140,9 @@ class BenchHeader:
     """The benchmark of a run.
 
     Attributes:
-        root: its folder, absolute.
-        name: of the benchmark; digest: of all its content.
-        beside: its folder relative to the run's, so that both can be moved together.
+        root: absolute path of the benchmark's folder.
+        name: the benchmark's name; digest: SHA-256 of its content.
+        beside: the same folder relative to the run's, so that both can be moved together.
     """
 
     root: str
@@ -152,7 +152,7 @@ class BenchHeader:
 
     @classmethod
     def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
-        """Return the header of a run of the benchmark in a folder."""
+        """Return the header of the run in folder `run` of the benchmark in folder `root`."""
         folder = root.resolve()
         return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
@@ -163,9 +163,9 @@ class SampleFacts:
 
     Attributes:
         id, organ, task, cluster, prompt, rephrased, detailed: as in `plantain.bench.benchmark.samples.Sample`.
-        licence: as text.
+        licence: the licence as text.
         size: (width, height) in pixels.
-        has_truth: whether there is an image after.
+        has_truth: True if there is an image after.
         roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
         synthetic_truth: the image after is synthetic.
@@ -192,9 +192,9 @@ class Output:
 
     Attributes:
         sample_id, arm, k: which; `attempt.round` is k + 1.
-        task_id, generation: of the journal's task; the id is "" without a task.
+        task_id, generation: those of the journal's task; the id is "" without a task.
         attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
-        parameters: of the grid point.
+        parameters: the parameters of the grid point.
         reason: why the image is missing, in a line; "" with one.
     """
 
@@ -213,7 +213,7 @@ class Output:
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
-        """Return a score of this output as the journal stores it."""
+        """Return the row that stores a score of this output in the journal."""
         return StoredScore(self.task_id, self.generation, self.k + 1, metric, score, detail)
 
 
@@ -221,9 +221,9 @@ class BenchRun:
     """A bench run, read-only; works while it is being generated or scored.
 
     Attributes:
-        run: its folder.
-        reader: its journal.
-        header: which benchmark it belongs to.
+        run: the run's folder.
+        reader: the run's journal.
+        header: the benchmark that the run belongs to.
         arms: by label, baselines first, then in the order they were added.
         samples: by id, in order of id.
     """
@@ -237,7 +237,7 @@ class BenchRun:
 
     @classmethod
     def open(cls, run: Path) -> BenchRun:
-        """Open a run. Raises InputError if it is not the run of a benchmark."""
+        """Open a run. Raise InputError if it is not the run of a benchmark."""
         reader = JournalReader.open(run)
         try:
             return cls(reader)
@@ -252,7 +252,7 @@ class BenchRun:
         return moved if moved.exists() else Path(self.header.root)
 
     def find_benchmark(self, stated: Path | None) -> Path:
-        """Return the stated folder, else `benchmark_root`. Raises InputError if that does not exist."""
+        """Return the stated folder, unchecked, else `benchmark_root`. Raise InputError if the latter does not exist."""
         root = stated or self.benchmark_root
         if stated is None and not root.exists():
             raise InputError(
@@ -292,11 +292,11 @@ class BenchRun:
                 yield Output(facts.id, arm, k, task_id, generation, attempt, point.parameters, reason)
 
     def scored(self, arm: str) -> Iterator[Output]:
-        """Yield the outputs that tables score: the first of each sample."""
+        """Yield the first output (k = 0) of each sample that the arm covers; tables score only these."""
         return (output for output in self.outputs(arm) if output.k == 0)
 
     def by_sample(self) -> Iterator[tuple[str, list[Output]]]:
-        """Yield the outputs of all arms that were tried, sample by sample."""
+        """Yield (sample id, the attempted outputs of all arms) in order of id."""
         place = {sample_id: i for i, sample_id in enumerate(self.samples)}
         streams = (self.outputs(label) for label in self.arms)
         together = heapq.merge(*streams, key=lambda output: place[output.sample_id])
@@ -309,7 +309,7 @@ class BenchRun:
         return {row.metric: row for row in rows if row.round == output.k + 1}
 
     def read(self, output: Output) -> bytes:
-        """Return the PNG of an output. Raises ValueError if it has none, BadBlob if it is damaged."""
+        """Return the PNG of an output. Raise ValueError if it has none, BadBlob if it is damaged."""
         if output.edited is None:
             raise ValueError(f"{output.arm}, sample {output.sample_id}, output {output.k}: {output.reason}")
         return self.reader.read_blob(output.edited)
@@ -330,7 +330,7 @@ def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:
 
 
 def read_header(reader: JournalReader) -> BenchHeader:
-    """Return the benchmark of a run. Raises InputError if it has none."""
+    """Return which benchmark a run belongs to. Raise InputError if it is not the run of a benchmark."""
     text = reader.meta(BENCH)
     if text is None:
         raise InputError(f"{reader.run}: not a run of a benchmark; make one with `plantain bench generate`")
@@ -374,9 +374,9 @@ async def write_bench(
 
 
 async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) -> tuple[EncodedImage, str]:
-    """Return the sample's previous image as models receive it, and its hash.
+    """Return (the sample's previous image as models receive it, the SHA-256 of that file).
 
-    It is recorded in the run when it is first needed, so that its licence is known wherever it goes.
+    The first call records the image in the run, so that its licence is known wherever it is sent.
     """
     try:
         sha256 = journal.reader.image(sample.id).prepared_sha256
@@ -390,13 +390,13 @@ async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) ->
 
 
 async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImage) -> EncodedImage:
-    """Return the real image after; its owner is that of the previous one."""
+    """Return the real image after as PNG, with the owner of the previous one. Raise InputError without one."""
     data = await asyncio.to_thread(lambda: encode_png(benchmark.changed(sample)))
     return EncodedImage(made_from(data, previous.data), PNG)
 
 
 def finding_of(sample: Sample) -> Finding | None:
-    """Return the taxonomy's finding of a sample; None if the taxonomy does not have it."""
+    """Return the taxonomy's entry for a sample's finding; None if the sample names none or it is unknown."""
     try:
         return load_taxonomy().get(sample.image.modality, sample.finding) if sample.finding else None
     except InputError:

@@ -45,15 +45,15 @@ def choose_study(
     """Choose tasks and samples by the seed; the order of `samples` does not matter.
 
     Args:
-        samples: of the benchmark; those without a real image after are left out.
+        samples: the benchmark's samples; those without a real image after are left out.
         seed: the run's.
-        tasks: how many tasks: without the paper's, those with most samples, the first by name among equals.
-        images: most samples of each task, demonstrations included.
-        named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has.
-        most: demonstrations of each task.
+        tasks: maximum number of tasks, the largest first; `named` may have more.
+        images: maximum number of samples of each task, demonstrations included.
+        named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else all.
+        most: number of demonstrations of each task.
 
     Raises:
-        InputError: no such task, or no task has another sample than its demonstrations.
+        InputError: no such task, or no task has samples for its demonstrations and a held-out one.
     """
     by_task: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
@@ -83,7 +83,7 @@ def choose_study(
 
 
 def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
-    """Return the study of a run, None without one. Samples added to the benchmark later do not change it."""
+    """Return the few-shot study of a run's arms; None if there is none. Samples added later do not change it."""
     for arm in arms:
         if arm.shots is not None and arm.samples is not None:
             return ShotStudy(arm.demonstrations, arm.samples)

@@ -93,12 +93,12 @@ class FailureRow:
 
     @property
     def split(self) -> tuple[int, int]:
-        """Return the paper's split of failures (low EA, high CP): how many have a high IoU, and how many a low one."""
+        """Return (failures with high IoU, failures with low IoU), of edits with low EA and high CP as in the paper."""
         return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
 
     @property
     def split_line(self) -> str:
-        """Return the paper's split as one line."""
+        """Return the arm and its `split` as one line."""
         high, low = self.split
         return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
 
@@ -121,7 +121,7 @@ class GroundingRow:
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
-    """Count edits by type; arrays of one length, without NaN.
+    """Return the number of edits of each type; scores have shape (edits,), without NaN.
 
     Example:
         >>> import numpy as np
@@ -137,7 +137,7 @@ def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[F
 
 
 def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
-    """Return the failure types of an arm's edits; arrays of one length, NaN where unscored."""
+    """Return the failure types of an arm's edits; scores have shape (edits,), NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
     scores = ea[known], cp[known], iou[known]
     around = {}
@@ -152,7 +152,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
 
 
 def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
-    """Return the failure types of every recorded arm; empty where no judge has scored EA."""
+    """Return the failure types of every arm with measured attention; [] if EA or CP was not scored."""
     table = make_table(scores, judge)
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
@@ -175,7 +175,7 @@ def recorded_arms(scores: Scores) -> list[Arm]:
 
 
 def grounding_rows(scores: Scores) -> list[GroundingRow]:
-    """Return Table 4: overall, then per organ, then per task."""
+    """Return the rows of Table 4 by arm: overall, then each organ followed by its tasks."""
     rows = []
     for arm in recorded_arms(scores):
         covered = scores.covered(arm)
@@ -256,7 +256,7 @@ def write_attention_page(
 
 
 def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
-    """Return why outputs have no map: (arm, reason, count)."""
+    """Return (label of the arm, reason, number of outputs without a map for it)."""
     return [
         (arm.label, reason, count)
         for arm in recorded_arms(scores)
@@ -265,7 +265,7 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Return the description of the recorded layers by arm: one entry, unless options changed between samples."""
+    """Return descriptions of the recorded layers by arm: one entry, unless options changed between samples."""
     found: dict[str, list[str]] = {}
     for arm in recorded_arms(scores):
         rows = [
@@ -342,7 +342,7 @@ def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
-    """Return the image in grey, the more orange the stronger its attention.
+    """Return the image in grey, uint8 (H, W, 3), blended with orange in proportion to its attention.
 
     Args:
         pixels: uint8 (H, W, 3).

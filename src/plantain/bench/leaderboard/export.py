@@ -20,7 +20,7 @@ ORGANS_ACROSS = 6
 
 
 def table_two(table: Table) -> str:
-    """Return Table 2: EA, both CP and VQ per organ and overall, distances last, baselines below a rule."""
+    """Return Table 2 as LaTeX: EA, both CP and VQ per organ and overall, distances last, baselines below a rule."""
     organs = [*table.scores.organs, OVERALL]
     blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
@@ -31,7 +31,7 @@ def table_two(table: Table) -> str:
 
 
 def table_against(table: Table) -> str:
-    """Return the differences from the reference over all samples with interval and p; "" without a reference."""
+    """Return the differences from the reference, with interval and p, as LaTeX; "" without a reference."""
     measures = [m for m in table.main if any(name == m.name for _, name in table.against)]
     if not measures:
         return ""
@@ -145,7 +145,7 @@ def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
 
 
 def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
-    """Return Table 7 (b) of one study: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
+    """Return Table 7 (b) of one study as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
     shots, metrics, grid = shot_grid(rows)
     body = []
     for task, cells in grid.items():
@@ -184,7 +184,7 @@ def _shot(row: ShotRow | None) -> str:
 
 
 def table_three(ranking: Ranking) -> str:
-    """Return Table 3: Spearman's rho and Kendall's tau-b of every metric with people, the ceiling below a rule."""
+    """Return Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of each metric with raters; the ceiling last."""
     dimensions = list(ranking.images)
     rows: dict[str, dict[str, str]] = {}
     for row in ranking.rows:
@@ -220,7 +220,7 @@ def _bounds(found: Estimate) -> str:
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
-    """Return one row per cell; `card` is the line of the judge behind it, "" for metrics.
+    """Return one row per cell; `card` is one line on the judge of its measure, "" for other metrics.
 
     Over all samples `difference` is the model's mean minus that of `against`, paired and corrected over the models.
     """
@@ -234,7 +234,7 @@ def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, objec
 
 
 def difference_json(pair: Difference | None, reference: str) -> dict[str, object]:
-    """Return a difference from a reference with its 95 % interval, p and p after Holm's correction."""
+    """Return a difference from a reference with its 95 % interval, p and Holm's p; all None if `pair` is None."""
     found = None if pair is None else pair.estimate
     return {
         "against": reference,
@@ -273,7 +273,7 @@ def _row(cell: TableCell) -> dict[str, object]:
 
 
 def table_csv(table: Table) -> str:
-    """Return one line per cell, by organ and by task, with the columns of the JSON rows."""
+    """Return CSV with one line per cell, by organ and by task, and the columns of `table_json`."""
     rows = table_json([*table.cells.values(), *table.tasks.values()], table)
     return csv_text([{"task": "", **row} for row in rows])
 

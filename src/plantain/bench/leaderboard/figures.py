@@ -56,7 +56,7 @@ def _value(table: Table, label: str, organ: str, measure: Measure) -> float:
 
 
 def heat_map(table: Table, measure: Measure) -> str:
-    """Draw organs by arms with the number in each cell, the darker the better; the baselines below a line."""
+    """Return an SVG of arms by organs with a number in each cell, darker for better; baselines below a line."""
     arms = table.general[::-1]
     organs = [*table.scores.organs, OVERALL]
 
@@ -92,7 +92,7 @@ def _tile(axes: Axes, x: int, y: int, cell: TableCell | None, measure: Measure) 
 
 
 def radar(table: Table, measure: Measure) -> str:
-    """Draw one line per model around the organs; return "" below three organs."""
+    """Return an SVG with one line per model around the organs; "" below three organs or without models."""
     organs = table.scores.organs
     models = [arm.label for arm in table.general if not is_baseline(arm)][:RADAR_MODELS]
     if len(organs) < RADAR_ORGANS or not models:
@@ -126,7 +126,7 @@ def radar(table: Table, measure: Measure) -> str:
 
 
 def scatter(table: Table) -> str:
-    """Draw accuracy against preservation over all samples, both with intervals; return "" without a judge."""
+    """Return an SVG of EA against CP over all samples, both with intervals; "" if either is missing."""
     accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if accuracy is None or preservation is None:
         return ""
@@ -178,7 +178,7 @@ def _point(
 
 
 def dot_plot(table: Table) -> str:
-    """Draw each arm's mean and interval, with one column for each main metric; baselines are hollow."""
+    """Return an SVG of each arm's mean and interval, a column per main metric, baselines hollow; "" without metrics."""
     arms, measures = table.general[::-1], table.main
     if not measures:
         return ""
@@ -213,7 +213,7 @@ def shots_figure(
     measures: Sequence[Measure],
     what: str = "demonstrations in the prompt",
 ) -> str:
-    """Draw means over the study's samples, with intervals, against the number of examples (`what` they are)."""
+    """Return an SVG of means over all tasks, with intervals, by number of examples; `what` is the axis label."""
     overall = [row for row in rows if row.task == ""]
 
     def draw(figure: Figure) -> None:

@@ -67,7 +67,7 @@ class SampleStory:
 
     @property
     def across(self) -> int:
-        """Return how many images a row has where there is room, with rows as even as possible."""
+        """Return the number of images in a row of a wide page, chosen so that rows are as even as possible."""
         images = 2 + len(self.outputs)
         return -(-images // -(-images // PER_ROW))
 
@@ -102,7 +102,7 @@ class Gallery:
     """The images of a table's runs.
 
     Args:
-        table: of the runs.
+        table: the table of the runs.
         runs: opened, in the order of `table.scores.runs`.
         benchmark: where the samples' images are; those that changed since the first run are left out.
     """
@@ -118,14 +118,14 @@ class Gallery:
         ]
 
     def stories(self, size: int) -> list[SampleStory]:
-        """Return the stories of up to `size` samples."""
+        """Return up to `size` samples, drawn by the run's seed, with their images and the outputs of all arms."""
         scores, arms = self._table.scores, self._table.general
         drawn = draw_samples(self.samples, scores.organs, scores.seed, size)
         limit = _limit(len(drawn) * (len(arms) + 2))
         return [self._story(facts, [arm for arm in arms if arm.covers(facts.id)], limit) for facts in drawn]
 
     def grids(self, sweeps: Iterable[Sweep]) -> list[GridStory]:
-        """Return each sweep on one sample that its arm covers, drawn by seed."""
+        """Return the images of each sweep on one sample that its arm covers, drawn by the run's seed."""
         stories = []
         for sweep in sweeps:
             covered = [facts for facts in self.samples if sweep.arm.covers(facts.id)]
@@ -188,7 +188,7 @@ class Gallery:
 
 
 def score_text(value: float) -> str:
-    """Return a score of one output as printed; a dash for NaN."""
+    """Return a score as text with two decimals; a dash for NaN."""
     return f"{value:z.2f}" if np.isfinite(value) else DASH
 
 

@@ -53,7 +53,7 @@ class HumanRatings:
     def of(
         cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats], mixed: frozenset[str]
     ) -> HumanRatings:
-        """Keep the models and dimensions that have a rating; `values` is empty without any."""
+        """Return the ratings of those models and dimensions that have any; `values` is empty if none has."""
         rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in tables.values()])
         values = {name: table[:, :, rated] for name, table in tables.items() if np.isfinite(table).any()}
         kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
@@ -61,7 +61,7 @@ class HumanRatings:
 
 
 def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Read one file per rater.
+    """Return the ratings in files, one file per rater, whose name is the file's.
 
     Args:
         paths: the files.

@@ -41,7 +41,7 @@ class TrainedEditor:
     """One model for each task, as one editor.
 
     Args:
-        name: as a model's, e.g. "diffusers/trained+n4-s0".
+        name: name like a model's, e.g. "diffusers/trained+n4-s0".
         by_task: the editor of each task.
         task_of: task of each sample by its id.
     """
@@ -53,7 +53,7 @@ class TrainedEditor:
         self.fingerprint = hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:16]
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Ask the editor of the sample's task; the served model is all of them together."""
+        """Return the edit by the editor of the sample's task; `served_model` names all editors together."""
         reply = await self._by_task[self._task_of[request.image.id]].edit(request)
         return replace(reply, usage=replace(reply.usage, served_model=f"{self.name}@{self.fingerprint}"))
 
@@ -67,10 +67,10 @@ class Learning:
 
     Attributes:
         rows: over all tasks and by task.
-        measures: of its columns.
+        measures: the measures of the columns.
         levels: numbers of samples; seeds: trainings of each.
-        judge: whose EA and VQ; None without one.
-        scores: of the run.
+        judge: judge of EA and VQ; None without one.
+        scores: the scores of the run.
     """
 
     rows: list[ShotRow]
@@ -82,10 +82,10 @@ class Learning:
 
 
 def learning_of(scores: Scores, judge: str | None = None) -> Learning:
-    """Compute the table from a run whose arms have `trained_label`s; seeds of one size are averaged per sample.
+    """Return Table 7 (a) of a run whose arms have `trained_label`s; seeds of one size are averaged per sample.
 
     Raises:
-        InputError: the run has no such arms, or no such judge.
+        InputError: the run has fewer than two sizes of such arms, or no such judge.
     """
     arms: dict[int, list[str]] = {}
     for arm in scores.arms:
@@ -115,10 +115,10 @@ def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None
     """Write Table 7 and the figure of (a) as one HTML page, and as JSON, CSV and SVG; return the page's path.
 
     Args:
-        run: of the trained models.
+        run: folder of the run of the trained models.
         to: a folder.
-        title: of the page.
-        few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None leaves that open.
+        title: title of the page.
+        few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None omits it.
 
     Raises:
         InputError: as `learning_of`; or the folder cannot be written to.

@@ -25,7 +25,7 @@ class Measure:
     Attributes:
         name: in tables and JSON: "EA", "CP", "VQ", "ISim", "CP judge" …, else the stored name.
         stored: name in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
-        label: for a reader.
+        label: description for readers.
         higher_is_better: which way is better.
         low, high: the range, None where unbounded; bounds count unscored outputs at either end.
         digits: after the decimal point.
@@ -136,7 +136,7 @@ def measure(stored: str, judge: str | None = None) -> Measure:
 
 
 def paper_name(one: Measure) -> str:
-    """Return what Table 3 of the paper calls a measure, e.g. "Masked SSIM" and "Accuracy_D"; else its own name."""
+    """Return a measure's name in Table 3 of the paper, e.g. "Masked SSIM" or "Accuracy_D", else its own name."""
     metric, _, who = one.stored.partition("@")
     if one.name in _TABLE_3:
         return _TABLE_3[one.name]
@@ -146,7 +146,7 @@ def paper_name(one: Measure) -> str:
 
 
 def judges(stored: Iterable[str]) -> list[str]:
-    """Return the judges that scored something, the best informed first.
+    """Return the labels of the judges in names of stored scores, the best informed first.
 
     Those that see the truth come before blind ones, the description of the change before the prompt, models before
     the offline instruments. Judges that only answered the published protocol come last.
@@ -188,12 +188,12 @@ def differences(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
 ) -> tuple[Difference, ...]:
-    """Return the differences of all pairs of models on one group of samples, corrected by Holm over these pairs.
+    """Return the differences of all pairs of models, corrected by Holm; () if fewer than two have scores.
 
     Args:
-        measure: of the values.
+        measure: the measure of the values.
         values: one value per sample for each model, NaN where unscored.
-        clusters, strata: of each sample.
+        clusters, strata: names for each sample, as for `ClusteredMeans`.
     """
     known = {label: array for label, array in values.items() if np.isfinite(array).any()}
     if len(known) < 2:
@@ -220,7 +220,7 @@ def against(
 
 
 def indistinct(pairs: Sequence[Difference]) -> bool:
-    """Return True if the truth (first) is not ahead of the unedited input (second) by more than noise."""
+    """Return True if the difference of truth (first) and unedited input (second) may be 0 or less."""
     for pair in pairs:
         if pair.estimate.value is not None:
             return (pair.estimate.value if pair.estimate.low is None else pair.estimate.low) <= RESOLUTION
@@ -228,7 +228,7 @@ def indistinct(pairs: Sequence[Difference]) -> bool:
 
 
 def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, str]]:
-    """Return (better, worse) for every pair whose difference is significant."""
+    """Return the labels (better, worse) of every pair whose difference is significant."""
     ahead = set()
     for pair in pairs:
         if pair.differs and pair.estimate.value:
@@ -238,14 +238,14 @@ def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, st
 
 
 def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:
-    """Return the best and the second best model, where their differences are significant.
+    """Return the marks of the best and the second best model, where their differences are significant.
 
     Best is the model with the best mean if it differs from every other; second is the next one, if there is a best
     and it differs from every model behind it. A difference that chance can explain marks nothing.
 
     Args:
         measure: decides which way is better.
-        means: of each model.
+        means: mean of each model; None if unscored.
         pairs: the differences of all pairs.
 
     Returns:

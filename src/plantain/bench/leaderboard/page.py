@@ -111,7 +111,7 @@ def write_leaderboard(
 
 
 def read_tables(runs: Sequence[Path]) -> Scores:
-    """Return the scores of runs, or of published files. Raises InputError as `write_leaderboard`."""
+    """Return the scores of runs, or of published files. Raise InputError as `write_leaderboard`."""
     if published_files(runs[0]):
         return published_scores(*runs)
     with ExitStack() as stack:
@@ -279,7 +279,7 @@ def p_value(value: float | None) -> str:
 
 
 def arm_note(arm: Arm, scores: Scores) -> str:
-    """Return the note below an arm's label."""
+    """Return the note below an arm's label; "" if there is none."""
     synthetic, truths = scores.truths
     notes = {
         "copy-input": "returns the input: keeps everything, edits nothing",
@@ -302,7 +302,7 @@ def arm_note(arm: Arm, scores: Scores) -> str:
 
 
 def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
-    """Return why outputs of a cell are unscored: the commonest reasons with counts, then all others as one."""
+    """Return (reason, count) of a cell's unscored outputs: the commonest reasons, then all others as one entry."""
     missing = scores.missing.get((cell.model, stored))
     counted = sorted(missing.items() if missing else (), key=lambda one: (-one[1], one[0]))
     rest = counted[REASONS:]

@@ -67,7 +67,7 @@ class PublishedAgreement:
 
 
 def published_files(path: Path) -> list[Path]:
-    """Return the published files that a path names: itself, or those in a folder; none in a run's."""
+    """Return the published files at a path: the JSON file itself, or those in a folder; [] for a run's folder."""
     if path.is_file():
         return [path] if path.suffix == ".json" else []
     if (path / "journal.sqlite").exists():
@@ -82,7 +82,7 @@ def published_scores(*paths: Path) -> Scores:
         paths: files, or folders with them; ranks by people name the organs of samples.
 
     Raises:
-        InputError: a file has another form; names sample, model and field.
+        InputError: a file has another form; the message names sample, model and field.
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
     folder = files[0].path.parent
@@ -156,7 +156,7 @@ def published_agreement(scores: Scores) -> PublishedAgreement:
 
 
 def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
-    """Return the images of up to `size` samples; regions were not published."""
+    """Return the first `size` samples with images, without those that have no image before; regions are empty."""
     folder, stories = (path.parent if path.is_file() else path), []
     for i, facts in enumerate(table.scores.samples[:size]):
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
@@ -264,7 +264,7 @@ class PublishedFile:
 
 
 def is_published_file(path: Path) -> bool:
-    """Return True if a file's content is in a published form."""
+    """Return True if a file can be read and its content is in a published form."""
     try:
         data = json.loads(read_regular(path, str(path), MAX_BYTES))
     except (InputError, OSError, ValueError):
@@ -273,12 +273,12 @@ def is_published_file(path: Path) -> bool:
 
 
 def read_published(path: Path) -> PublishedFile:
-    """Read one file.
+    """Return the scores or ranks of one published file.
 
-    A null or NaN was not given.
+    A null or NaN counts as missing.
 
     Raises:
-        InputError: not JSON or another form; names sample, model and name.
+        InputError: not JSON or another form; the message names sample, model and metric.
     """
     try:  # Python's scripts write NaN
         data = json.loads(read_regular(path, str(path), MAX_BYTES), parse_constant=lambda name: None)

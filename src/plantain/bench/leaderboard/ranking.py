@@ -79,7 +79,7 @@ class Ranking:
     """Table 3.
 
     Attributes:
-        raters, models: of the ratings.
+        raters, models: names of the raters and labels of the models.
         images: samples of which a rater rated at least two models, by dimension.
         rows: one per metric and dimension over all images; organs: the same of each organ.
         ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.
@@ -98,7 +98,7 @@ class Ranking:
 
 
 def rank(table: Table, ratings: HumanRatings) -> Ranking:
-    """Compare every metric of a table with people.
+    """Return the rank correlations of every metric of a table with human raters.
 
     A metric's values of one image's outputs are correlated with the mean of the raters' ranks of the same outputs;
     correlations are averaged over images, and resampled by source. Lower-is-better metrics are negated first.
@@ -213,7 +213,7 @@ def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAg
 
 
 def ranking_json(ranking: Ranking) -> dict[str, object]:
-    """Return a ranking as scripts read it."""
+    """Return a ranking as JSON values, with the attributes of `Ranking` as keys."""
     return {
         "raters": list(ranking.raters),
         "models": list(ranking.models),

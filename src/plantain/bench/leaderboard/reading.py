@@ -57,7 +57,7 @@ def read_scores(*runs: BenchRun) -> Scores:
 
 
 def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return models as recorded, then the baselines."""
+    """Return the arms: models in the given order, then the baselines in that of `BASELINES`."""
     rank = {label: i for i, label in enumerate(BASELINES)}
     return tuple(sorted(arms, key=lambda arm: rank.get(arm.label, len(rank)) if is_baseline(arm) else -1))
 
@@ -110,7 +110,7 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
 
 
 def _standings(runs: Sequence[BenchRun]) -> dict[str, Standing]:
-    """Return the cards of the judges that scored the runs. Raises InputError if a judge differs between runs."""
+    """Return the cards of the judges that scored the runs. Raise InputError if a judge differs between runs."""
     found: dict[str, Standing] = {}
     asked: dict[str, tuple[str, BenchRun]] = {}
     for run in runs:

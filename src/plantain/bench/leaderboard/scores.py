@@ -31,7 +31,7 @@ class Scores:
         arms: models first, as recorded; then the baselines.
         outputs: arrays (samples, outputs of the arm), NaN where unscored.
         missing: how many scored outputs have no score, by reason.
-        distances: of sets.
+        distances: distances of sets of images.
         made: first outputs that were made or failed, by arm.
         scored_counts: of those, how many have a score or a reason.
         draw_variances: variance between a judge's draws of each output, as `outputs`.
@@ -72,7 +72,7 @@ class Scores:
 
     @property
     def truths(self) -> tuple[int, int]:
-        """Return how many samples have a synthetic image after, and how many have any."""
+        """Return (number of samples with a synthetic image after, number of samples with any image after)."""
         truths = [sample for sample in self.samples if sample.has_truth]
         return sum(sample.synthetic_truth for sample in truths), len(truths)
 
@@ -82,7 +82,7 @@ class Scores:
         return sorted({distance.metric for distance in self.distances if distance.value is not None})
 
     def to_come(self, metric: str) -> tuple[int, int]:
-        """Return how many outputs scoring has not reached for a stored metric, and of how many.
+        """Return (number of outputs still to be scored by a stored metric, number of all its outputs).
 
         A metric that no baseline has belongs to some arms only; otherwise every arm counts.
         """
@@ -92,15 +92,15 @@ class Scores:
         return wanted - sum(self.scored_counts[label, metric] for label in labels), wanted
 
     def arm(self, label: str) -> Arm:
-        """Return the arm of that label. Raises StopIteration where there is none."""
+        """Return the arm with this label. Raise StopIteration if there is none."""
         return next(arm for arm in self.arms if arm.label == label)
 
     def covered(self, arm: Arm) -> npt.NDArray[np.bool_]:
-        """Return which samples the arm covers, (samples,)."""
+        """Return bool (samples,), True for samples that the arm covers."""
         return np.array([arm.covers(sample.id) for sample in self.samples], bool)
 
     def values(self, arm: Arm, metric: str) -> Floats:
-        """Return the value of each sample's first output, (samples,); NaN where unscored."""
+        """Return the score of each sample's first output, float64 (samples,); NaN where unscored."""
         found = self.outputs.get((arm.label, metric))
         return np.full(len(self.samples), np.nan) if found is None else found[:, 0]
 

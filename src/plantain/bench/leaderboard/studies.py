@@ -50,7 +50,7 @@ class ShotRow:
 
 
 def shot_studies(table: Table) -> dict[str, list[ShotRow]]:
-    """Return the few-shot studies by editor: arms that differ only in the number of demonstrations."""
+    """Return each few-shot study's rows by editor: of arms that differ only in the number of demonstrations."""
     found: dict[str, list[Arm]] = {}
     for arm in table.scores.arms:
         if arm.shots is not None:
@@ -79,11 +79,11 @@ def _shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
 def level_rows(
     scores: Scores, name: str, task: str, measure: Measure, levels: Mapping[int, Floats], chosen: np.ndarray
 ) -> list[ShotRow]:
-    """Return the rows of one metric: every level on the samples that all levels have a score of.
+    """Return one row per level of one metric, on the samples that all levels have a score of; [] if none.
 
     Args:
-        scores: of the samples.
-        name, task, measure: for the rows.
+        scores: the scores of the run.
+        name, task, measure: stored in the rows.
         levels: number of examples -> one value per sample of `scores`, NaN where unscored; fewest first.
         chosen: indices of the samples.
     """

@@ -124,11 +124,11 @@ class Table:
         return tuple(dict.fromkeys(one.line for one in found if one is not None))
 
     def against_of(self, name: str) -> list[Difference]:
-        """Return the differences from the reference in one measure."""
+        """Return the differences from the reference in the measure of this name, one per arm."""
         return [pair for (_, metric), pair in self.against.items() if metric == name]
 
     def warning(self, name: str) -> str:
-        """Return the line on the judge behind a measure that cannot tell the unedited input from the truth; else ""."""
+        """Return a line if the measure's judge does not score the truth above the unedited input; else ""."""
         found = self.measure(name)
         return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
 
@@ -139,7 +139,7 @@ class Table:
 
     @property
     def main(self) -> list[Measure]:
-        """Return EA, CP, CP (strict) and VQ, those that exist; without any CP the judge's, else people's ranks.
+        """Return EA, CP, CP (strict) and VQ, if they exist, "CP judge" without any CP; ranks by raters if none exists.
 
         A judge that only answered the published protocol has Accuracy_D and Quality_D (or _P) in place of EA and VQ.
         """
@@ -151,7 +151,7 @@ class Table:
 
     @property
     def unfinished(self) -> str:
-        """Return how far EA, CP and VQ are scored, e.g. "23 % of EA and VQ"; "" if nothing is left to score."""
+        """Return the scored share of EA, CP and VQ, e.g. "23 % of EA and VQ"; "" if nothing is left to score."""
         left = {m.name: self.scores.to_come(m.stored) for m in self.main}
         left = {name: counts for name, counts in left.items() if counts[0]}
         if not left:
@@ -161,9 +161,9 @@ class Table:
 
     @property
     def general(self) -> list[Arm]:
-        """Return the arms of the whole benchmark; those of a few-shot study see only part of it.
+        """Return the sorted arms of the whole benchmark, without those of few-shot studies.
 
-        Models come by their mean where they are `ranked`, else as recorded; then those that receive the region;
+        Models are sorted by mean if they are `ranked`, else as recorded; then come those that receive the region;
         baselines last.
         """
         measure = self.ranked
@@ -189,7 +189,7 @@ class Table:
         return None
 
     def why_no_interval(self) -> list[str]:
-        """Return why main metrics have no interval over all samples, the commonest reason first."""
+        """Return the reasons why main metrics have no interval over all samples, the commonest reason first."""
         cells = [self.cell(arm.label, OVERALL, measure.name) for arm in self.general for measure in self.main]
         reasons = Counter(cell.estimate.reason for cell in cells if cell is not None and cell.estimate.reason)
         return [reason for reason, _ in reasons.most_common()]
@@ -199,7 +199,7 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
     """Compute everything that a leaderboard shows.
 
     Args:
-        scores: of one or several runs.
+        scores: the scores of one or several runs.
         judge: whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; a name without variant is enough
             if it fits one only. None: the first of `judges`.
         reference: label of the arm that the others are compared with.

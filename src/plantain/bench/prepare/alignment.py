@@ -63,7 +63,7 @@ class Alignment:
 
     @property
     def line(self) -> str:
-        """Describe it in a line, for a sample's notes."""
+        """Return the alignment as one line for a sample's notes."""
         return (
             f"aligned ({self.method}): quality {self.quality:.2f} (was {self.before:.2f}), SSIM {self.similarity:.2f} "
             f"on an overlap of {self.overlap:.0%}, corners moved by {self.shift:.1%}"
@@ -124,7 +124,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
 
     Args:
         changed: uint8 (H, W, 3).
-        matrix: of an `Alignment`.
+        matrix: float64 (2, 3), the `matrix` of an `Alignment`.
         size: (width, height) of the image before.
 
     Returns:
@@ -136,7 +136,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
 
 
 def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
-    """Return the largest covered rectangle (left, top, width, height); zeros if nothing is covered."""
+    """Return (left, top, width, height) in pixels of the largest covered rectangle; zeros if nothing is covered."""
     heights = np.zeros(covered.shape[1] + 1, np.int64)
     best, where = 0, (0, 0, 0, 0)
     for row, line in enumerate(covered):
@@ -155,7 +155,7 @@ def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
 def tile_quality(fixed: Field, moving: Field, covered: Mask) -> float:
     """Return the median over textured tiles of the correlation of two grey images, float32 (H, W), in [-1, 1].
 
-    Without texture it is 1 for equal images and 0 for others.
+    Only pixels where `covered` is True count. Without texture it is 1 for equal images and 0 for others.
     """
     found = []
     for rows in np.array_split(np.arange(fixed.shape[0]), TILES):

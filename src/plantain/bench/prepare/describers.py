@@ -60,18 +60,18 @@ Carry = Callable[[int, Describe], Awaitable[None]]
 async def walk_pairs(
     pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path, seed: int
 ) -> RunSummary:
-    """Prepare every pair, several at once.
+    """Call `carry` for every pair, several at once; return the calls, their cost and the reason for a stop.
 
     Args:
         pairs: number of pairs.
         images: the images before, for the consent check.
-        carry: called once per pair.
+        carry: called once per pair with its number and the function that describes it.
         terms: name the one describer.
         run: folder of the journal of a hosted describer's calls.
-        seed: of the describer's draws.
+        seed: seed of the describer's draws.
 
     Raises:
-        InputError: the describer is unknown, or an image may not be sent to it.
+        InputError: the describer is unknown or not that of earlier calls, or an image may not be sent to it.
     """
     name = terms.models[0]
     if name == BY_OWNER:
@@ -113,7 +113,7 @@ def _hosted_describer(setup: RunSetup, name: str) -> Describer:
 
 
 async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
-    """Describe a pair in its owner's words, without looking at it."""
+    """Return the description of a pair in its owner's words; the task is the prompt if none was given."""
     given = {name: request.given.get(name, "").strip() for name in GIVEN}
     prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
     return ChangeDescription(
@@ -122,7 +122,7 @@ async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
 
 
 def rephrased(prompt: str) -> tuple[str, ...]:
-    """Return other wordings of an instruction that starts with a known verb; none for any other.
+    """Return other wordings of an instruction that starts with a known verb; () for any other.
 
     Example:
         >>> rephrased("Remove the mole.")
@@ -146,7 +146,7 @@ def _sentence(given: Mapping[str, str]) -> str:
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
-    """Return one PNG of both: before on the left, after on the right, scaled to the same height."""
+    """Return one PNG of both images: before on the left, after on the right, scaled to the height of the first."""
     height = previous.shape[0]
     if changed.shape[0] != height:
         width = max(1, round(changed.shape[1] * height / changed.shape[0]))

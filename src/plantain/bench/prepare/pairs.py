@@ -236,7 +236,7 @@ class RawFile:
 
 
 def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
-    """Return the pair in one frame, or why it is refused."""
+    """Return the pair in one frame, or the reason for refusing it."""
     try:
         bits = max(grey_bits(file.data, file.name) for file in (before, after))
         previous = decode_untrusted(before.data, before.name, bits)
@@ -268,7 +268,7 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
 def prepared_there(
     before: RawFile, after: RawFile, rules: PairRules, reads: str
 ) -> PreparedPair | str | None:
-    """Run `prepare_pair` on an engine's worker; return None if it has no text reader of that name."""
+    """Run `prepare_pair` on an engine's worker; return None if it has no text reader named `reads`."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None

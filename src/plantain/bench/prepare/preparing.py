@@ -46,12 +46,12 @@ class PreparePlan:
     """How raw pairs become a benchmark.
 
     Attributes:
-        name: of the benchmark.
+        name: name of the new benchmark.
         rules: requirements for every pair.
         terms: name the one model that describes pairs.
         calls: folder of the journal of a hosted describer.
         proposer: proposes regions.
-        seed: of paraphrases and of a describer's draws.
+        seed: seed of paraphrases and of a describer's draws.
         first_region: use the first proposal as the region until a reader chooses.
         keep_sources: keep addresses, which can name patients; else only their hashes.
     """
@@ -87,7 +87,7 @@ class PreparedBenchmark:
     """The result.
 
     Attributes:
-        path: of `benchmark.json`; None if stopped before the end.
+        path: path of `benchmark.json`; None if stopped before the end.
         samples: number of samples.
         rejected: reasons by id of rejected pairs.
         undescribed: reasons by id of the samples whose describer failed; they keep their owner's words.
@@ -110,7 +110,7 @@ async def prepare_benchmark(
         raw: the folder; only read.
         out: a new folder, or that of an unfinished attempt.
         plan: rules, models and settings.
-        progress: called with finished and all pairs.
+        progress: called with the numbers of finished and of all pairs.
 
     Raises:
         InputError: the table is invalid, `out` has other contents, every pair is rejected, or an image may not be sent

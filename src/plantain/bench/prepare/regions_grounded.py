@@ -62,7 +62,7 @@ class GroundedProposer:
             ) from error
 
     def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
-        """Return three masks of the most confident boxes for the task; the image after is not used.
+        """Return up to three masks of the boxes for the task, the most confident first; `changed` is not used.
 
         Masks that resemble a more confident one follow only where fewer than three differ. Empty and full masks are
         skipped, as they cannot be a region.

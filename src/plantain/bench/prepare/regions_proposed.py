@@ -42,7 +42,7 @@ class DifferenceProposer:
     name = "difference@1"
 
     def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
-        """Return the strongest region, all strong regions together, and the strongest with its surroundings."""
+        """Return up to three: the strongest region, all strong ones, the strongest with its surroundings."""
         if changed is None:
             return ()
         energy = difference(previous, changed)
@@ -141,5 +141,5 @@ def _hull(mask: Mask, radius: float) -> Mask:
 
 
 def overlap(first: Mask, second: Mask) -> float:
-    """Return the intersection over union of two masks, in [0, 1]."""
+    """Return the intersection over union of two masks, in [0, 1]; 0 if both are empty."""
     return float((first & second).sum()) / max(1.0, float((first | second).sum()))

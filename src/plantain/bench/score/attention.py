@@ -73,7 +73,7 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
     """Return the arms of open editors: those named, or all.
 
     Raises:
-        InputError: no such arm, or none of an open editor.
+        InputError: no such arm, or it is not that of an open editor.
     """
     for label in wanted:
         if label not in run.arms:
@@ -103,7 +103,7 @@ async def measure_attention(
     terms: Terms | None = None,
     observer: ProgressObserver = SILENT,
 ) -> RunSummary:
-    """Measure the attention of an arm's scored outputs; scores with these options are kept.
+    """Measure the attention of an arm's scored outputs; outputs measured with these options are skipped.
 
     Args:
         run: the run's folder.
@@ -111,7 +111,7 @@ async def measure_attention(
         arm_label: the arm.
         recorder: the arm's editor.
         options: how maps are measured.
-        terms: of the run.
+        terms: limits under which the run is opened; None for the defaults.
         observer: receives progress.
 
     Raises:

@@ -87,7 +87,7 @@ class JudgeName:
 
     @property
     def wording(self) -> str:
-        """Return the name of the folder of another wording, in letters that a metric's name may have; "" for ours."""
+        """Return the name of the folder of prompts, reduced to a-z, 0-9 and hyphens; "" for our own prompts."""
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
@@ -120,7 +120,7 @@ class SeatedJudge:
 
 
 async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
-    """Give each judge its number in the run, the same as in earlier processes."""
+    """Return the judges with their numbers in the run, the same as in earlier processes; store new ones."""
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
@@ -134,12 +134,12 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
 
 
 def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
-    """Return the draw of each k: its latest one, or with `retry` a new one where that failed.
+    """Return the call's draw number for each k: the latest one, or with `retry` a new one if that failed.
 
     Args:
         seated: the judge.
         recorded: the calls of the output's task and generation.
-        round: of the output.
+        round: the output's round, k + 1.
         retry: repeat failed draws.
     """
     own = {
@@ -160,7 +160,7 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Return True if an output has this judge's scores, of this image and fingerprint, in all required draws."""
+    """Return True if this judge has scored the image `blob` in all draws; with `retry`, none may have failed."""
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
@@ -188,7 +188,7 @@ def asks_for_scores(folder: Path, rubric: Rubric = MEDEBENCH) -> bool:
 
 
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
-    """Return the unscored scores of an output that the judge was not asked about."""
+    """Return unscored rows with this reason, one per criterion, for an output that is not sent to the judge."""
     detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
     return [
         output.score(stored_name(seated.name, criterion), unscored(reason), detail)
@@ -199,7 +199,7 @@ def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[St
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """Return the scores of an output, one per criterion: the mean over scored draws, as a share of the scale.
+    """Return the scores of an output, one per criterion: the mean over scored draws, scaled to [0, 1].
 
     The detail lists each draw with the number of its call in the journal.
     """
@@ -267,7 +267,7 @@ class Judgement:
         self._images: OrderedDict[str, asyncio.Task[tuple[EncodedImage, EncodedImage | None]]] = OrderedDict()
 
     def outstanding(self) -> Iterator[tuple[Output, SeatedJudge]]:
-        """Yield the first outputs that are not judged yet, sample by sample."""
+        """Yield each first output (k = 0) with each judge that has not scored it, sample by sample."""
         for _, outputs in self.run.by_sample():
             for output in outputs:
                 if output.k > 0:

@@ -67,12 +67,12 @@ Read = Callable[[Output], bytes]
 
 
 def chosen(names: Sequence[str] | None) -> set[str]:
-    """Return the named metrics, by their identifiers or as tables and the paper call them, or all of them.
+    """Return the identifiers of metrics that are named by identifier or as in the paper; None: of all metrics.
 
     `masked_ssim` is ours; "Masked SSIM" in any other spelling is the paper's.
 
     Raises:
-        InputError: no such metric, or its package cannot be loaded.
+        InputError: no such metric, a judge's score, or its package cannot be loaded.
     """
     paper = {fold(name): metric for name, metric in PAPER.items()}
     names = None if names is None else [name.strip() for name in names]
@@ -88,7 +88,7 @@ def chosen(names: Sequence[str] | None) -> set[str]:
 
 
 def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], list[tuple[str, str]]]:
-    """Return the wanted metrics that can be measured here, and the reasons why the others cannot."""
+    """Return the wanted metrics that can be measured here, and (name, reason) for the others."""
     if networks.clip is not None:
         networks = replace(networks, clip=RememberingEncoder(networks.clip))
     made: list[Metric] = []
@@ -140,7 +140,7 @@ class SampleCase:
 
 
 def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
-    """Return a metric's score of an output; unscored if the sample has no such input or the image does not suit it."""
+    """Return (score, detail) of an output; unscored if the sample has no such input or the image does not suit it."""
     for need in metric.needs:
         given = getattr(case, need)
         if given is None or (isinstance(given, str) and not given):
@@ -169,7 +169,7 @@ class MissingScores:
 def missing_scores(
     run: BenchRun, outputs: Iterable[Output], metrics: Sequence[Metric]
 ) -> Iterator[MissingScores]:
-    """Yield the missing scores of each output: none, by another version of the metric, or of another image."""
+    """Yield each output with the metrics whose score is missing, of another version or of another image."""
     for output in outputs:
         rows = run.scores(output)
         missing = []
@@ -185,13 +185,13 @@ def missing_scores(
 
 
 def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, networks: Lock) -> list[StoredScore]:
-    """Return the missing scores of the outputs of one sample. Any thread.
+    """Return the missing scores of the outputs of one sample. Any thread may call it.
 
     Args:
         case: the sample.
         work: the missing scores.
         read: returns an output's PNG.
-        networks: held while metrics run that use a network.
+        networks: lock that is held while metrics run that use a network.
     """
     rows: list[StoredScore] = []
     for alone in (False, True):
@@ -242,7 +242,7 @@ def _read(case: SampleCase, work: Sequence[MissingScores], read: Read) -> list[M
 
 
 def measure_here(case: SampleCase, requests: Sequence[MetricRequest]) -> list[list[Measured | None]]:
-    """Measure on a worker; None where it does not have the metric in that version."""
+    """Return the scores of each request on a worker; None where it does not have the metric in that version."""
     return [[_measured_by(metric, case, decode(data)) for metric in metrics] for data, metrics in requests]
 
 
@@ -264,7 +264,7 @@ class ScoreRequest:
     Attributes:
         metrics: names; None for all that can be measured here.
         judges: who judges, and how.
-        networks: for learned metrics; None to look for them on this machine.
+        networks: networks of learned metrics; None to look for them on this machine.
         retry: repeat draws that failed.
     """
 
@@ -287,7 +287,7 @@ async def score_run(
     """Add the missing scores of the run's outputs.
 
     Args:
-        run: its folder.
+        run: the run's folder.
         benchmark: the one it was generated from.
         request: the scores to add.
         terms: limits, providers and consent for judges.

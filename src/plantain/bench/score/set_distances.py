@@ -47,15 +47,15 @@ class Distance:
     """A distance between the outputs of an arm and the true images.
 
     Attributes:
-        arm: label.
-        metric: of `SETS`, with the encoder's name unless it has the published weights.
+        arm: label of the arm.
+        metric: one of `SETS`, with the encoder's name unless it has the published weights.
         value: None with a `reason`.
         floor: mean distance when outputs and truths change sides at random, source by source.
         floor_high: the 95th percentile of those; None with few sources.
-        p: of the value, among those; None where `floor_high` is.
-        pairs: independent sources.
+        p: p value of `value` among those; None where `floor_high` is.
+        pairs: number of independent sources.
         halves: mean Fréchet distance of random halves of the true images.
-        images: of each set.
+        images: number of images in each set.
         features: the encoder or the features, with their preprocessing.
     """
 
@@ -73,7 +73,7 @@ class Distance:
 
     @property
     def line(self) -> str:
-        """Compare the value with its floors, in words; "" without a value."""
+        """Return a comparison of the value with its floors in words; "" without a value."""
         if self.value is None:
             return ""
         if self.p is None or self.floor_high is None:
@@ -85,12 +85,12 @@ class Distance:
 
 
 def stored_distances(reader: JournalReader) -> list[Distance]:
-    """Return the distances that a run has."""
+    """Return the distances that a run has stored."""
     return [Distance(**row) for row in orjson.loads(reader.meta(DISTANCES) or "[]")]
 
 
 async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks, wanted: set[str]) -> int:
-    """Compute the missing distances, arm by arm; return how many.
+    """Compute and store the missing distances, arm by arm; return the number computed.
 
     Both sets are of the samples on which the arm has an image and the benchmark a truth, so that leaving out difficult
     samples gains nothing.

@@ -69,7 +69,7 @@ class AcceptedRow:
 
 
 def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
-    """Return the counts of every part that has a task, in the first turn."""
+    """Return part -> counts of its tasks in the first turn, for every part that has a task."""
     rows = reader.connection.execute(
         "SELECT modality, finding, direction, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
         "WHERE kind = 'edit' AND image_id NOT LIKE '%+turn_-%' GROUP BY 1, 2, 3"
@@ -127,7 +127,7 @@ class TurnRow:
 
 
 def accepted_edits(reader: JournalReader) -> dict[str, BlobRef]:
-    """Return the accepted image of each successful edit task, by the task's id."""
+    """Return task id -> accepted image of each successful edit task."""
     return {task: BlobRef(*blob) for task, *blob in reader.connection.execute(_ACCEPTED)}
 
 

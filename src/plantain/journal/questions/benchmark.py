@@ -48,7 +48,7 @@ def arm_tasks(reader: JournalReader, arm: str) -> list[ArmTask]:
 
 
 def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
-    """Return (arm, state, tasks) over all arms."""
+    """Return (arm, state, number of tasks) of all arms."""
     rows = reader.connection.execute(
         "SELECT finding, state, count(*) FROM task WHERE kind = 'bench' GROUP BY finding, state"
     )
@@ -56,7 +56,7 @@ def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
 
 
 def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
-    """Return (arm, sample, output) of every output of a current generation, with or without an image."""
+    """Return (arm, sample, output from 0) of every output of a current generation, with or without an image."""
     rows = reader.connection.execute(
         f"SELECT t.finding, t.image_id, a.round FROM attempt a {_CURRENT.format('a')}"
     )
@@ -64,7 +64,7 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
 
 
 def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """Return (arm, what its editor recorded) of every call of a current generation that made an output, streamed."""
+    """Yield (arm, raw answer of its editor) of every call of a current generation that made an output."""
     rows = reader.connection.execute(
         f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
         "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"
@@ -98,7 +98,7 @@ def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, lis
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
-    """Return (metric, has no value, reason, scores), by metric, the commonest reasons first."""
+    """Return (metric, True without a value, reason, number of scores), by metric, commonest reasons first."""
     rows = reader.connection.execute(
         "SELECT s.metric, s.value IS NULL, s.reason, count(*) FROM score s "
         f"{_CURRENT.format('s')} GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3"

@@ -56,7 +56,7 @@ class TaskQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """The fields that are not empty, as text."""
+        """Return name -> text of the fields that are not empty."""
         return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
 
 
@@ -173,7 +173,7 @@ def page_of(
 
 
 def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """Return the number of tasks of a list."""
+    """Return the number of tasks that pass; with `TaskOrder.RECENT`, tasks without calls are left out."""
     where, values = _where(query)
     if order is TaskOrder.RECENT:
         where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"
@@ -198,7 +198,7 @@ def offered(reader: JournalReader) -> Offered:
 
 
 def judge_pairs(reader: JournalReader) -> list[JudgePair]:
-    """Return every two judges that decided the same attempts of current generations; of several draws the last."""
+    """Return the agreement of every two judges on the same current attempts; of several draws the last counts."""
     last = (
         "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
         " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 AND v.qualified IS NOT NULL"
@@ -214,7 +214,7 @@ def judge_pairs(reader: JournalReader) -> list[JudgePair]:
 
 
 def newest_call(reader: JournalReader) -> int:
-    """Return the number of the last call that was started: it grows while a run is being built."""
+    """Return the id of the last call that was started, which grows during a build; 0 without any."""
     return int(reader.connection.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()[0])
 
 

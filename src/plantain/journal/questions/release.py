@@ -60,7 +60,7 @@ def stored_image_rows(
 
 
 def sources_to_mention(reader: JournalReader) -> tuple[int, int]:
-    """Return how many images that tasks use are rendered, and how many were not checked for burned-in text."""
+    """Return the numbers of images used by tasks: (rendered, not checked for burned-in text)."""
     synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
     return int(synthetic), int(unchecked)
 

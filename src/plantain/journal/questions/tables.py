@@ -55,7 +55,7 @@ class CompositionRow:
 
     @property
     def tasks(self) -> int:
-        """All tasks, whatever their state."""
+        """Return the number of tasks in any state."""
         return self.success + self.failed + self.undecided + self.not_applicable + self.stopped + self.pending
 
 
@@ -161,7 +161,7 @@ class OutcomeRow:
 
 
 def table1(reader: JournalReader) -> Composition:
-    """Return Table 1, in tasks."""
+    """Return Table 1: the numbers of tasks by modality, direction and state."""
     run = reader.connection.execute
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
@@ -197,7 +197,7 @@ def table1(reader: JournalReader) -> Composition:
 
 
 def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
-    """Return Table 2, in attempts. `weights` are the rubric's, by criterion."""
+    """Return Table 2: pass rates of attempts by criterion. `weights` are the rubric's, by criterion."""
     with units(reader):
         first, overall = (_pass_rates(reader, where) for where in ("round = 1", "true"))
         codes = tuple(reader.connection.execute(_CODES).fetchall())

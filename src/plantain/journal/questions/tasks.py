@@ -40,7 +40,7 @@ class EndedTask:
 
     @property
     def ending(self) -> str:
-        """The outcome that stopped the task, else its state."""
+        """Return the outcome that stopped the task, else its state."""
         return (self.outcome if self.state == TaskState.STOPPED else None) or self.state
 
 
@@ -87,7 +87,7 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
 
 
 def started_by_state(reader: JournalReader) -> dict[str, int]:
-    """Return edit tasks and controls by state, without those that nothing has happened to yet."""
+    """Return state -> number of edit tasks and controls that were started."""
     query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_STARTED} GROUP BY 1"
     return dict(reader.connection.execute(query))
 
@@ -142,7 +142,7 @@ def images_used(reader: JournalReader) -> list[ImagesUsed]:
 
 
 def licences_of_closed(reader: JournalReader) -> Iterator[tuple[str, Licence]]:
-    """Return every (dataset, licence) among the images of closed edit tasks."""
+    """Return every different (dataset, licence) of the images of closed edit tasks."""
     rows = reader.connection.execute(
         "SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image "
         f"WHERE id IN (SELECT image_id FROM task WHERE {CLOSED_EDITS})"
@@ -151,7 +151,7 @@ def licences_of_closed(reader: JournalReader) -> Iterator[tuple[str, Licence]]:
 
 
 def judged_again(reader: JournalReader) -> set[tuple[str, int, int]]:
-    """Return task, generation and round of each attempt that a judge was asked about after the run."""
+    """Return (task id, generation, round) of each attempt that was judged again after the run."""
     rows = reader.connection.execute(
         f"SELECT DISTINCT task, generation, round FROM verdict WHERE draw >= {JUDGED_AGAIN}"
     )

@@ -69,7 +69,7 @@ def reported_cost(reader: JournalReader) -> dict[str, object] | None:
 
 
 def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | None, int]:
-    """Return the cost of the calls of these tasks, None if none is known, and the number of unknown costs."""
+    """Return (US dollars of these tasks' calls, None if no cost is known; number of calls of unknown cost)."""
     known, total, unknown = reader.connection.execute(
         "SELECT count(cost_usd), total(cost_usd), count(*) - count(cost_usd) FROM call "
         "WHERE task IN (SELECT value FROM json_each(?))",
@@ -79,7 +79,7 @@ def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | Non
 
 
 def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
-    """Return the cost of the answers of these models, and the mean seconds of one; None if not all are known."""
+    """Return (US dollars of these models' answers, None unless all are known; mean seconds, None if unknown)."""
     cost, priced, settled, seconds = reader.connection.execute(
         "SELECT sum(cost_usd), count(cost_usd), count(*), avg(latency_s) FROM call "
         f"WHERE state = 'settled' AND model IN ({', '.join('?' * len(models))})",
@@ -90,12 +90,12 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
 
 
 def worked_s(reader: JournalReader) -> float:
-    """Return the seconds that processes have worked on the run so far."""
+    """Return the sum of the seconds that all processes have worked on the run."""
     return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
 
 
 def came_back(reader: JournalReader) -> int:
-    """Return the attempts of current generations whose image equals, byte for byte, one of an earlier round."""
+    """Return the number of current attempts whose image equals, byte for byte, one of an earlier round."""
     return int(
         reader.connection.execute(
             "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
@@ -106,7 +106,7 @@ def came_back(reader: JournalReader) -> int:
 
 
 def put_back(reader: JournalReader) -> tuple[int, float, int]:
-    """Return restored edits of current generations, the mean restored share, and edits that were not restored."""
+    """Return (current restored edits, their mean restored share in [0, 1], edits that were not restored)."""
     row = reader.connection.execute(
         "SELECT count(s.value), coalesce(avg(s.value), 0.0), count(*) - count(s.value) FROM score s"
         " JOIN attempt a USING (task, generation, round) WHERE s.metric = 'restored' AND a.superseded = 0"
@@ -151,7 +151,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
 
 
 def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
-    """Return (state, reason, tasks) of the tasks that are neither success nor failure, the commonest first."""
+    """Return (state, reason, number of tasks) of undecided, not applicable and stopped tasks, commonest first."""
     rows = reader.connection.execute(
         "SELECT state, reason, count(*) FROM task WHERE state IN ('undecided', 'not_applicable', 'stopped')"
         " AND reason <> '' GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"

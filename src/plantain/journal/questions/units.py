@@ -42,7 +42,7 @@ NOTHING = clustered_rate({})
 
 @contextmanager
 def snapshot(reader: JournalReader) -> Iterator[None]:
-    """Let all queries inside see one state of the journal, though a build may be writing."""
+    """Let all queries in the block read one state of the journal, even while a build writes."""
     connection = reader.connection
     if connection.in_transaction:
         yield
@@ -56,7 +56,7 @@ def snapshot(reader: JournalReader) -> Iterator[None]:
 
 @contextmanager
 def units(reader: JournalReader) -> Iterator[None]:
-    """Let queries inside find the tables `unit` and `judged`, which last as long as the snapshot that they are of."""
+    """Provide the temporary tables `unit` and `judged` to queries in the block, for one snapshot."""
     connection = reader.connection
     with snapshot(reader):
         there = {name for (name,) in connection.execute("SELECT name FROM temp.sqlite_schema")}
@@ -74,7 +74,7 @@ def forget_units(connection: sqlite3.Connection) -> None:
 
 
 def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:
-    """Return rates by key from rows (key..., successes, n), one row for each cluster.
+    """Return key -> rate from the rows (key..., successes, n) of a query, one row for each cluster.
 
     Memory is for how many clusters have which counts, not for the clusters.
     """

@@ -67,7 +67,7 @@ def cohen_kappa(
         first, second: one category per item.
         categories: all categories in order; needed for weights. None: those seen.
         weights: "quadratic": disagreement is the squared distance in the order of `categories`.
-        clusters: of each item; None: every item by itself.
+        clusters: name of each item's cluster; None: every item by itself.
     """
     order = {name: i for i, name in enumerate(categories or dict.fromkeys([*first, *second]))}
     k, code = len(order), _codes(clusters, len(first))
@@ -94,7 +94,7 @@ def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None =
 
     Args:
         counts: (items, categories): how many raters chose each category; the same number, at least 2, for every item.
-        clusters: of each item; None: every item by itself.
+        clusters: name of each item's cluster; None: every item by itself.
     """
     table = np.asarray(counts, np.float64)
     raters = table.sum(axis=1)
@@ -124,7 +124,7 @@ def krippendorff_alpha(
     Args:
         ratings: (raters, items), numbers; NaN where a rating is missing. Nominal categories as any numbers.
         level: "nominal", "ordinal" or "interval".
-        clusters: of each item; None: every item by itself.
+        clusters: name of each item's cluster; None: every item by itself.
 
     Returns:
         The coefficient over items with at least two ratings.

@@ -48,18 +48,18 @@ class PairedArea:
 def paired_areas(
     first: npt.ArrayLike, second: npt.ArrayLike, cases: npt.ArrayLike, groups: npt.ArrayLike
 ) -> PairedArea:
-    """Return the difference of two areas under the ROC curve on the same images, repeat by repeat.
+    """Return two areas under the ROC curve on the same images and their difference with a 95 % interval.
 
     The variance adds that of the difference over groups (Obuchowski 1997, repeats averaged) and that of its mean over
-    repeats, which are taken for independent; degrees of freedom by Satterthwaite.
+    repeats, which are assumed to be independent; degrees of freedom by Satterthwaite.
 
     Args:
-        first, second: (repeats, N), two repeats or more, e.g. of several seeds of training.
-        cases: bool (N,), of both kinds.
-        groups: (N,), of each image.
+        first, second: scores (repeats, N), higher for cases; at least two repeats, e.g. training seeds.
+        cases: bool (N,), True for cases, False for controls.
+        groups: (N,), the patient or other independent group of each image.
 
     Raises:
-        ValueError: no case or no control.
+        ValueError: no image is a case, or none is a control.
     """
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     y, g = np.asarray(cases, bool), np.asarray(groups)

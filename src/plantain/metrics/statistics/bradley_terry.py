@@ -71,13 +71,13 @@ class Comparison:
 
 
 def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
-    """Fit strengths to comparisons.
+    """Fit the strengths of models, with ties and the advantage of the left place, to comparisons.
 
     Raises:
-        ValueError: none, one model only, a model against itself, or an outcome that is none.
+        ValueError: no comparisons, only one model, a model compared with itself, or an unknown outcome.
 
     Example:
-        Of ten comparisons without ties a won eight, mirrored: the odds are 4, the log odds 1.39 (held a little).
+        Of ten comparisons, five of them mirrored, a won eight: the odds are 4, the log odds 1.39.
 
         >>> answers = [Comparison("a", "b", LEFT if n < 4 else RIGHT, f"r{n}", "c") for n in range(5)]
         >>> answers += [Comparison("b", "a", RIGHT if n < 4 else LEFT, f"r{n}", "d") for n in range(5)]
@@ -196,7 +196,7 @@ class _Jackknife:
         return np.asarray(-np.einsum("kpq,kq->kp", inverse, scores) * math.sqrt((k - 1) / k))
 
     def value(self, contrast: Floats) -> Value:
-        """Return a linear combination of the parameters."""
+        """Return a linear combination of the parameters with its 95 % interval."""
         value = float(contrast @ self.beta)
         found = self.sampling(contrast)
         return Value(value, None, None) if found is None else Value(value, *found.interval())

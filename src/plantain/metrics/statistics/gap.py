@@ -44,7 +44,7 @@ NO_GAP = Gap(None, None, None, None, None, None, None, 0, 0)
 
 
 def gap_of(given: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) -> Gap:
-    """Return the gap between right and wrong edits.
+    """Return the mean over images of the pass rate of right edits minus that of wrong ones; None values without images.
 
     Args:
         given: (image, whether the edit was right, score of the criterion in [0, 1]). Images without answers of
@@ -82,7 +82,7 @@ def gap_of(given: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) 
 
 
 def shares(answers: Iterable[tuple[Hashable, float]]) -> Mapping[tuple[int, int], int]:
-    """Return how many images have (successes, trials), as `clusters.clustered_rate` takes them."""
+    """Return the number of images by (successes, trials) from (image, answer), for `clusters.clustered_rate`."""
     counted: dict[Hashable, tuple[int, int]] = {}
     for image, yes in answers:
         s, n = counted.get(image, (0, 0))

@@ -33,7 +33,7 @@ class Sampling:
 
     Attributes:
         value: the estimate.
-        error: its standard error, 0 or more.
+        error: standard error of the value, 0 or more.
         freedom: degrees of freedom of the error, above 0.
         skewness: third moment of the sources' contributions over the 3/2 power of the second, in [-1, 1]: the skewness
             of the values over the root of their number where all sources weigh alike. 0: no correction.
@@ -46,12 +46,12 @@ class Sampling:
 
     @property
     def likely_skewness(self) -> float:
-        """The observed skewness with the part that few sources are likely to hide."""
+        """Return the observed skewness, enlarged by the part that few sources are likely to hide; in [-1, 1]."""
         more = 1.0 + HIDDEN * min(1.0, FEW / (self.freedom + 1.0))
         return max(-1.0, min(1.0, more * self.skewness))
 
     def interval(self, low: float | None = None, high: float | None = None) -> tuple[float, float]:
-        """Return the 95 % interval, inside [low, high].
+        """Return the ends of the 95 % interval, (first, last), inside [low, high].
 
         Args:
             low, high: ends of the range, where it has any; the value must lie strictly between them.
@@ -71,12 +71,12 @@ class Sampling:
         )
 
     def at_least(self, level: float = LEVEL) -> float:
-        """Return the one-sided lower bound: by t, or by t corrected for skewness where that is lower."""
+        """Return the one-sided lower bound at `level`: by t, or by t corrected for skewness if that is lower."""
         t = _quantile(self.freedom, 1 - level)
         return self.value - self.error * max(t, uncorrected(t, self.likely_skewness))
 
     def p_zero(self) -> float:
-        """Return the two-sided p of the value being 0: by t or by t corrected for skewness, whichever is larger."""
+        """Return the two-sided p for a true value of 0: by t or by t corrected for skewness, whichever is larger."""
         from scipy.special import stdtr
 
         if self.error == 0:
@@ -86,7 +86,7 @@ class Sampling:
         return max(2.0 * float(stdtr(self.freedom, -abs(one))) for one in found)
 
     def detectable(self, level: float = LEVEL) -> float:
-        """Return the difference from 0 that is found with 80 % power at a two-sided level, by t."""
+        """Return the difference from 0 that is detected with 80 % power at a two-sided level, by t."""
         return self.error * (_quantile(self.freedom, 1 - level / 2) + _quantile(self.freedom, 0.8))
 
     def _between_ends(self, t: float, low: float | None, high: float | None) -> tuple[float, float]:
@@ -133,7 +133,7 @@ def uncorrected(t: float, skewness: float) -> float:
 
 
 def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """Return Wilson's score interval of a binomial share (Wilson 1927; Brown, Cai, DasGupta 2001).
+    """Return (low, high), Wilson's interval of a binomial share, in [0, 1] (Wilson 1927; Brown, Cai, DasGupta 2001).
 
     Args:
         share: observed share in [0, 1].
@@ -147,7 +147,7 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % Wilson interval of `successes` out of `n`; (0, 1) when n is 0.
+    """Return (low, high) of the 95 % Wilson interval of `successes` out of `n`; (0, 1) when n is 0.
 
     Raises:
         ValueError: fewer than 0 successes, or more than n.

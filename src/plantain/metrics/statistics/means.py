@@ -77,7 +77,7 @@ class ClusteredMeans:
         high: float | None = None,
         macro: bool = False,
     ) -> Estimate:
-        """Return the mean of the finite values, with its interval.
+        """Return the mean of the finite values, with its interval or the reason why it has none.
 
         Args:
             values: one per sample; NaN where there is none.
@@ -163,7 +163,7 @@ def too_few(
     high: float | None = None,
     stratum: npt.NDArray[np.intp] | None = None,
 ) -> str:
-    """Return why values of clusters allow no interval; "" where they do.
+    """Return the reason why the values of clusters allow no interval; "" if they allow one.
 
     At least `FEWEST` must differ from 0, from either end of the range, and from their stratum's commonest value.
     """
@@ -195,8 +195,8 @@ def sampling_of(
     """Return the weighted mean of clusters with its standard error; None below two clusters.
 
     Args:
-        weight, value: of each cluster, (k,); weights above 0.
-        stratum: of each, (k,). None: one for all.
+        weight, value: weight, above 0, and value of each cluster, (k,).
+        stratum: number of each cluster's stratum, (k,). None: one for all.
         times: number of clusters of each entry; None: one.
     """
     times = np.ones(weight.size) if times is None else times
@@ -257,6 +257,6 @@ def mean_of_known(values: Floats, axis: int) -> Floats:
 
 
 def numbered(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
-    """Return numbers for names, in order of first appearance."""
+    """Return the number of each name, int (n,), counted from 0 in order of first appearance."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)

@@ -57,7 +57,7 @@ def paired_differences(
 
     Args:
         scores: for each model one value per sample, NaN where unscored.
-        clusters, strata: of each sample, as for `ClusteredMeans`.
+        clusters, strata: names for each sample, as for `ClusteredMeans`.
         low, high: the range of the scores, where it has both ends.
 
     Returns:

@@ -19,7 +19,7 @@ RESOLUTION = 1e-9
 
 
 def average_ranks(values: npt.ArrayLike) -> Floats:
-    """Return ranks from 1; ties share the mean of the ranks they span.
+    """Return ranks, float64 (n,), 1 for the lowest value; ties share the mean of the ranks they span.
 
     Neighbours closer than `RESOLUTION` are tied.
 
@@ -95,11 +95,11 @@ def image_correlation(
     *,
     statistic: Statistic = spearman,
 ) -> Estimate:
-    """Return the mean over images of the rank correlation, across models, of a metric with people.
+    """Return the mean over images of the rank correlation, across models, of a metric with human raters.
 
     Args:
         metric, human: (images, models), higher is better in both; NaN where there is none.
-        clusters: of each image.
+        clusters: name of each image's cluster (patient, source).
         statistic: `spearman` or `kendall`.
 
     Returns:
@@ -116,8 +116,8 @@ def human_ceiling(
     """Return how well one reader's order of the models agrees with the others': the most a metric can reach.
 
     Args:
-        ratings: (raters, images, models), higher is better; NaN where someone did not rate.
-        clusters: of each image.
+        ratings: (raters, images, models), higher is better; NaN where a rater gave none.
+        clusters: name of each image's cluster (patient, source).
         statistic: `spearman` or `kendall`.
 
     Returns:

@@ -39,7 +39,7 @@ class Components:
 
     @property
     def total(self) -> float:
-        """Variance of a single difference."""
+        """Return the variance of a single difference."""
         return self.reader + self.case + self.rest
 
 
@@ -48,7 +48,7 @@ SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
 
 
 def stated(variance: float) -> Components:
-    """Return components for answers of that variance: of a rate p (1 - p), of a score its squared deviation."""
+    """Return assumed components for answers of this variance: p (1 - p) for a rate, the squared SD for a score."""
     double = 2.0 * variance
     return Components(double * SHARES.reader, double * SHARES.case, double * SHARES.rest)
 
@@ -80,7 +80,7 @@ def power(
 
     Args:
         effect: true mean difference, in the unit of the answers.
-        readers, cases: in all.
+        readers, cases: total numbers over all groups.
         parts: variance components of a difference.
         groups: 1: every reader reads every case; more: a split-plot, each group of readers has its own cases.
 

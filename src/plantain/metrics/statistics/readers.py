@@ -40,7 +40,7 @@ ROUNDING = 1e-12
 
 
 def careful(readers: int) -> tuple[float, float]:
-    """Return the correction for few readers: a factor of the variance, and the cap on its degrees of freedom.
+    """Return the correction for few readers: (factor of the variance, cap on its degrees of freedom).
 
     The cap is in multiples of the readers' own. As published, the test has 5.5 to 6 % false positives instead of 5 %
     with 5 readers and up to 8 % with 3, because a variance that is small by chance adds many degrees of freedom
@@ -127,7 +127,7 @@ def over_readers(
 
 
 def unbiased_variance(answers: Floats) -> float:
-    """Return the U-statistic's variance of the mean of (readers, cases); NaN in the table: no answer.
+    """Return the U-statistic's variance of the mean of answers (readers, cases), NaN for a missing answer.
 
     The square of the mean less the unbiased estimate of the squared expectation: the mean product of two answers that
     share neither reader nor case, of answers less their mean. NaN without two such answers.
@@ -148,7 +148,7 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(table: Floats) -> PairSums:
-    """Return the sums of products of a (readers, cases) table, by inclusion and exclusion."""
+    """Return the sums of products over pairs of entries of a (readers, cases) table without NaN."""
     both = float((table**2).sum())
     reader, case = (float((table.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
     return PairSums(float(table.sum()) ** 2 - reader - case + both, reader - both, case - both, both)

@@ -26,7 +26,7 @@ class Staple:
     Attributes:
         probability: (H, W) that a pixel belongs to the region; 0 outside the widened union.
         region: where it is at least one half.
-        sensitivity, specificity: of each reader, inside the widened union.
+        sensitivity, specificity: in [0, 1], of each reader, inside the widened union.
     """
 
     probability: Floats
@@ -36,21 +36,21 @@ class Staple:
 
 
 def dice(first: Mask, second: Mask) -> float | None:
-    """Return twice the common area over the sum of both, in [0, 1]; None where both are empty."""
+    """Return twice the common area over the sum of both areas, in [0, 1]; None if both masks are empty."""
     total = int(first.sum()) + int(second.sum())
     return 2.0 * int((first & second).sum()) / total if total else None
 
 
 def majority(regions: Sequence[Mask]) -> Mask:
-    """Return the pixels that more than half of the readers included."""
+    """Return the region, bool (H, W), that more than half of the readers included."""
     return np.asarray(2 * np.sum(regions, axis=0) > len(regions))
 
 
 def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
-    """Estimate the region and each reader's accuracy, by EM inside the widened union of all outlines.
+    """Return the most likely region and each reader's accuracy, by EM inside the widened union of all outlines.
 
     Args:
-        regions: one (H, W) mask per reader.
+        regions: one bool (H, W) mask per reader, at least three.
         margin: pixels of background around the union that count.
 
     Raises:

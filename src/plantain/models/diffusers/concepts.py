@@ -39,10 +39,10 @@ class Concept:
 
 
 def concept_of(job: Job) -> Concept:
-    """Return the concept that the job names, else the noun phrase after the instruction's first verb.
+    """Return the concept that the job names, else the words after the instruction's first editing verb.
 
     Raises:
-        NoConcept: the instruction has no verb of `REMOVING` or `ADDING`, or nothing after it.
+        NoConcept: the job names none, and the instruction has no verb of `REMOVING` or `ADDING`, or no words after it.
     """
     words = re.findall(r"[\w'-]+|[.,;:]", job.instruction.casefold())
     verb = next((place for place, word in enumerate(words) if word in REMOVING | ADDING), None)

@@ -40,12 +40,12 @@ Converted by `plantain models convert` from `{file}`. Its authors publish it und
 
 
 def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> None:
-    """Write a pipeline that `diffusers/medebench-instruct-diffusion@FOLDER` runs.
+    """Convert a checkpoint of InstructDiffusion into a pipeline for `diffusers/medebench-instruct-diffusion@FOLDER`.
 
     Args:
         checkpoint: as its authors publish it: a `.ckpt`, read without executing its code, or `.safetensors`.
         base: a diffusers folder of Stable Diffusion 1 or InstructPix2Pix, for tokenizer and settings.
-        folder: to be made.
+        folder: the pipeline's new folder.
 
     Raises:
         InputError: the file cannot be read, is another model, or has missing weights; or the base is invalid.

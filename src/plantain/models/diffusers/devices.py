@@ -30,13 +30,13 @@ USUAL_BATCH = 4
 
 
 def usual_batch(device: str) -> int:
-    """Return the edits together on a device by default: one on Apple's, where batches are not reliable (diffusers'
-    own advice for "mps")."""
+    """Return the default number of edits in a batch on a device: 1 except on CUDA, since batches on Apple's "mps" are
+    not reliable (diffusers' advice)."""
     return USUAL_BATCH if device.startswith("cuda") else 1
 
 
 def calls_in_flight(devices: Iterable[str], batch_size: int | None) -> int:
-    """Return the edits that keep devices busy: for each a batch that it draws, one decoded and one encoded."""
+    """Return the number of edits that keep devices busy: three batches each, one decoded, one drawn, one encoded."""
     return sum(3 * (batch_size or usual_batch(device)) for device in devices)
 
 
@@ -79,7 +79,7 @@ class DeviceProcess:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
     def run(self, batch: Batch) -> list[Done]:
-        """Return a batch's results; transport failures if the process died."""
+        """Return a batch's results in the order of its jobs; transport failures if the process died."""
         try:
             if self._connection is None:
                 self._connection = self._start()
@@ -91,7 +91,7 @@ class DeviceProcess:
         return done
 
     def close(self) -> None:
-        """End the process."""
+        """End the process; kill it if it has not ended after 10 s."""
         self._hang_up()
         if self._process is not None:
             try:
@@ -155,7 +155,7 @@ class Devices:
             thread.start()
 
     def submit(self, order: Order) -> Future[Done]:
-        """Queue an edit; return its future."""
+        """Queue an edit; return the future of its result."""
         with self._changed:
             assert not self._closed, "submitted to closed devices"
             self._waiting.append(order)
@@ -212,10 +212,10 @@ class Devices:
 
 
 def device_names(named: str) -> tuple[str, ...]:
-    """Return the devices of a setting: those named, or every GPU, or the CPU.
+    """Return the names of a setting ("cuda:0,cuda:1"); for "" every CUDA GPU, else ("mps",), else ("cpu",).
 
     Raises:
-        InputError: an empty name between commas.
+        InputError: a name between commas is empty.
     """
     if named:
         names = tuple(name.strip() for name in named.split(","))
@@ -236,7 +236,7 @@ _lock = threading.Lock()
 
 
 def share(names: tuple[str, ...]) -> Devices:
-    """Return the devices of that name, one set for all editors of this process; `release` them afterwards."""
+    """Return the `Devices` of these names, shared by all editors of this process; call `release` afterwards."""
     with _lock:
         devices, users = _shared.get(names) or (Devices(names), 0)
         _shared[names] = (devices, users + 1)
@@ -244,7 +244,7 @@ def share(names: tuple[str, ...]) -> Devices:
 
 
 def release(devices: Devices) -> None:
-    """Return a share; the last one ends the processes and frees their memory."""
+    """Give up devices from `share`; the last user's call ends their processes, which frees the memory."""
     with _lock:
         _, users = _shared[devices.names]
         if users > 1:

@@ -32,10 +32,10 @@ class DiffusersEditor:
         self._opening = threading.Lock()
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image at the original's own size, or why there is none.
+        """Return a PNG of the original's own size, or a reply with the outcome that explains why there is none.
 
         Raises:
-            InputError: a parameter that this method does not take.
+            InputError: this method does not take a parameter of the request.
         """
         plan = self.plan
         steering = self._steering(request)

@@ -39,7 +39,7 @@ class Engine:
         """Edits that fitted into memory together when more did not."""
 
     def run(self, batch: Batch) -> list[Done]:
-        """Draw a batch; failures are outcomes, in the order of its jobs."""
+        """Make the edits of a batch, in parts if memory is short; return results in order, failures as outcomes."""
         fault = self.load(batch.loading)
         if fault is not None:
             return [self._failed(batch, fault) for _ in batch.jobs]
@@ -75,7 +75,7 @@ class Engine:
         return done
 
     def load(self, loading: Loading) -> Outcome | None:
-        """Make a pipeline ready on the device; return why it cannot be, or None."""
+        """Load a pipeline onto the device if it is not there; return None, or a fatal outcome if that fails."""
         try:
             known = loading in self._runners
             self._runners[loading] = self._runners.pop(loading) if known else self._load(loading)
@@ -87,7 +87,7 @@ class Engine:
         return None
 
     def pipeline(self, loading: Loading) -> DiffusionPipeline:
-        """Return a pipeline that was loaded."""
+        """Return a pipeline that `load` has loaded."""
         return self._runners[loading].pipe
 
     def _load(self, loading: Loading) -> Runner:

@@ -28,7 +28,7 @@ class Running:
 
     @property
     def settings(self) -> dict[str, int | bool | str]:
-        """The settings that are set, by name."""
+        """Return the settings that are set, by name: all that differ from 0, False and ""."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value}
 
@@ -72,13 +72,13 @@ class Steering:
 
     @classmethod
     def of(cls, settings: Mapping[str, float]) -> Steering:
-        """Return the steering with these settings; numbers of steps are made whole."""
+        """Return the steering with these settings; numbers of steps are truncated to whole numbers."""
         whole = {name: int(value) for name, value in settings.items() if name.endswith("steps")}
         return cls(**{**settings, **whole})  # type: ignore[arg-type]  # mypy: float, where int replaces it
 
     @property
     def settings(self) -> dict[str, float]:
-        """The settings that are set, by name."""
+        """Return the settings that are not None, by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value is not None}
 

@@ -36,11 +36,11 @@ class WeightsTerms:
 
 
 def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms:
-    """Return the licence terms of weights: by their card, else by our table, else by their class.
+    """Return the licence terms of weights: of their model card, else of our table, else of their class.
 
     Args:
         name: hub id or folder.
-        folder: where they lie, when they do.
+        folder: of the weights; None if they are not on disk.
         by_class: the licence of all weights of that class; "" where there is none.
     """
     known = known_weights().get(name) or known_weights().get(hub_name(folder) if folder is not None else "")
@@ -56,10 +56,10 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
 
 
 def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
-    """Raise InputError unless the user accepts the licence of weights with conditions, by name, in the settings.
+    """Return if a licence has no conditions or its name is in `accepted`.
 
     Raises:
-        NotReady: names the licence and the option that accepts it.
+        NotReady: otherwise; an InputError that names the licence and the option that accepts it.
     """
     if not terms.conditions or terms.licence in accepted:
         return

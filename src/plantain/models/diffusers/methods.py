@@ -112,7 +112,7 @@ def method_for_class(class_name: str, where: str) -> EditingMethod:
     """Return the method for a folder's pipeline class.
 
     Raises:
-        InputError: the class is not supported, or needs a preset to determine the method.
+        InputError: the class is not supported, or only a preset can determine the method.
     """
     if class_name in CLASSES:
         return METHODS[CLASSES[class_name]]

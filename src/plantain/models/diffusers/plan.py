@@ -65,7 +65,7 @@ class EditorPlan:
 
     @property
     def fingerprint(self) -> str:
-        """Everything that answers depend on in addition to the request."""
+        """Return as text everything that answers depend on in addition to the request."""
         settings = {**self.steering.settings, **self.loading.running.settings}
         parts = [
             f"diffusers@{VERSION} {self.method.name} {self.weights.name}@{self.weights.digest}",
@@ -83,7 +83,7 @@ class EditorPlan:
 
 
 def plan_editor(name: str, options: Settings) -> EditorPlan:
-    """Find weights, method and settings of `diffusers/NAME`.
+    """Return the plan of `diffusers/NAME`: its weights, method and settings; no weights are loaded.
 
     Raises:
         InputError: no such preset, no weights on disk, a missing part, a setting that the method does not follow, or a
@@ -218,7 +218,7 @@ def _bundled(folder: Path) -> str:
 
 
 def fetch_files(name: str, revision: str, cache_dir: Path | None, patterns: list[str]) -> None:
-    """Download files of a repository into the hub's cache. Raise InputError if the hub does not return them."""
+    """Download a repository's files that match `patterns` into the hub's cache. Raise InputError if that fails."""
     from huggingface_hub import snapshot_download
 
     try:

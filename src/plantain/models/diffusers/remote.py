@@ -47,7 +47,7 @@ def job_of(framed: FramedRequest) -> Job:
 
 
 def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
-    """Make one edit in this process: the PNG bytes at the original's size, or the outcome without an image."""
+    """Make one edit in this process; return PNG bytes of the original's size, or an outcome, with its record."""
     try:
         job = job_of(framed)
     except BadImage as error:
@@ -64,7 +64,7 @@ def edit_here(
     Args:
         loading, steering, framed: the edit; one alone, so that its bytes depend on nothing else that waits.
         device: as `providers.diffusers.device`; of several GPUs, those that the worker was given.
-        normal: return the normal form, too.
+        normal: True to return the normal form as well.
     """
     try:
         edited = edit_with(_engine(device_here(device)), loading, steering, framed)
@@ -94,7 +94,7 @@ def look_here(
 
 
 def device_here(named: str) -> str:
-    """Return the device of this worker: the one named, else its first GPU."""
+    """Return the first device named; "cuda:0", the worker's own first GPU, for any GPU; see `device_names`."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
 

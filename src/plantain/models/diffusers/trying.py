@@ -91,7 +91,7 @@ class Tried:
 
     @property
     def usual_s(self) -> float | None:
-        """Seconds of an edit with the usual steps, from those that were tried."""
+        """Return the estimated seconds of an edit with the usual steps, from the trial's; None if unknown."""
         trial = self.trial
         if trial is None or trial.step_s is None or self.usual_steps is None:
             return None
@@ -99,7 +99,7 @@ class Tried:
 
 
 def open_editor_named(name: str) -> str:
-    """Return an editor's full name; the provider may be omitted.
+    """Return an editor's full name, "diffusers/NAME", from a name that may omit the provider.
 
     Raises:
         InputError: it is another provider's model, which has no weights here.
@@ -115,7 +115,7 @@ def open_editor_named(name: str) -> str:
 
 
 def try_editor(editor: str, options: Settings, steps: int) -> Tried:
-    """Load an editor from disk and edit one photograph of scikit-image.
+    """Load an editor from disk, edit one photograph of scikit-image, and return how that went.
 
     Args:
         editor: its name, e.g. "flux2-klein-4b" or "diffusers/NAME@FOLDER".
@@ -185,7 +185,7 @@ def _preset_of(name: str) -> Preset:
 
 
 def run_trial(loading: Loading, steering: Steering, framed: FramedRequest, device: str) -> EditTrial:
-    """Load weights onto a device and make one edit with them; meant for a process of its own."""
+    """Load weights onto a device, make one edit, and return its times and memory; meant for its own process."""
     quiet_libraries()  # before the classes are imported, which prints remarks
     from plantain.models.diffusers.engine import Engine
 

@@ -86,7 +86,7 @@ def hub_cache(cache_dir: Path | None) -> Path:
 
 
 def has_index(weights: Weights) -> bool:
-    """Return True if the file that lists a pipeline's parts is there: a download may have ended before it."""
+    """Return True if the file that lists a pipeline's parts exists; an interrupted download may not have it."""
     return (weights.folder / INDEX).is_file()
 
 
@@ -96,7 +96,7 @@ def class_of(weights: Weights) -> str:
 
 
 def trained_side(folder: Path) -> int | None:
-    """Return the side of the canvas that plantain trained weights at; None for others. Raise InputError if damaged."""
+    """Return the canvas side in pixels of weights trained by plantain; None for others. Raise InputError if damaged."""
     path = folder / TRAINED
     if not path.is_file():
         return None
@@ -145,7 +145,7 @@ def _here(part: Path, kinds: Sequence[str]) -> set[str]:
 
 
 def variant_of(weights: Weights) -> str:
-    """Return the variant to load: half precision if a part has no other files, as in a hub's cache."""
+    """Return the variant to load: "fp16" if a part has only half-precision files, as in a hub's cache; else ""."""
     for name in _parts(weights):
         files = _here(weights.folder / name, _WEIGHT_FILES)
         if files and all(f".{VARIANT}." in file or f".{VARIANT}-" in file for file in files):
@@ -154,7 +154,7 @@ def variant_of(weights: Weights) -> str:
 
 
 def size_gb(weights: Weights) -> float:
-    """Return gigabytes on disk, to a tenth; below one to a megabyte."""
+    """Return the size of weights on disk in gigabytes, rounded to 0.1 GB; below 1 GB to 0.001 GB."""
     files = [weights.folder] if weights.folder.is_file() else files_like(weights.folder, "**/*")
     size = sum(path.stat().st_size for path in files if path.is_file()) / 1e9
     return round(size, 1 if size >= 1.0 else 3)
@@ -168,10 +168,10 @@ def hub_name(folder: Path) -> str:
 
 
 def folder_digest(folder: Path) -> str:
-    """Return 12 hex digits over names, sizes and contents of a folder's files (or of one file).
+    """Return 12 hex digits of a hash over the names, sizes and contents of a folder's files (or of one file).
 
-    Of files of more than a megabyte, size, first and last megabyte count: weights that differ only in between have the
-    same digest.
+    Only the first and last megabyte of a file count. A snapshot in the hub's cache has the first 12 digits of its
+    commit instead.
     """
     folder = folder.resolve()
     commit = folder.name if folder.parent.name == "snapshots" else ""

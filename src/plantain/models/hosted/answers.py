@@ -26,7 +26,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def load_json(content: str | bytes) -> object:
-    """Decode JSON; lone surrogates, which models can write and orjson refuses, become "?"."""
+    """Return decoded JSON; lone surrogates, which orjson refuses, become "?". Raise ValueError if it is not JSON."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -56,7 +56,7 @@ def error_of(content: str) -> JsonObject:
 
 
 def kind_of(content: str) -> str:
-    """Describe a body that is not the expected JSON."""
+    """Return words for a body that is not JSON: "an empty body", "an HTML page" or its number of characters."""
     start = content.lstrip()[:200]
     if not start:
         return "an empty body"
@@ -64,7 +64,7 @@ def kind_of(content: str) -> str:
 
 
 def scrub(value: object) -> object:
-    """Return a JSON value as the journal keeps it: without long strings and numbers beyond 64 bits."""
+    """Return a JSON value for the journal: long strings are cut or replaced by their length, huge numbers are text."""
     if isinstance(value, dict):
         return {str(name): scrub(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def scrub(value: object) -> object:
 
 
 def objects(value: object) -> list[JsonObject]:
-    """Return the objects of a list; [] if it is not a list."""
+    """Return the JSON objects in a list, without its other values; [] if it is not a list."""
     return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
@@ -111,7 +111,7 @@ def count(body: JsonObject, name: str) -> int | None:
 
 
 def from_base64(text: str) -> bytes:
-    """Decode standard or URL-safe base64, with line breaks, without padding, or as a data URL. Raise BadImage."""
+    """Decode base64: standard or URL-safe, with line breaks, unpadded, or a data URL. Raise BadImage if invalid."""
     import pybase64  # comes with the extras of hosted models
 
     if start := _DATA_URL.match(text):
@@ -142,7 +142,7 @@ def reported_cost(usage: JsonObject) -> float | None:
 
 
 def stated(fields: Mapping[str, object]) -> JsonObject:
-    """Return the fields of a request that are set."""
+    """Return the fields of a request that are set: neither None nor ""."""
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
@@ -161,7 +161,7 @@ def whole_usage(
     cached: int | None,
     answered: bool,
 ) -> tuple[int | None, int | None]:
-    """Return all tokens read and written, where an answer omits one or counts it in another way.
+    """Return (tokens read, tokens written), None if unknown, corrected where an answer omits or miscounts one.
 
     Args:
         read, written, total: as the answer states them.

@@ -79,7 +79,7 @@ class LanguageModel:
     shown_side: int | None = None
 
     async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
-        """Return the answer's text, its usage, and its body.
+        """Send a question; return (text, usage, body) of the answer.
 
         Raises:
             Fault: no answer; with status 200, usage and body if the answer cannot be read.
@@ -208,7 +208,7 @@ def _smaller(question: Question, side: int) -> Question:
 
 
 def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Return an image whose longer side is at most `side` pixels, for a model that reads it."""
+    """Return an image reduced to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
     width, height = declared_size(image.data)
     longer = max(width, height)
     if longer <= side:
@@ -238,6 +238,6 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
 
 
 def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
-    """Return the journal's `raw` of a call as JSON: prompt label, sampling, and the body of every answer."""
+    """Return the journal's `raw` of a call as JSON: prompt label, sampling, and the body of every answer (`scrub`)."""
     kept = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
     return orjson.dumps(kept).decode()

@@ -79,7 +79,7 @@ class Tokens:
             return self.token
 
     async def signed(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Send a request; after a 401 send it again with a new token, since one may be revoked early. Raise Fault."""
+        """Return what `send` returns; after a 401 call it again with a new token. Raise Fault if it fails."""
         used = self.token
         try:
             return await send()
@@ -110,10 +110,10 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._opening = asyncio.Lock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request after clearing its images.
+        """Check and record that a request's images may be sent; send it and return the response.
 
         Raises:
-            NotAllowed: an image is not cleared, or the request is for another address; nothing was sent.
+            NotAllowed: an image may not be sent, or the request is for another address; nothing was sent.
         """
         asked = origin_of(str(request.url))
         if asked != self._origin:
@@ -136,7 +136,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def clear_file(self, file: Path) -> None:
-        """Clear every image of a request file. Raise NotAllowed."""
+        """Check and record that every image of a request file may be sent. Raise NotAllowed if one may not."""
         to, _ = await self._opened()
         if to.reach is not Reach.LOOPBACK:
             await self._clear(to, await asyncio.to_thread(images_in_lines, file))
@@ -227,10 +227,10 @@ class CheckedNetwork(httpcore2.AnyIOBackend):
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """Return a TLS context that also trusts the recipe's `ca_bundle` and shows its client certificate.
+    """Return a TLS context that also trusts the recipe's `ca_bundle` and presents its client certificate.
 
     Raises:
-        OSError: a file is missing; or its subclass ssl.SSLError, not a certificate.
+        OSError: a file is missing, or contains no certificate (its subclass ssl.SSLError).
     """
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
@@ -277,7 +277,7 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         **content: Any,
     ) -> httpx2.Response:
-        """Send a request; with tokens, a 401 is repeated under a new one. Raise Fault if it fails.
+        """Send a request and return its successful response; repeat a 401 with a new token. Raise Fault if it fails.
 
         Args:
             method, path: "POST", and a path for `url_of`.
@@ -305,11 +305,11 @@ class Wire:
         return await (self.tokens.signed(once) if self.tokens else once())
 
     async def get(self, path: str) -> JsonObject:
-        """Return the JSON at a path. Raise Fault."""
+        """Return the JSON object at a path. Raise Fault if the request fails or the answer is not one."""
         return read_body((await self.request("GET", path)).content)
 
     async def download(self, path: str, to: IO[bytes]) -> None:
-        """Download a path into an open file. Raise Fault."""
+        """Download a path into a file opened for writing bytes. Raise Fault if it fails."""
 
         async def save(headers: dict[str, str]) -> None:
             async with self._client().stream("GET", self.url_of(path), headers=headers) as reply:
@@ -322,11 +322,11 @@ class Wire:
         await self._sent(save(await self.sign()), TRANSFER_S)
 
     def refused(self, reply: httpx2.Response) -> Fault:
-        """Return the fault of an answer with an error."""
+        """Return the fault of a response with an error."""
         return refused_request(self.name, reply.status_code, reply.text, reply.headers)
 
     async def clear_file(self, file: Path) -> None:
-        """Clear the images of a request file. Raise Fault if one may not be sent."""
+        """Check and record that the images of a request file may be sent. Raise Fault if one may not."""
         await self._sent(self._open()[0].clear_file(file), TRANSFER_S)
 
     async def look_up(self) -> JsonObject:

@@ -78,11 +78,11 @@ class HostedEditor:
 
     @property
     def most_demonstrations(self) -> int:
-        """Return the most demonstrations of a request: each has two images, the new case one."""
+        """Return the largest number of demonstrations in a request: each has two images, the new case one."""
         return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image as the model returned it, or the outcome without one."""
+        """Return the edited image, for a square original exactly as the model returned it, or a reply without one."""
         model, shown = self._model, request.demonstrations
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
@@ -148,7 +148,7 @@ def _check_marks(library: PromptLibrary, shots: int) -> None:
 
 
 async def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
-    """Return the square image for a hosted editor and its geometry; None for a square original, sent unchanged.
+    """Return (square image for a hosted editor, its geometry); a square original is unchanged, its geometry None.
 
     Others are padded with black to a square of their longer side, without resampling, as PNG: aspect ratios of
     providers are only nominal, but all return exact squares.
@@ -164,7 +164,7 @@ def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
 
 
 def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
-    """Return the mask of the region of the change, in the size of the image that is sent.
+    """Return a PNG mask of the region of the change, of the square size of the image that is sent.
 
     Args:
         region: 255 inside the region; of the original's size.
@@ -205,5 +205,5 @@ def _unpadded(data: bytes, geometry: Geometry) -> bytes:
 
 
 def media_type(data: bytes) -> str:
-    """Return the media type by the first bytes."""
+    """Return an image file's media type by its first bytes; "application/octet-stream" if unknown."""
     return next((kind for start, kind in _KINDS if data.startswith(start)), "application/octet-stream")

@@ -129,7 +129,7 @@ def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
 
 
 def announced_in_error(error: JsonObject) -> list[AnnouncedLimit]:
-    """Return the limits per minute that Google's QuotaFailure names as violated."""
+    """Return the limits per minute that Google's QuotaFailure names as violated; [] for other errors."""
     found: list[AnnouncedLimit] = []
     for violation in _violations(error):
         name, value = text(violation, "quotaId"), _number(text(violation, "quotaValue"))
@@ -244,7 +244,7 @@ def refused_request(
     headers: Mapping[str, str] | None = None,
     usage: Usage | None = None,
 ) -> Fault:
-    """Return the fault of an answer with an error status, or of a batch's line with one."""
+    """Return the fault of an answer, or of a line of a batch, with an error status; keys are removed."""
     content = redacted(content)
     outcome = http_fault(model, status, content, headers or {})
     return Fault(outcome, status, {"status": status, "body": scrub({"text": content})}, usage)
@@ -260,7 +260,7 @@ def http_fault(
         status: HTTP status; of a 200 with an error, the error's own code counts.
         content: the body, without keys.
         headers: the answer's; names in any case.
-        now: by which daily quotas open again; the present.
+        now: the time from which the reset of a daily quota is computed; None for the current time.
     """
     error = error_of(content)
     code = one_line(_words(error, "code") or _words(error, "status") or _words(error, "type"))[:60].strip()
@@ -372,7 +372,7 @@ def not_allowed(why: Exception) -> Fault:
 
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
-    """Return the outcome of an error below HTTP: of the HTTP client, or our own deadline."""
+    """Return the transport outcome of an error below HTTP: of the HTTP client, or of our deadline of `timeout_s`."""
     import httpx2  # installed by the extras of hosted models only
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):

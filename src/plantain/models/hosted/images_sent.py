@@ -26,7 +26,7 @@ cleared_file: ContextVar[bool] = ContextVar("cleared_file", default=False)
 
 @contextmanager
 def sending_cleared_file() -> Iterator[None]:
-    """Mark bodies sent in the block as pieces of a file cleared as a whole."""
+    """Mark bodies sent in the block as pieces of a file whose images were checked already (`clear_file`)."""
     token = cleared_file.set(True)
     try:
         yield
@@ -50,7 +50,7 @@ def images_in(content_type: str, body: bytes) -> set[Outgoing]:
 
 
 def images_in_lines(file: Path) -> set[Outgoing]:
-    """Return every image in a request file of a batch job, with the call whose number its line's key starts with."""
+    """Return every image in a batch job's request file, with its call: the number that its line's key starts with."""
     found: set[Outgoing] = set()
     with file.open("rb") as lines:
         for line in lines:

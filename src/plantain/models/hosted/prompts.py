@@ -50,7 +50,7 @@ _LOOK_ALIKES = str.maketrans({"<": "‹", ">": "›", "{": "(", "}": ")", "`": "
 
 
 def as_data(value: object) -> object:
-    """Return a value as one line without control or invisible characters, marks or template syntax.
+    """Return a value as one line of text without control or invisible characters; numbers are unchanged.
 
     Angle brackets become look-alikes, so that no value can close the data block or open another; braces become
     parentheses. Text beyond 4,000 characters is cut and marked.
@@ -90,13 +90,13 @@ class PromptLibrary:
         self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
     def label(self, name: str, system: str = "") -> str:
-        """Return a prompt's name and hash; `system` as in `render`."""
+        """Return a prompt's label, "NAME:" and 12 hex digits of its templates' hash; `system` as in `render`."""
         parts = ("case", "requirements", "report", system or SYSTEMS.get(name, "system"))
         text = "\x1f".join(self._sources[part] for part in (name, *parts))
         return f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def render(self, name: str, values: Mapping[str, object], system: str = "") -> Prompt:
-        """Return a prompt with its values filled in by `as_data`.
+        """Return a prompt with its values, converted by `as_data`, filled in.
 
         Args:
             name: of the template.
@@ -113,7 +113,7 @@ class PromptLibrary:
 
 
 def prompts_folder(name: str) -> Path | None:
-    """Return the folder of a set of prompts: "ours" (None), "published" or a folder of templates.
+    """Return the folder of a set of prompts, "published" or a folder of templates; None for "ours".
 
     Raises:
         InputError: no such folder.
@@ -203,7 +203,7 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
                 raise InputError(f"prompt {name}: {_describe(error)}") from None
 
     def fill(self, name: str, values: Mapping[str, object]) -> str:
-        """Render a template.
+        """Return a template filled with values.
 
         Raises:
             InputError: it uses something that is missing or forbidden, or does more than `MOST` allows.
@@ -303,7 +303,7 @@ _FACTS = ("view", "projection", "position", "sequence", "contrast", "plane", "la
 
 
 def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
-    """Return the first instruction's prompt, or the refining one as soon as there is a history."""
+    """Return the prompt for a first instruction, or for refining the last one if the request has a history."""
     values = case_of(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
@@ -315,7 +315,7 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
 
 
 def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list[str | EncodedImage]:
-    """Return a prompt's text with an image at each mark, such as `<before>`: the next one of that name.
+    """Return a prompt's parts in order: texts, and at each mark, such as `<before>`, the next image of that name.
 
     A value cannot contain a mark: its angle brackets are replaced. Marks beyond the images are dropped.
     """

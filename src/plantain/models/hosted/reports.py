@@ -59,7 +59,7 @@ def _criterion_schema(criterion: RubricCriterion, rubric: Rubric) -> JsonObject:
 
 
 def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD) -> Observations:
-    """Read a judge's report from its answer: bare, fenced or with prose around it.
+    """Return the observations in a judge's answer: JSON, bare, fenced or with prose around it.
 
     Required are `passed` of every criterion without a scale and every fact (true or false, also as a string in any
     case), and `score` of every other criterion: a whole number on its scale. `confidence` outside [0, 1] is dropped, a
@@ -181,17 +181,17 @@ _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the criteria whose published names occur in a text."""
+    """Return the names of the criteria whose published labels (MedEBench) occur in a text."""
     return tuple(name for name, label in LABELS.items() if re.search(label, text, re.IGNORECASE))
 
 
 def can_answer_in_lines(rubric: Rubric) -> bool:
-    """Return True if every criterion has a published name and its scale of 0 to 10."""
+    """Return True if every criterion has a published label (MedEBench) and the scale 0 to 10."""
     return all(criterion.name in LABELS and criterion.scale == SCALE for criterion in rubric.criteria)
 
 
 def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observations:
-    """Read the scores from an answer in the published format.
+    """Return the observations in an answer in MedEBench's published format.
 
     A criterion's value is stated by every line that starts, after markup, with its name followed by `n/10`, `[n]/10`
     or `n`. Equal values count once. The reason follows on the same line or below.
@@ -254,7 +254,7 @@ def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -
 
 
 def system_of(rubric: Rubric) -> str:
-    """Return the template of the rubric's system message; "" for the one that belongs to its prompt."""
+    """Return the name of the rubric's own system template; "" for the one that belongs to its prompt."""
     return "" if rubric.asked.system == "system" else rubric.asked.system
 
 
@@ -262,7 +262,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
 
     Raises:
-        InputError: it requests neither.
+        InputError: the prompt requests neither format, although the rubric allows both.
     """
     if not can_answer_in_lines(rubric):
         return ()
@@ -334,7 +334,7 @@ def _questioned(criterion: RubricCriterion) -> dict[str, object]:
 
 
 def example_case() -> tuple[Finding, SourceImage]:
-    """Return the finding and image of such a request."""
+    """Return an invented finding and the record of an image without pixels, for rendering prompts."""
     text = "example"
     finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
     geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
@@ -343,7 +343,7 @@ def example_case() -> tuple[Finding, SourceImage]:
 
 
 def example_of(rubric: Rubric) -> JudgeRequest:
-    """Return a request by a rubric, for rendering its prompt before any call."""
+    """Return an invented judge's request by a rubric, for rendering its prompt before any call."""
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)

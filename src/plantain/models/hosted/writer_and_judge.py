@@ -77,14 +77,14 @@ class HostedDescriber(LanguageRole):
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Read a description: every field is required and at most `LONGEST` characters long.
+    """Return the description in a model's answer: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
         given: the owner's prompt, which replaces the one in the answer; "" if there is none.
 
     Raises:
-        Unreadable: a field is missing or too long.
+        Unreadable: a field is missing or too long, or no rephrasing differs from the prompt.
     """
     found = read_object(text, {"description", "action"})
     texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
@@ -250,7 +250,7 @@ class BlindDescription:
 
     @property
     def letters(self) -> tuple[str, str]:
-        """Letters of the original and of the edit."""
+        """Return the letters of (original, edit): ("A", "B"), or ("B", "A") if the edit was shown first."""
         return ("B", "A") if self.edited_first else ("A", "B")
 
     def description(self) -> str:
@@ -314,7 +314,7 @@ def _is_share(value: object) -> bool:
 
 
 def seen_of(look: str) -> BlindDescription:
-    """Return a first turn's description from the journal. Raise ValueError if `look` is empty."""
+    """Return the description in a journalled first answer (`read_look`). Raise ValueError if `look` is empty."""
     if not look:
         raise ValueError("a judge that looks first needs its first answer in `seen`")
     report = orjson.loads(look)
@@ -344,7 +344,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" by an image model; "writer", "judge" or "describer" by text."""
+    """Return a provider's model in a role: "editor" with `image`; "writer", "judge" or "describer" with `language`."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()

@@ -56,10 +56,10 @@ class ProcessEditor:
         )
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image at the original's own size, or why there is none.
+        """Return a PNG of the original's own size, or a reply with the outcome that explains why there is none.
 
         Raises:
-            InputError: a parameter that is none of the model's settings.
+            InputError: a parameter is not among the model's settings.
         """
         unknown = set(request.parameters) - self.adjustable
         if unknown:
@@ -99,14 +99,14 @@ class ProcessEditor:
 def edit_here(
     name: str, command: WorkerCommand, settings: Settings, framed: FramedRequest, normal: bool
 ) -> tuple[bytes | Outcome, NormalForm | None]:
-    """Make one edit with this engine worker's own program, which is started once and kept.
+    """Return one edit, PNG bytes or an outcome, and its normal form or None, by this worker's own program.
 
     Args:
         name: of the editor; a worker serves one run, in which it has one command.
-        command: how the program is started on this machine.
+        command: how the program is started on this machine, once, at its first edit.
         settings: of every edit.
         framed: the edit.
-        normal: return the normal form, too.
+        normal: True to compute the normal form as well.
     """
     program = _programs.setdefault(name, Program(name, command))
     (result,) = _loop().run_until_complete(run_batch(program, settings, [framed], _job, _read_result))

@@ -36,7 +36,7 @@ class ProcessJudge:
         )
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return the program's observations, or why there are none."""
+        """Return the program's observations, or a reply with the outcome that explains why there are none."""
         seen = await self._gathering.ask(request)
         usage = Usage(served_model=self._served)
         if isinstance(seen, Outcome):

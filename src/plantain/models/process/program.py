@@ -63,7 +63,7 @@ class Program:
             return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
 
     async def close(self, *, at_once: bool = False) -> None:
-        """End the program by closing its input, then by SIGKILL."""
+        """End the program: close its input and wait 5 s, then kill it; `at_once` kills it immediately."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -159,7 +159,7 @@ class Gathering(Generic[R, T]):
         self._serving: asyncio.Task[None] | None = None
 
     async def ask(self, request: R) -> T | Outcome:
-        """Return the result of a request."""
+        """Return the result of a request, once its batch is done."""
         answer: asyncio.Future[T | Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, answer))
         if self._serving is None or self._serving.done():
@@ -194,10 +194,10 @@ async def run_batch(
     job: Callable[[Path, int, R], dict[str, object]],
     read: Callable[[Path, int, R], T | Outcome],
 ) -> list[T | Outcome]:
-    """Return a program's result for each request, in order, or why there is none.
+    """Return a program's result for each request, in order, or the outcome that explains why there is none.
 
     Args:
-        program: is started if it does not run.
+        program: started if it is not running.
         settings: of the manifest.
         requests: of one batch.
         job: writes the files of one request into a folder, and returns its entry in the manifest.
@@ -255,7 +255,7 @@ def _write_manifest(
 
 
 def remark(path: Path) -> Outcome | None:
-    """Return the outcome that the program wrote instead of a result; None if absent or "ok"."""
+    """Return the outcome in the JSON file that a program wrote; `malformed` if unreadable, None if absent or "ok"."""
     if not path.is_file():
         return None
     try:

@@ -36,7 +36,7 @@ SELLA = {"axial": (0.42, 0.16), "coronal": (0.76, 0.16), "sagittal": (0.66, 0.16
 
 
 def brain_map(pixels: Pixels, plane: str) -> AnatomyMap:
-    """Map a slice of any sequence, with or without its skull.
+    """Return the anatomy map of a brain slice of any sequence, with or without its skull.
 
     Args:
         pixels: uint8 (H, W, 3), nose up (axial), head up (coronal, sagittal).

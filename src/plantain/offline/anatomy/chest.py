@@ -50,7 +50,7 @@ class _DarkArea:
 
 
 def chest_map(pixels: Pixels) -> AnatomyMap:
-    """Map a frontal chest radiograph.
+    """Return the anatomy map of a frontal chest radiograph.
 
     Args:
         pixels: uint8 (H, W, 3), bright bone, dark air.

@@ -25,7 +25,7 @@ FOVEA = (2.5, 0.25)
 
 
 def fundus_map(pixels: Pixels) -> AnatomyMap:
-    """Map a fundus photograph; the yardstick is the disc's diameter.
+    """Return the anatomy map of a fundus photograph; its yardstick is the diameter of the optic disc.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
@@ -71,7 +71,7 @@ def fundus_map(pixels: Pixels) -> AnatomyMap:
 
 
 def dark_lines(level: Field, width: int) -> Field:
-    """Return how much darker than their surroundings lines narrower than `width` pixels are: float32, 0 elsewhere."""
+    """Return by how many levels dark lines narrower than `width` pixels differ from their surroundings: float32."""
     closed = cv2.morphologyEx(level, cv2.MORPH_CLOSE, np.ones((width, width), np.uint8))
     return np.asarray(np.clip(closed - level, 0, None), np.float32)
 

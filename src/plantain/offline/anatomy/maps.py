@@ -41,7 +41,7 @@ class AnatomyMap:
     points: dict[str, tuple[float, float]] = default(default_factory=dict)
 
     def place(self, name: str) -> Mask:
-        """Return the named place.
+        """Return the named place: bool (256, 256).
 
         Raises:
             CannotShow: the map has no such place, or it is empty in this image.
@@ -52,43 +52,43 @@ class AnatomyMap:
         return found
 
     def side(self, name: str | None) -> Mask:
-        """Return the half of the frame on the patient's "left" or "right"; the whole frame for other words."""
+        """Return the patient's "left" or "right" half as bool (256, 256); the whole frame for any other name."""
         if self.midline is None or name not in ("left", "right"):
             return np.ones_like(self.field)
         right = np.arange(self.field.shape[1])[None, :] < self.midline
         return np.broadcast_to(right if name == "right" else ~right, self.field.shape)
 
     def depth(self) -> Field:
-        """Return the distance to the organ's border in small pixels: positive inside, negative outside."""
+        """Return the distance to the organ's border, float32 (256, 256), in pixels; negative outside."""
         return signed_distance(self.organ)
 
 
 def signed_distance(mask: Mask) -> Field:
-    """Return the smoothed distance to a mask's border in pixels, positive inside."""
+    """Return the smoothed distance to a mask's border in pixels, float32 (H, W); negative outside."""
     inner = cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 5)
     outer = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 5)
     return blur(np.asarray(inner - outer, np.float32), 1.2)
 
 
 def reduced(pixels: Pixels) -> Pixels:
-    """Return the image on the small frame, uint8 (256, 256, 3)."""
+    """Return an image of any size resized to the map's frame: uint8 (256, 256, 3)."""
     return np.asarray(cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def largest_channel(image: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
-    """Return the largest of three channels, (H, W)."""
+    """Return the maximum over the three channels of each pixel, (H, W)."""
     largest: npt.NDArray[Any] = np.maximum(np.maximum(image[..., 0], image[..., 1]), image[..., 2])
     return largest
 
 
 def colour_of(pixels: Pixels) -> npt.NDArray[np.uint8]:
-    """Return how far apart the channels are: 0 in a grey image, uint8 (H, W)."""
+    """Return the range of each pixel's channels, uint8 (H, W): 0 in a grey image."""
     least = np.minimum(np.minimum(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
     return np.asarray(largest_channel(pixels) - least, np.uint8)
 
 
 def enlarged(plane: npt.NDArray[np.generic], shape: tuple[int, int]) -> Field:
-    """Return a plane of the small frame at full size, float32 (H, W), interpolated."""
+    """Return a plane resized to `shape`, (height, width): float32, linearly interpolated."""
     size = (shape[1], shape[0])
     return np.asarray(cv2.resize(plane.astype(np.float32), size, interpolation=cv2.INTER_LINEAR), np.float32)
 
@@ -118,7 +118,7 @@ def grow(mask: Mask, radius: float) -> Mask:
 
 
 def shrink(mask: Mask, radius: float) -> Mask:
-    """Return the part of the mask that is further than `radius` pixels from its outside."""
+    """Return the part of a mask that is more than `radius` pixels inside its border."""
     return np.asarray(cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > radius, bool)
 
 
@@ -139,7 +139,7 @@ def filled(mask: Mask) -> Mask:
 
 
 def hull(mask: Mask) -> Mask:
-    """Return the smallest convex area that holds a mask."""
+    """Return the convex hull of a mask, as a mask."""
     points = cv2.findNonZero(mask.astype(np.uint8))
     out = np.zeros(mask.shape, np.uint8)
     if points is not None:

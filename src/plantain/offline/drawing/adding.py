@@ -58,7 +58,7 @@ def map_of(pixels: Pixels, image: SourceImage) -> AnatomyMap:
 
 
 def completed(image: SourceImage, pixels: Pixels) -> tuple[str, str]:
-    """Return plane and sequence of an image, estimated from its pixels where they are not recorded."""
+    """Return (plane, sequence) of an image, estimated from the pixels of a brain slice where not recorded."""
     plane, sequence = image.plane, sequence_of(image)
     if image.modality == "brain_mri" and UNKNOWN in (plane, sequence):
         seems = estimate_slice(pixels)
@@ -91,7 +91,7 @@ def add(
     rng: np.random.Generator,
     placing: np.random.Generator | None = None,
 ) -> Rendering:
-    """Draw a finding; values that the intent leaves open are drawn at random.
+    """Draw a finding and return the rendering; values that the intent leaves open are chosen at random.
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
@@ -137,7 +137,7 @@ def add(
 
 
 def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
-    """Return the contrast of the image over that of an image for which the findings' grey levels are stated."""
+    """Return the contrast relative to the image for which the findings' grey levels are stated, in [0.5, 1.4]."""
     level = reduced(pixels)[..., 1].astype(np.float32)
     if modality == "chest_xray":
         found = (
@@ -152,7 +152,7 @@ def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
 
 
 def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap) -> Rendering:
-    """Round a drawing to grey levels; grey stays grey, and nothing outside the mask or the field changes."""
+    """Return a drawing as uint8 with the mask of its changes. Raise CannotShow if nothing would be visible."""
     drawn = np.repeat(drawn, 3, axis=2) if drawn.shape[2] == 1 else drawn
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
     moved = (largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32))) >= LEAST_CHANGE).astype(np.uint8)

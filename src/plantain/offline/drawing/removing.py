@@ -37,7 +37,7 @@ CLEAR = 0.085
 def remove(
     pixels: Pixels, image: SourceImage, finding: Finding, intent: Intent, rng: np.random.Generator
 ) -> Rendering:
-    """Find a finding and take it away; the arguments are those of `adding.add`.
+    """Find and remove a finding, and return the rendering; arguments as for `adding.add`.
 
     Raises:
         CannotShow: it was not found, or the tissue under it is unknown.

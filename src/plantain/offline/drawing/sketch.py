@@ -47,22 +47,22 @@ class Sketch:
 
     @property
     def scale(self) -> float:
-        """Pixels of the image for each pixel of the map."""
+        """Return the number of pixels of the image for each pixel of the map, along one axis."""
         return float(self.image.shape[1]) / SIDE
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Height and width of the image."""
+        """Return (height, width) of the image."""
         return int(self.image.shape[0]), int(self.image.shape[1])
 
     @property
     def yard(self) -> float:
-        """The map's yardstick in pixels of the image."""
+        """Return the map's yardstick in pixels of the image."""
         return self.anatomy.yard * self.scale
 
     @property
     def size(self) -> float:
-        """The size drawn, in pixels of the image."""
+        """Return the size to draw, in pixels of the image."""
         small, large = self.stroke.size
         return (small + self.extent * (large - small)) * self.yard
 
@@ -72,11 +72,11 @@ class Sketch:
 
     @property
     def middle(self) -> float:
-        """The middle of the stroke's size range over the size drawn."""
+        """Return the middle of the stroke's size range divided by the size to draw."""
         return 0.5 * sum(self.stroke.size) * self.yard / self.size
 
     def spot(self, margin: float) -> Point:
-        """Return a random point of `where`, at least `margin` pixels inside it if it is that wide.
+        """Return a random (x, y) of `where` in image pixels, `margin` pixels inside if it is that wide.
 
         The point is chosen for the middle size and moved inwards if this size needs more room.
         """
@@ -109,7 +109,7 @@ class Sketch:
 
 
 def ramp(values: npt.NDArray[np.floating]) -> Field:
-    """Return a smooth step from 0 at 0 to 1 at 1."""
+    """Return the smoothstep of each value, float32: 0 up to 0, 1 from 1 on."""
     cut = np.clip(values, 0, 1)
     return np.asarray(cut * cut * (3 - 2 * cut), np.float32)
 

@@ -48,7 +48,7 @@ class Case:
 def case_of(
     before: Pixels, after: Pixels, intent: Intent, image: SourceImage, finding: Finding, direction: Direction
 ) -> Case:
-    """Measure an edit.
+    """Return the measurements of an edit, with the anatomy and the place of its finding.
 
     Raises:
         CannotShow: the image cannot be mapped.
@@ -67,7 +67,7 @@ def case_of(
 def unmapped(
     before: Pixels, after: Pixels, image: SourceImage, finding: Finding | None, *, added: bool
 ) -> Case:
-    """Measure an edit of an image without a map, or of which no finding is known.
+    """Return the measurements of an edit without an anatomy map or a known finding.
 
     Raises:
         ValueError: the images differ in size.

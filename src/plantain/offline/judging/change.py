@@ -52,12 +52,12 @@ class Pair:
 
     @property
     def unit(self) -> float:
-        """Pixels of this image for each pixel of a 1024-pixel image."""
+        """Return the number of pixels of this image for each pixel of a 1024-pixel image."""
         return float(max(self.clean.shape)) / 1024
 
 
 def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair:
-    """Compare an original with its edit.
+    """Return the differences between an original and its registered edit.
 
     Args:
         before, after: uint8 (H, W, 3).
@@ -91,13 +91,13 @@ def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair
 
 
 def halved(plane: Field) -> Field:
-    """Return a plane at half its size."""
+    """Return a plane, float32, at half its width and height."""
     size = (max(1, plane.shape[1] // 2), max(1, plane.shape[0] // 2))
     return np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
 def doubled(mask: Mask, pair: Pair) -> Mask:
-    """Return a smaller mask at the size of the image."""
+    """Return a smaller mask resized to the image: bool (H, W), nearest neighbour."""
     size = (pair.clean.shape[1], pair.clean.shape[0])
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0, bool)
 
@@ -184,12 +184,12 @@ class Change:
 
     @property
     def radius(self) -> float:
-        """Radius of the largest disc in the edit."""
+        """Return the radius of the largest disc in the edit, the largest of `radii`."""
         return max(self.radii)
 
     @property
     def alike(self) -> float:
-        """Spread of the radii over their mean: next to 0 for copies of one spot."""
+        """Return the standard deviation of the radii over their mean: close to 0 for copies of one spot."""
         return float(np.std(self.radii) / np.mean(self.radii))
 
 
@@ -211,7 +211,7 @@ class _Parts:
 
 
 def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
-    """Measure the edit; None if nothing changed.
+    """Return the measured change of an edit; None if nothing changed.
 
     Args:
         pair: the two images.

@@ -26,14 +26,14 @@ class Check:
 
 
 def at_least(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
-    """Pass from `passes` upwards, fail below `fails`; undecided between the two."""
+    """Return a check that passes from `passes` upwards and fails below `fails`; undecided in between."""
     passed = True if value >= passes else (False if value < fails else None)
     line = passes if passed else fails
     return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)
 
 
 def at_most(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
-    """Pass up to `passes`, fail above `fails`; undecided between the two."""
+    """Return a check that passes up to `passes` and fails above `fails`; undecided in between."""
     passed = True if value <= passes else (False if value > fails else None)
     line = passes if passed else fails
     return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)

@@ -16,7 +16,7 @@ LEAST_LEVEL = 10.0
 
 
 def compliance(case: Case) -> list[Check]:
-    """Return the checks of the criterion."""
+    """Return the checks of instruction compliance of an edit."""
     if case.whole_field:
         return _hazed(case)
     if case.change is None:

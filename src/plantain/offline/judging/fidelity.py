@@ -21,7 +21,7 @@ CODING = 0.15
 
 
 def fidelity(case: Case) -> list[Check]:
-    """Return the checks of the criterion."""
+    """Return the checks of fidelity preservation of an edit."""
     pair, change = case.pair, case.change
     excess = FailureCode.EXCESS_CHANGE
     if case.whole_field:

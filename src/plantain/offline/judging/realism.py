@@ -17,7 +17,7 @@ STEP = 3.0
 
 
 def realism(case: Case) -> list[Check]:
-    """Return the checks of the criterion."""
+    """Return the checks of the realism of an edit."""
     pair = case.pair
     blending = FailureCode.BLENDING_ARTEFACT
     checks = []

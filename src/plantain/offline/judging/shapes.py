@@ -21,7 +21,7 @@ NEGLIGIBLE = 0.22
 
 
 def sign_checks(case: Case, change: Change) -> list[Check]:
-    """Return whether the change goes the way that the finding's drawing steps go."""
+    """Return a check that the change is as bright or dark as the finding's steps; empty if they have no sign."""
     text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
@@ -42,7 +42,7 @@ def sign_checks(case: Case, change: Change) -> list[Check]:
 def shape_checks(case: Case, change: Change) -> list[Check]:
     """Return the checks of the finding's first drawing step, or of the zone's that fits best.
 
-    None where nothing is known of the finding's shape.
+    Empty if the finding's shape is unknown.
     """
     zoned = [stroke for stroke in case.strokes if set(stroke.on) & set(case.finding.zones)]
     strokes = zoned or [_joined(case.strokes)] if case.strokes else []

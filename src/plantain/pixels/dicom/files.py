@@ -94,7 +94,7 @@ def frame_count(dataset: Dataset) -> int:
 
 
 def unreadable(name: str, error: Exception) -> BadImage:
-    """Return one line for an error of pydicom or a codec, with the remedy for a missing codec."""
+    """Return a one-line BadImage for an error of pydicom or a codec; it names the remedy for a missing codec."""
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
     codec = f"; for codecs, {install_line('dicom')}" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")

@@ -14,7 +14,7 @@ Values = npt.NDArray[np.number]
 
 
 def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
-    """Return uint8 (H, W) that rises linearly between the two ends; black where they are not apart."""
+    """Return uint8 (H, W), 0 at the lower end to 255 at the upper; all 0 if the ends are not in order."""
     bottom, top = ends
     if top <= bottom:
         return np.zeros(values.shape, np.uint8)
@@ -39,7 +39,7 @@ def film_window(values: Values, ends: tuple[float, float], *, invert: bool = Fal
 
 
 def without_padding(values: Number) -> Number:
-    """Return the values without those that a scanner or program filled outside of the field of view, (N,).
+    """Return (N,) values without the padding that a scanner or program put outside the field of view.
 
     Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest,
     with what resampling made between it and the rest; air of -1000 Hounsfield units is not. The greatest value may be
@@ -60,7 +60,7 @@ def without_padding(values: Number) -> Number:
 
 
 def padding_above(values: Number) -> float | None:
-    """Return the greatest value if it is 1000 or above, fills 1 % or more, and is further up than the rest reaches."""
+    """Return the greatest value if it is padding: 1000 or above, 1 % or more, and far above the rest; else None."""
     most = values.max()
     if most < 1000 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
         return None

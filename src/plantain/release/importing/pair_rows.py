@@ -121,7 +121,7 @@ class TableRules:
 def rows_of(
     path: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
 ) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
-    """Return the folder that the rows' files are in, and the rows.
+    """Return (folder to which the rows' file names are relative, iterator over the rows).
 
     Args:
         path: a table, a folder that contains one or shards of one, or Med-Banana's tree.
@@ -173,7 +173,7 @@ def tables_in(folder: Path) -> list[Path]:
 
 @cache
 def modality_of(word: str) -> str | None:
-    """Return the modality of ours that a word means; None for another one. Raise InputError for a misspelling."""
+    """Return the taxonomy's modality for a word; None if unknown. Raise InputError for a misspelling."""
     ours = load_taxonomy().modalities
     known = {fold(name): name for name in ours} | _MODALITIES
     if (found := known.get(fold(word))) is None and (near := nearest(word, ours, _ALIKE)):

@@ -82,11 +82,11 @@ class PublishedTree:
 
     @staticmethod
     def recognised(root: Path) -> bool:
-        """Return True if the folder contains such a folder."""
+        """Return True if a folder contains a folder named as in a published Med-Banana tree."""
         return any(_FOLDER.fullmatch(path.name) and path.is_dir() for path in root.iterdir())
 
     def images(self) -> Iterator[tuple[str, bytes]]:
-        """Yield every image with its path."""
+        """Yield (path, bytes) of every image."""
         for image in self.edits():
             yield image.path, Path(image.path).read_bytes()
 
@@ -307,6 +307,6 @@ def _read_image(path: str) -> BlobRef:
 
 
 def tree_id(root: Path) -> str:
-    """Return an id for the imported run that depends on the tree's files alone."""
+    """Return an id for the imported run, 16 hex digits, that depends on the tree's file names alone."""
     names = sorted(str(path.relative_to(root)) for path in files_like(root, "**/*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]

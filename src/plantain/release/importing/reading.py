@@ -83,7 +83,7 @@ class OurRelease:
 
 
 def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield images two levels down: `{dataset}-{task}/{disease}/*.jpeg`, and originals. Links are not followed."""
+    """Yield (path, bytes) of images at `{dataset}-{task}/{disease}/*.jpeg`, and originals; links are skipped."""
     endings = ("jpeg", "jpg", "png") if folder.name == ORIGINALS_FOLDER else ("jpeg", "jpg")
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:

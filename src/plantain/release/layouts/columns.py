@@ -160,7 +160,7 @@ class ReleaseColumns:
         }
 
     def table(self, name: str) -> pa.Schema:
-        """Return the schema of a table; that of edited images for one that is not in `tables`."""
+        """Return the schema of a table; the schema of edited images for a name that is not in `tables`."""
         return self.tables.get(name, self._image)
 
     def _preference(self) -> Types:
@@ -230,7 +230,7 @@ class ReleaseColumns:
         }
 
     def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells of CARD for the judge of a verdict."""
+        """Return the cells of CARD for the judge of a verdict; all null without a card."""
         judge = verdict.judge if verdict else None
         for path, card in self._cards.items():
             if (card.judge, card.rubric) == (judge, self._rubric):
@@ -336,7 +336,7 @@ def _normal_classes() -> frozenset[str]:
 
 
 def evidence_of(verdict: Verdict | None) -> str | None:
-    """Return the judge's words on each criterion, with its confidence and codes, as JSON."""
+    """Return a verdict's criteria with evidence, confidence and codes as JSON; None without a verdict."""
     if verdict is None:
         return None
     return dumps(verdict.observations.criteria).decode()

@@ -61,7 +61,7 @@ _LONGEST_TEXT, _LONGEST_STRING = 1024, 64
 
 
 def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """Return the path of a successful edit, in the folder of its patient."""
+    """Return the path of a successful edit, in the folder of its patient; "" for any other attempt."""
     return f"{NAME}/{patient_id(record.image)}/{record.task_id}.dcm" if attempt.role == "success" else ""
 
 
@@ -109,7 +109,7 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
 
 
 def jpeg_in(data: bytes, name: str) -> tuple[bytes, bool]:
-    """Return the JPEG in a file of this layout, and whether the file states that it is synthetic.
+    """Return (JPEG in a file of this layout, True if the file states that it is synthetic).
 
     Args:
         data: the file, from anywhere.

@@ -64,7 +64,7 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
-    """Return the deciding verdict, else the published one, with the paper's names and our further criteria."""
+    """Return the deciding, else the published verdict as JSON, with the paper's names; None without one."""
     decided = attempt.verdict or published_verdict((s.metric, s.value, s.detail) for s in attempt.scores)
     if decided is None:
         return None
@@ -183,7 +183,7 @@ def write_tree(staging: Staging, released: ReleasedImages) -> None:
 
 
 def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """Return the published path: successes of removals in `normal/`, failures in their own folder, by round."""
+    """Return the published path (successful removals in `normal/`, failures by round); "" for other roles."""
     if attempt.role not in ("success", "failed", "control"):
         return ""
     folder, disease, word = task_folder(record), safe(record.finding), task_word(record)

@@ -55,7 +55,7 @@ class CheckOptions:
 def check_contents(
     path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> list[ReleaseProblem]:
-    """Check everything that a file's manifest entries say of its content.
+    """Return the problems of a file's content, by everything that its manifest entries state.
 
     Args:
         path: the file on disk.

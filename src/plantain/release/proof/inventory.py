@@ -74,11 +74,11 @@ class Inventory:
     system: list[str] = field(default_factory=list)
 
     def add(self, path: str) -> KnownFile:
-        """Return the entry of a path, made where it is new."""
+        """Return the entry of a path; add an empty one if it is new."""
         return self.files.setdefault(path, KnownFile())
 
     def get(self, path: str) -> KnownFile:
-        """Return the entry of a path; an empty one if it is new."""
+        """Return the entry of a path; an empty one, which is not added, if it is new."""
         return self.files.get(path) or KnownFile()
 
     def report(self, path: str, kind: str, detail: str) -> None:

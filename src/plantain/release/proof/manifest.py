@@ -117,7 +117,7 @@ def manifest_entries(path: Path) -> Iterator[tuple[ReleaseFile, int | None]]:
 def by_file(
     entries: Iterable[tuple[ReleaseFile, int | None]],
 ) -> Iterator[tuple[ReleaseFile, int | None, list[ReleaseFile]]]:
-    """Yield every file with its `rows` and the images inside it. Raises BadManifest if they are apart."""
+    """Yield (file, its `rows`, the images inside it). Raise BadManifest if entries of a file are inconsistent."""
     for path, group in groupby(entries, lambda one: one[0].path):
         (file, rows), *inside = group
         if file.embedded or not all(entry.embedded for entry, _ in inside):

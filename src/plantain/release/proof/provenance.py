@@ -45,7 +45,7 @@ class C2paSigner:
         self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
 
     def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
-        """Return the image with a manifest before its data; the bytes differ every time. Raises InputError."""
+        """Return a JPEG with a manifest; bytes differ every time. Raise InputError if it cannot be signed."""
         import c2pa
 
         signed = io.BytesIO()
@@ -88,7 +88,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
 
 
 def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
-    """Return a manifest's state, and the task and round that it was made for (None where it names none).
+    """Return (state of a JPEG's manifest, its task, its round); None for a task or round that it does not name.
 
     The state is "Trusted", "Valid" (signed by an unknown signer), "Invalid", or "none".
     """
@@ -109,7 +109,7 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
 
 
 def embedded_manifest(path: Path) -> tuple[str, int] | None:
-    """Return container and bytes of the C2PA manifest in a JPEG, PNG or WebP; None when there is none.
+    """Return (container, size in bytes) of the C2PA manifest in a JPEG, PNG or WebP; None without one.
 
     Reads segment headers only; a damaged file counts as having none.
     """

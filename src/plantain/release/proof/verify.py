@@ -72,7 +72,7 @@ _Job = tuple[str, ReleaseFile | None, int | None, list[ReleaseFile]]
 
 
 def verify_release(out: Path, *, against: Path | None = None, pixels: bool = False) -> Proof:
-    """Check a release in full. Nothing in it is changed.
+    """Check a release in full, without changing it, and return the proof with all problems.
 
     Args:
         against: the run that it was made from: its tasks, attempts and verdicts are compared too.

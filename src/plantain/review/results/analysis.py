@@ -95,7 +95,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
 
 
 def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ...] = ()) -> Found:
-    """Return a mean over readers and cases with its interval, or with the reason why there is none."""
+    """Return the mean of (readers, cases) with its interval, or with the reason why there is none."""
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:
         found = over_readers(table, null=null, low=low, high=high)

@@ -159,7 +159,7 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
 
 
 def as_table(study: Study, rows: Sequence[Row]) -> list[dict[str, str | float | int | bool | None]]:
-    """Return rows as plain cells, by the columns of `DICTIONARY`."""
+    """Return one dictionary, column of `DICTIONARY` -> plain cell, for each row."""
     return [
         {"study": study.digest[:16], **{f.name: _cell(getattr(row, f.name)) for f in fields(row)}}
         for row in rows

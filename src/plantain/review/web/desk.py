@@ -160,7 +160,7 @@ class Desk:
         return served(data, length) if length else data
 
     def blocks(self) -> list[dict[str, Any]]:
-        """Return the reader's progress in each block."""
+        """Return one dictionary for each block with its state and the reader's progress."""
         answered, closed = self.ratings.progress(self.reader.code)
         found: list[dict[str, Any]] = []
         for block in self.study.blocks:
@@ -230,7 +230,7 @@ class Desk:
     # --- accepting answers ---------------------------------------------------------------------------
 
     def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
-        """Store an answer durably. The same key again is the same answer.
+        """Store an answer durably and return the reply, with feedback in training; a repeated key stores nothing.
 
         Raises:
             NotAvailable: no such item of this reader, or not yet.
@@ -254,7 +254,7 @@ class Desk:
         return reply
 
     def close(self, block_id: str) -> None:
-        """Close a block whose items all have an answer. Raise NotAvailable or InputError."""
+        """Close a block. Raise NotAvailable if unknown or not open yet, InputError if items have no answer."""
         block = self._block(block_id)
         if block["state"] == "waiting":
             raise NotAvailable

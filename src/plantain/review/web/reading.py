@@ -43,7 +43,7 @@ class Desks:
             return self._desks[reader.code]
 
     def visitor(self, request: Request) -> StudyReader | None:
-        """Return whose session a request belongs to."""
+        """Return the reader whose session cookie a request has; None without a valid one."""
         cookie = request.cookies.get(COOKIE, "")
         return self.ratings.session(cookie) if cookie else None
 

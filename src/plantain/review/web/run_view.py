@@ -97,7 +97,7 @@ class ViewedRound:
 
     @property
     def names(self) -> list[str]:
-        """Every criterion, then every fact, that some judge reported."""
+        """Return the names of all criteria, then of all facts, that at least one judge reported."""
         criteria = {name: None for one in self.judges for name in one.verdict.observations.criteria}
         facts = {name: None for one in self.judges for name in one.verdict.observations.facts}
         return [*criteria, *(name for name in facts if name not in criteria)]
@@ -107,12 +107,12 @@ class ViewedRound:
         return [_cell(one, name, self.direction) for one in self.judges]
 
     def differs(self, name: str) -> bool:
-        """Return True if two judges disagree on it."""
+        """Return True if two judges disagree on this criterion or fact; undecided ones do not count."""
         return len({cell.passed for cell in self.cells(name) if cell.passed is not None}) > 1
 
     @property
     def differ(self) -> bool:
-        """True if two judges disagree on the verdict."""
+        """Return True if two judges disagree on the verdict."""
         return len({one.verdict.qualified for one in self.judges}) > 1
 
 
@@ -149,18 +149,18 @@ class ViewedTask:
 
     @property
     def cost_usd(self) -> float | None:
-        """Sum of the known costs of its calls; None if no cost is known."""
+        """Return the known costs of its calls in US dollars, summed; None if no cost is known."""
         known = [call.cost_usd for call in self.calls if call.cost_usd is not None]
         return sum(known) if known else None
 
     @property
     def seconds(self) -> float:
-        """Latency of its calls, summed."""
+        """Return the latency of its calls in seconds, summed."""
         return sum(call.latency_s or 0.0 for call in self.calls)
 
     @property
     def mark(self) -> str:
-        """A text that changes when anything of the task does."""
+        """Return a text that changes when anything of the task changes."""
         settled = sum(call.outcome is not None for call in self.calls)
         rounds = (*self.rounds, *self.earlier)
         reports = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
@@ -189,7 +189,7 @@ class RunView:
 
     @property
     def reader(self) -> JournalReader:
-        """This thread's reader."""
+        """Return this thread's reader, opened on first use."""
         found = getattr(self._local, "reader", None)
         if found is None:
             found = self._local.reader = JournalReader.open(self.run)
@@ -234,7 +234,7 @@ class RunView:
         )
 
     def mark(self, task: str) -> str:
-        """Return a text that changes when anything of a task does."""
+        """Return a text that changes when anything of a task changes."""
         return self.task(task).mark
 
     def read(self, sha256: str) -> bytes:
@@ -245,7 +245,7 @@ class RunView:
             raise InputError("no such image") from error
 
     def neighbours(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
-        """Return the ids of the tasks before and after a place in a list; "" if there is none."""
+        """Return (id of the task before a place in a list, id of the task after it); "" where there is none."""
         reader = self.reader
         before = page_of(reader, query, size=1, before=place, order=order).tasks
         behind = page_of(reader, query, size=1, after=place, order=order).tasks

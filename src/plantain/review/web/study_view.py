@@ -36,7 +36,7 @@ class CaseQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """The fields that are not empty."""
+        """Return name -> value of the fields that are not empty."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
@@ -93,7 +93,7 @@ class StudyView:
         return ViewedCase(case, tuple(rows), _differ(rows))
 
     def standing(self) -> dict[str, object]:
-        """Return the number of the newest answer."""
+        """Return {"newest": id of the newest answer}."""
         return {"newest": self.ratings.last()}
 
     def mark(self, name: str) -> str:

@@ -46,7 +46,7 @@ class OffsetTokenizer(Protocol):
 def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tuple[int, ...]:
     """Return the positions of a concept's tokens in a prompt, counting the begin token; () if it is absent.
 
-    Whole words only ("ear" is not in "tear"), letter case ignored, the last mention that the model still sees.
+    The last mention before the prompt is cut counts; only whole words match ("ear" is not in "tear"), in any case.
 
     Args:
         tokenizer: the editor's own.
@@ -62,7 +62,7 @@ def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tup
 def mention_tokens(
     offsets: Sequence[tuple[int, int]], prompt: str, concept: str, *, start: int = 0
 ) -> tuple[int, ...]:
-    """Return the tokens of the last whole mention of a concept.
+    """Return the positions in `offsets` of the last whole mention of a concept; () if there is none.
 
     Args:
         offsets: (first letter, letter after the last) of each token, in the text that was tokenized.
@@ -231,7 +231,7 @@ class Attender:
         return 3 if guidance > 1.0 and image_guidance >= 1.0 else 1
 
     def close(self) -> None:
-        """Release the weights."""
+        """Release the weights and the GPU memory that they used."""
         self._runner.close()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

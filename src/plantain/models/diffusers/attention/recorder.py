@@ -79,7 +79,7 @@ class AttentionRecorder:
             self._timestep = now
 
     def maps(self) -> Tensor:
-        """Average heads, layers and steps: float32, in [0, 1].
+        """Return the mean attention over heads, layers and steps: float32, in [0, 1].
 
         Of cross-attention (n, tokens, height, width), sum 1 over tokens at each place. Of joint attention
         (n, 2, tokens, height, width): the shares that places of the output, and of the reference, take from each token.
@@ -95,7 +95,7 @@ class AttentionRecorder:
 def last_output(
     waiting: dict[str, Tensor], name: str
 ) -> Callable[[nn.Module, tuple[Any, ...], Tensor], None]:
-    """Return a hook that keeps a module's last output."""
+    """Return a forward hook that stores a module's last output, detached, in `waiting[name]`."""
 
     def hook(_module: nn.Module, _inputs: tuple[Any, ...], states: Tensor) -> None:
         waiting[name] = states.detach()

@@ -35,10 +35,10 @@ class WatchedEditor:
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
-        """See `plantain.models.diffusers.attention.attender.Attender.look`.
+        """Return an edit's attention to `concept`, as `plantain.models.diffusers.attention.attender.Attender.look`.
 
         Raises:
-            InputError: the engine has no worker for it.
+            InputError: the engine has no worker for it, or the method's attention cannot be recorded.
         """
         asked = pixels, instruction, seed, concept, parameters
         engine = remote_engine()

@@ -28,7 +28,7 @@ SHARE = 12
 
 
 def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int, ...]:
-    """Return the chosen numbers below `count`; "some" are `some` middles of equal parts.
+    """Return the chosen numbers below `count`; "some" are the middles of `some` equal parts, or all if it is None.
 
     Example:
         >>> chosen("some", 57, some=4), chosen("some", 3), chosen((0, 9), 4)
@@ -42,7 +42,7 @@ def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int,
 
 
 def usual_steps(layers: int, recorded: int, total: int) -> int:
-    """Return how many of `total` steps are recorded by default, in `recorded` of `layers` layers: 1 to `SOME`.
+    """Return how many of `total` steps are recorded by default if `recorded` of `layers` layers are: 1 to `SOME`.
 
     Example:
         >>> usual_steps(57, 4, 28), usual_steps(25, 4, 4), usual_steps(12, 4, 8)

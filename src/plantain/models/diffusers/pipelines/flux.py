@@ -89,7 +89,7 @@ class Flux2Runner(Runner):
     """Layers of the published text encoder that are read; of a smaller one only the last."""
 
     def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
-        """Load only the tokenizer of an image processor, which would need torchvision."""
+        """Load the pipeline with a tokenizer only, since its image processor would need torchvision."""
         tokenizer = AutoTokenizer.from_pretrained(loading.folder / "tokenizer", local_files_only=True)
         return super().load(loading, tokenizer=tokenizer, **parts)
 

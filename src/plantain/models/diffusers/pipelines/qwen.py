@@ -49,7 +49,7 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
 
     @classmethod
     def of(cls, folder: Path, part: str) -> QwenProcessor:
-        """Load the processor of a saved pipeline, which has it under that name."""
+        """Return the processor in the folder `part` of a saved pipeline, with the pipeline's tokenizer."""
         images = Qwen2VLImageProcessorPil.from_pretrained(folder / part, local_files_only=True)
         return cls(images, Qwen2Tokenizer.from_pretrained(folder / "tokenizer", local_files_only=True))
 
@@ -81,7 +81,7 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
 def name_image_tokens(
     encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
-    """Tell the text encoder which of its tokens are patches of an image: 1, and 0 for words.
+    """Return the encoder's arguments with `mm_token_type_ids` added: 1 for patches of an image, 0 for words.
 
     Since transformers 5.20 it places patches in height and width only on request; the pipelines of diffusers 0.42 do
     not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
@@ -124,7 +124,7 @@ class QwenRunner(_ReadingRunner):
             )
 
     def shown(self, originals: Images) -> Image.Image | Images:
-        """Return the argument `image`."""
+        """Return the originals in the form of the pipeline's argument `image`."""
         return originals[0]
 
 
@@ -157,7 +157,7 @@ class LongCatRunner(_ReadingRunner):
 
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
-    """Apply another working size to the reference image, which these pipelines resize to a megapixel by constants.
+    """Resize reference images to `side` squared pixels in the block, not to the usual megapixel; None for no change.
 
     Without this a smaller `side` would save neither memory nor time.
     """

@@ -34,7 +34,7 @@ WHERE = "providers.diffusers"
 
 
 def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
-    """Return arguments of `from_pretrained` for weights of fewer bits; {} for unchanged weights.
+    """Return the arguments of `from_pretrained` that quantise the denoiser; {} if `running.bits` is 0.
 
     bitsandbytes on NVIDIA's GPUs where it is installed, else torchao; on a processor torchao's 8 bits only.
 
@@ -82,16 +82,16 @@ def _torchao_bits(bits: int, precision: torch.dtype) -> object:
 
 
 def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
-    """Return a pipeline's attribute for the denoising network."""
+    """Return the name of a pipeline's denoising network: "transformer" or "unet"."""
     names = pipeline_class._get_signature_keys(pipeline_class)[0]
     return "transformer" if "transformer" in names else "unet"
 
 
 def check_running(running: Running, device: str) -> None:
-    """Raise InputError for a setting that this device cannot apply: it would be recorded without an effect.
+    """Check that this device can apply these settings; otherwise they would be recorded without an effect.
 
     Raises:
-        InputError: names the setting.
+        InputError: it cannot; names the setting.
     """
     if running.tf32 and not device.startswith("cuda"):
         raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
@@ -121,7 +121,7 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
 
 
 def set_tf32(running: Running) -> None:
-    """Set TF32 before each batch: all pipelines share the switch."""
+    """Set torch's TF32 switch, which all pipelines share; to be called before each batch."""
     torch.backends.cuda.matmul.allow_tf32 = running.tf32
 
 
@@ -182,7 +182,7 @@ class Runner(ABC):
         place(self.pipe, loading.offload, device)
 
     def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
-        """Load the pipeline from its folder; nothing is fetched. `parts` replace components of the folder."""
+        """Return the pipeline in a folder; no file is downloaded. `parts` replace components of the folder."""
         without: dict[str, object] = {}
         if not loading.safety_checker and "safety_checker" in self.pipeline_class._optional_components:
             without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
@@ -199,7 +199,7 @@ class Runner(ABC):
         )
 
     def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        """Edit images of one size together; return uint8 (H, W, 3) of the canvas, or the outcome, for each."""
+        """Edit images of one size together; return a canvas, uint8 (H, W, 3), or an outcome for each job."""
         originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
         regions = [
             Image.fromarray(job.region.astype(np.uint8) * 255, "L")
@@ -217,17 +217,17 @@ class Runner(ABC):
 
     @abstractmethod
     def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        """Edit originals of one size; `regions` are masks of theirs, for methods that require a region."""
+        """Return the drawn images and, for each, True if a safety checker blacked it out; `regions` are masks or []."""
 
     def call(self, jobs: Sequence[Job], steering: Steering, **arguments: Any) -> Drawings:
-        """Call the pipeline with the settings that are set, and a generator for each edit."""
+        """Call the pipeline with a generator for each edit; return the images and the safety checker's flags."""
         done = self.pipe(
             generator=generators(jobs), output_type="np", **self.arguments(steering), **arguments
         )
         return done.images, getattr(done, "nsfw_content_detected", None) or [False] * len(jobs)
 
     def arguments(self, steering: Steering) -> dict[str, object]:
-        """Return the settings that are set, as arguments of the pipeline."""
+        """Return the settings that are set and that the method takes, by the names of the pipeline's arguments."""
         settings = steering.settings
         return {
             argument: settings[name]
@@ -260,12 +260,12 @@ def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
 
 
 def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
-    """Return one generator per edit, on the CPU: the same noise on every device and in every batch."""
+    """Return one seeded CPU generator per edit, so that noise is the same on every device and in every batch."""
     return [torch.Generator("cpu").manual_seed(job.seed) for job in jobs]
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
-    """Return a float image as uint8; black and broken images become outcomes, never pixels to be scored."""
+    """Return a float image in [0, 1] as uint8 (H, W, 3), or an outcome if it is black or has values not finite."""
     if blacked:
         return CHECKER
     if not np.isfinite(image).all():
@@ -309,7 +309,7 @@ def _lora_layers(pipe: DiffusionPipeline) -> int:
 
 
 def runner_for(loading: Loading, device: str) -> Runner:
-    """Load weights onto a device with their method's runner; raises as `Runner`."""
+    """Return the method's runner with the weights loaded onto a device; raise as `Runner`."""
     method = METHODS[loading.method]
     module = importlib.import_module(f"plantain.models.diffusers.pipelines.{method.module}")
     made: Runner = module.RUNNERS[method.name](loading, device)

@@ -54,7 +54,7 @@ class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type
 
 
 def identity(text: float, image: float) -> tuple[float, float]:
-    """Return InstructDiffusion's guidances (cfg_text, cfg_image) as InstructPix2Pix's: 5.0, 1.25 are 6.25, 1.75."""
+    """Return InstructDiffusion's (cfg_text, cfg_image) as InstructPix2Pix's guidances: 5.0, 1.25 give 6.25, 1.75."""
     return text + image, 0.5 + image
 
 

@@ -48,7 +48,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call: a word from a language model, the card of a known editor. Raise as `load` does."""
+    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
     return await openai.probe_wire(_wire(name, options), options)
 
 

@@ -163,7 +163,7 @@ class Batcher:
         self._left = False
 
     def bind(self, ledger: BatchLedger, files: JobFiles, ended: Callable[[str], Awaitable[None]]) -> None:
-        """Work for this run from now on; `ended` is called when a job has ended, with a remark on it or ""."""
+        """Serve this run from now on; `ended` is called with a remark, or "", when a job has ended."""
         self._run, self._left = (ledger, files, ended), False
 
     def ask(self, body: JsonObject, images: int = 0) -> Awaitable[JsonObject]:
@@ -202,7 +202,7 @@ class Batcher:
         return self.service.read(await asyncio.to_thread(result.read))
 
     def adopt(self, job: JobRow, requests: Iterable[str]) -> None:
-        """Continue a job of an earlier process: these of its requests wait for their answers."""
+        """Continue a job of an earlier process; `requests` are the keys of its requests that are still unanswered."""
         keys = list(requests)
         for key in keys:
             self._place(key)
@@ -217,7 +217,7 @@ class Batcher:
             task.cancel()
 
     async def close(self) -> None:
-        """Leave the run; wait until all tasks ended."""
+        """Call `leave`, then wait until all tasks have ended."""
         self.leave()
         await asyncio.gather(*self._forming, return_exceptions=True)
         for task in self._following:

@@ -26,7 +26,7 @@ class Line:
     length: int
 
     def read(self) -> JsonObject:
-        """Return the line's JSON object."""
+        """Read the line from its file and return its JSON object. Raise Fault if it is not one."""
         with self.file.open("rb") as file:
             file.seek(self.offset)
             return read_body(file.read(self.length))
@@ -35,7 +35,7 @@ class Line:
 def index(
     files: Iterable[Path], key_of: Callable[[JsonObject], str], read: Callable[[JsonObject], JsonObject]
 ) -> tuple[dict[str, Line], int]:
-    """Return the line of every request that the files answer, in any order, and how many later lines were ignored.
+    """Return the lines of answer files by their requests' keys, and the number of repeated lines that were ignored.
 
     Of several lines for one request the first counts that `read` accepts; it raises Fault for an error.
     A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
@@ -79,14 +79,14 @@ class JobFiles:
         return self._folder / f"{job}.requests.jsonl"
 
     def answers(self, job: str) -> list[Path]:
-        """Return the job's complete answer files."""
+        """Return the paths of the job's complete answer files, sorted."""
         return sorted(self._folder.glob(f"{job}.answers-*.jsonl"))
 
     def answer(self, job: str, number: int) -> Path:
         return self._folder / f"{job}.answers-{number}.jsonl"
 
     def write_requests(self, job: str, lines: Sequence[bytes]) -> None:
-        """Write a request file. Raise DiskFull."""
+        """Write a job's request file, one line each. Raise DiskFull if it does not fit."""
         self._folder.mkdir(exist_ok=True)
         sync_folder(self._folder.parent)
         temporary = self.requests(job).with_suffix(".new")
@@ -99,7 +99,7 @@ class JobFiles:
 
     @contextlib.contextmanager
     def naming_full_disk(self, needed: int) -> Iterator[None]:
-        """Turn an error of a full disk into DiskFull, with the number of bytes needed."""
+        """Raise DiskFull, with the number of bytes needed, instead of the OSError of a full disk in the block."""
         try:
             yield
         except OSError as error:
@@ -107,12 +107,12 @@ class JobFiles:
             raise
 
     def nameless(self) -> IO[bytes]:
-        """Open a file that no folder lists and no kill leaves behind, for a download that may contain keys."""
+        """Open an unnamed temporary file, which no kill leaves behind, for a download that may contain keys."""
         self._folder.mkdir(exist_ok=True)
         return tempfile.TemporaryFile(dir=self._folder)
 
     def keep_answer(self, raw: IO[bytes], job: str, number: int) -> None:
-        """Give a downloaded file its name, without keys."""
+        """Store a downloaded file as the job's answer file of that number, with any keys removed."""
         clean = self.answer(job, number).with_suffix(".clean")
         raw.seek(0)
         with create(clean) as sink:
@@ -127,11 +127,11 @@ class JobFiles:
         sync_folder(self._folder)
 
     def drop_requests(self, job: str) -> None:
-        """Delete a request file that the provider has."""
+        """Delete a job's request file, once the provider has it."""
         self.requests(job).unlink(missing_ok=True)
 
     def keep_only(self, jobs: Collection[str]) -> None:
-        """Delete the files of jobs that a killed process did not journal."""
+        """Delete the files of all jobs but these: a killed process may not have journalled its jobs."""
         for path in self._folder.glob("*.*"):
             if path.name.partition(".")[0] not in jobs:
                 path.unlink(missing_ok=True)

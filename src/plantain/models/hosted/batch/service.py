@@ -62,7 +62,7 @@ class BatchJob:
 
 
 async def delete_each(files: Iterable[str | None], delete: Callable[[str], Awaitable[None]]) -> None:
-    """Delete files; one that is gone already counts as deleted. Try all, then raise the first Fault."""
+    """Delete files by id; one that is gone counts as deleted, None is skipped. Try all, then raise the first Fault."""
     stays: Fault | None = None
     for file_id in filter(None, files):
         try:
@@ -81,7 +81,7 @@ class BatchService(Protocol):
     def name(self) -> str: ...
 
     def line(self, key: str, path: str, body: JsonObject) -> bytes:
-        """Return a request as a line of the request file, without its end."""
+        """Return a request as a line of the request file, without the line feed."""
         ...
 
     def key_of(self, answer: JsonObject) -> str:
@@ -101,13 +101,13 @@ class BatchService(Protocol):
         ...
 
     async def find(self, key: str) -> BatchJob | None:
-        """Return the job with our key, if the provider has one."""
+        """Return the job with our key; None if the provider has none."""
         ...
 
     async def look(self, job_id: str) -> BatchJob: ...
 
     async def fetch(self, file_id: str, to: IO[bytes]) -> None:
-        """Download a file of answers."""
+        """Download a file of answers into `to`."""
         ...
 
     async def tidy(self, key: str, job: BatchJob) -> None:

@@ -53,7 +53,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
-    """Return a model in a role, online or by batch jobs."""
+    """Return a model in a role, called online, or by batch jobs if the run has a batch client."""
     from plantain.models.hosted.gemini.models import image_model, language_model
     from plantain.models.hosted.writer_and_judge import in_role
 
@@ -68,12 +68,12 @@ def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call: a word from a language model, the card of a known editor. Raise as `load` does."""
+    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
     return await probe_wire(_wire(name, options), options)
 
 
 async def probe_wire(wire: GeminiWire, options: GeminiOptions) -> tuple[bool, str]:
-    """Do the same over a connection."""
+    """Make one cheap call over a connection and close it; return True if it worked, and one line on the answer."""
     from plantain.models.hosted.connection import probe as ask
     from plantain.models.hosted.gemini.models import language_model
 

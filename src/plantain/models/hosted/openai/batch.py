@@ -118,7 +118,7 @@ class OpenAIBatch(OpenAIJobs):
         return await answer
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-        """Do the same for an edit in its JSON form: a line of a request file has no form fields."""
+        """Return the answer to an edit, sent as JSON since a request file has no forms. Raise as `Batcher.ask` does."""
         return await self._batcher.ask(edit_in_json(fields, files), images=1)
 
 

@@ -65,7 +65,7 @@ def servers() -> dict[str, ServerProfile]:
 
 
 def server_named(name: str, where: str) -> ServerProfile:
-    """Return the kind of server of that name; `other` for "". Raise InputError that names the nearest."""
+    """Return the kind of server of that name; `other` for "". Raise InputError for an unknown one."""
     known = servers()
     if not name or name in known:
         return known[name or OTHER]
@@ -118,7 +118,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """List the models of the server of "section/model" or "section/"; free of charge. Raise as `load` does."""
+    """Return True if the server has "section/model", and a line on its models; free. Raise as `load` does."""
     wire = _wire(name, options)
     try:
         return await wire.look()

@@ -96,7 +96,7 @@ def image_model(
 
 
 def words_of(parts: Sequence[str | EncodedImage]) -> str:
-    """Return the text of a request; if it has several images, "(image N)" marks the place of each."""
+    """Return the texts of a request as lines; if it has several images, a line "(image N)" marks the place of each."""
     several = sum(isinstance(part, EncodedImage) for part in parts) > 1
     lines: list[str] = []
     shown = 0

@@ -27,7 +27,7 @@ JSON_ALONE = frozenset({"moderation"})
 
 
 def edit_in_json(fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-    """Return an edit's fields with its images as data URLs, a mask under a field of its own."""
+    """Return an edit's fields with its images as data URLs in `images`, and its mask, if any, in `mask`."""
     shown = [(name, {"image_url": data_url(sent)}) for name, sent in files]
     mask = {name: url for name, url in shown if name == "mask"}
     return {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
@@ -56,11 +56,11 @@ class OpenAIWire(Wire):
         return {"Authorization": f"Bearer {self.key.reveal() or 'none'}"}
 
     async def post(self, path: str, body: JsonObject) -> JsonObject:
-        """Post JSON, for example to "/responses"."""
+        """Post JSON, e.g. to "/responses", and return the answer's JSON object. Raise Fault if there is none."""
         return self._body_of(await self.request("POST", path, body))
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-        """Post a form with images, each under the name of its field, in order.
+        """Post a form with images, each under the name of its field, in order; return the answer's JSON object.
 
         An edit with a field of `JSON_ALONE` is sent as JSON. Answers with images contain no request id and often no
         model: both are taken from the headers.
@@ -122,7 +122,7 @@ class ServedWire(OpenAIWire):
         return await self._labelled(lambda: super(ServedWire, self).post_form(path, fields, files))
 
     async def look(self) -> tuple[bool, str]:
-        """Return True if the server has the model, and its version and models as text. Raise Fault."""
+        """Return True if the server has the model, and its version and models as text. Raise Fault if it fails."""
         models = [text(one, "id") for one in await self._models()]
         about = " ".join(filter(None, (self._server.name, await self._version())))
         listed = f"{about}: {', '.join(models) or 'lists no models'}"

@@ -30,7 +30,7 @@ SHARED_TIER = "X-Vertex-AI-LLM-Shared-Request-Type"
 
 
 def address_of(location: str) -> str:
-    """Return the address of a region, of a jurisdiction, or of the global endpoint."""
+    """Return the base URL of a location: a region, a jurisdiction ("eu"), or "global"."""
     if location == GLOBAL:
         return "https://aiplatform.googleapis.com"
     if location in JURISDICTIONS:

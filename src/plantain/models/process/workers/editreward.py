@@ -36,7 +36,7 @@ def load(settings: dict[str, Any]) -> Any:
 
 
 def score(inferencer: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer about one edit."""
+    """Return the JSON answer about one edit: the criterion `reward` and a reason."""
     with importlib.import_module("torch").no_grad():
         rewards = inferencer.reward(
             prompts=[job["instruction"]], image_src=[job["original"]], image_paths=[job["edited"]]

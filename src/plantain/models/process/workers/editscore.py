@@ -39,7 +39,7 @@ def load(settings: dict[str, Any]) -> Any:
 
 
 def score(scorer: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer about one edit."""
+    """Return the JSON answer about one edit: its criteria, None where the model's text is unreadable, and a reason."""
     images: Any = importlib.import_module("PIL.Image")
     with images.open(job["original"]) as before, images.open(job["edited"]) as after:
         pair = [before.convert("RGB"), after.convert("RGB")]

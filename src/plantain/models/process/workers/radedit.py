@@ -61,11 +61,11 @@ class RadEdit:
         )
 
     def edit(self, image: Any, region: Any, text: str, seed: int, settings: Dict[str, Any]) -> Any:  # noqa: UP006
-        """Return an image of the same size.
+        """Return the edited PIL image, of the same size.
 
         Args:
-            image: RGB.
-            region: grey, 255 inside the region of the change.
+            image: PIL image, RGB.
+            region: PIL image, grey, 255 inside the region of the change.
         """
         self.torch.manual_seed(seed)  # its pipeline takes no generator
         drawn = self.pipe(

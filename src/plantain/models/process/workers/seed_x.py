@@ -72,7 +72,7 @@ class SeedX:
         return hydra.utils.instantiate(config, **parts)
 
     def edit(self, image: Any, instruction: str, seed: int, settings: Dict[str, Any]) -> Optional[Any]:  # noqa: UP006, UP045
-        """Return an image of 1024 x 1024; None if the model answers with text only."""
+        """Return the edited PIL image, 1024 x 1024; None if the model answers with text only."""
         torch = self.torch
         patches, positions = self.any_res.process_anyres_image(
             image, self.transform, [[VIT_SIDE, VIT_SIDE]], VIT_SIDE
