@@ -41,7 +41,7 @@ def make_card(
     image_set: str,
     left_out: Mapping[str, int],
 ) -> JudgeCard:
-    """Make the card of the audited judge.
+    """Return the card of the audited judge: rates, gaps, gate decision, cost and time.
 
     Args:
         jury: the judge.
@@ -110,7 +110,7 @@ def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
 
 
 def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how often every criterion that a planted defect violates failed, of those that were answered."""
+    """Return by defect the share of answered edits in which all violated criteria failed."""
     covers = thresholds().covers
     found: dict[str, Figure] = {}
     for defect in DEFECTS:

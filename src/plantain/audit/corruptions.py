@@ -146,7 +146,7 @@ def _textured(
 def elsewhere(
     pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Return a place (x, y) inside the content at least `distance` pixels from the mask; None without one."""
+    """Return a random (x, y) inside the content, over `distance` pixels from the mask; None without one."""
     far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
     lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
     ys, xs = np.nonzero(far & lit)
@@ -200,7 +200,7 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
 
 
 def at_dura(pixels: Pixels, delta: Field) -> float:
-    """Return the share of a change's core within 1/20 of the head's width of its border or middle column."""
+    """Return the share in [0, 1] of a change's core near the head's border or midline; 1 without a core."""
     lit = content(pixels)
     width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1
     depth = cv2.distanceTransform(lit.astype(np.uint8), cv2.DIST_L2, 3)

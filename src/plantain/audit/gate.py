@@ -201,7 +201,7 @@ def gate_of(
     repeats: Figure | None,
     answered: float,
 ) -> Gate:
-    """Decide whether a judge may rank editors or qualify edits.
+    """Return whether a judge may rank editors and qualify edits, with the reasons and all checks.
 
     Args:
         gaps: from `gaps_of`.

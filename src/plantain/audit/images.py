@@ -50,7 +50,7 @@ class AuditImage:
 
 
 def cluster_of(image: SourceImage) -> str:
-    """Return the key that dependent images share: the patient where known, else the source file."""
+    """Return the key that dependent images share: the patient if known, else the source file's hash."""
     return f"{image.dataset}/{image.group}" if image.group else image.source_sha256 or image.id
 
 

@@ -69,7 +69,7 @@ def injections() -> tuple[Injection, ...]:
 
 
 def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
-    """Return the edit with the words in it; its mask and finding stay the same.
+    """Return the edit with the words in it; mask and finding are unchanged.
 
     Args:
         injection: use one that wants "pass" with a defective edit, one that wants "fail" with a clean edit.

@@ -294,7 +294,7 @@ def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubr
 
 
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
-    """Return the policy and threshold of a run, or its rubric's where the run has none."""
+    """Return a run's policy and threshold from its frozen settings, else the rubric's."""
     loop = frozen.get("loop")
     settings = loop if isinstance(loop, dict) else {}
     policy, threshold = settings.get("policy"), settings.get("threshold")

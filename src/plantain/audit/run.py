@@ -98,7 +98,7 @@ class _Audit:
         return sum(self.wanted.values())
 
     async def make(self, recipe: CleanEditRecipe) -> list[Trial]:
-        """Return a recipe's trials of wanted kinds, the clean edit first; [] if there is no clean edit."""
+        """Return a recipe's trials of wanted kinds, the clean edit first; [] without a clean edit."""
         modality = recipe.source.image.modality
         drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]

@@ -350,7 +350,7 @@ class AdmissionController:
 
     @asynccontextmanager
     async def resume(self, model: str, step: Step, reserved_usd: float | None) -> AsyncIterator[Ticket]:
-        """Take over a call that an earlier process sent: it is counted and paid for already, so nothing is asked."""
+        """Take over a call that an earlier process sent and counted, without waiting; yield its ticket."""
         ticket = self._gate(model).resume(step, reserved_usd)
         try:
             yield ticket

@@ -178,7 +178,7 @@ class Budget:
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
-        """Note the end of a call in flight; one of unknown cost counts with what such calls usually cost."""
+        """Record the end of a call in flight; None is an unknown cost, counted as such calls' usual cost."""
         costs.in_flight -= 1
         if cost_usd is None:
             costs.lost += 1
@@ -304,7 +304,7 @@ class Concurrency:
         self.in_flight -= 1
 
     def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> None:
-        """Note that call number `level` was accepted, still counted as in flight.
+        """Record that a call was accepted; `level` is the number in flight when it was sent.
 
         The window does not grow where answers take nearly as long as they may (not `roomy`): calls would wait longer.
         """
@@ -325,7 +325,7 @@ class Concurrency:
         return level > self._highest_accepted
 
     def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:
-        """Note that call number `level` was refused by a limit. A burst of refusals shrinks the window once.
+        """Record that call number `level` was refused by a limit. Refusals in a burst shrink the window once.
 
         Where a rate explains the refusal (`by_rate`), only a level that was never accepted can be at fault.
         """
@@ -337,12 +337,12 @@ class Concurrency:
             self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
 
     def timed_out(self, now: float, sent_at: float) -> None:
-        """Note that a call was late: more are in flight than can be answered in time."""
+        """Halve the window after a late call: more are in flight than can be answered in time."""
         self.slow_start = False
         self._shrink(now, sent_at, self.size // 2)
 
     def restart(self) -> None:
-        """Start slowly again, after an outage."""
+        """Return to a small window and slow start after an outage."""
         self.size = min(self.size, FIRST)
         self.slow_start = True
 

@@ -129,11 +129,11 @@ class CircuitBreaker:
         return math.inf if self._probing else max(0.0, self._next_at - now)
 
     def sent(self) -> None:
-        """Note that a call is sent; while the breaker is open it is the probe."""
+        """Record that a call is sent; while the breaker is open it is the probe."""
         self._probing = self.open
 
     def heard(self, outcome: Outcome, sent_at: float, now: float) -> bool:
-        """Note the outcome of a call that was sent at `sent_at`; return True if it ends an outage."""
+        """Record the outcome of a call that was sent at `sent_at`; return True if it ends an outage."""
         probe = self._probing and sent_at >= self._opened_at
         if probe:
             self._probing = False
@@ -149,7 +149,7 @@ class CircuitBreaker:
         return was_open
 
     def lost(self, sent_at: float) -> None:
-        """Note that a call will have no outcome."""
+        """Record that a call will have no outcome, so that a lost probe can be repeated."""
         if sent_at >= self._opened_at:
             self._probing = False
 
@@ -231,7 +231,7 @@ class FailureStreaks:
         self._streaks: dict[tuple[str, Step], FailureStreak] = {}
 
     def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
-        """Return a call's last outcome, fatal where it is one failure too many.
+        """Return a call's last outcome, marked fatal if it is one failure too many.
 
         Too many are `MOST` failures in a row that all have the same reason, or that no answer preceded.
         """

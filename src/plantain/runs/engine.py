@@ -39,7 +39,7 @@ NOTE_S, WINDOW = 5.0, 24
 
 @asynccontextmanager
 async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver) -> AsyncIterator[Terms]:
-    """Put the cluster of the terms in place and watch it until the block ends; yield the terms with its room.
+    """Open the terms' cluster and record its state until the block ends; yield the terms with its room.
 
     Raises:
         InputError: the cluster does not answer, or Ray is not installed.

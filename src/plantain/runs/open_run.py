@@ -77,7 +77,7 @@ class OpenRun:
         limit: int | None = None,
         at_once: int | None = None,
     ) -> None:
-        """Carry each task, at most `limit`, as many at once as the terms allow; return when done or stopped."""
+        """Await `carry` for up to `limit` tasks, `at_once` in parallel; return when done or stopped."""
         pending = self._until_stopped(tasks, limit)
         await together(self._carry_all(pending, carry) for _ in range(at_once or tasks_at_once(self.terms)))
 
@@ -88,7 +88,7 @@ class OpenRun:
         self.observer.closed(state, steps)
 
     def halt(self, why: str, *, faulty: bool = True, wait_for_jobs: bool = False) -> None:
-        """Make no new call from now on; tasks that need one stay pending."""
+        """Make no new call from now on; `why` goes to the summary, and unfinished tasks remain pending."""
         first = self.halted is None
         self.halted, self.faulty = why, faulty
         if first and wait_for_jobs and self.client.unhurried:
@@ -223,7 +223,7 @@ class StopSwitch:
 
     @contextmanager
     def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Have `ask` call `stop` within the block."""
+        """Within the block, let `ask` call `stop`; call it at once if `ask` was already called."""
         self._stops.append(stop)
         if self.asked:
             stop()

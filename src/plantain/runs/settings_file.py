@@ -189,7 +189,7 @@ def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
 def in_role(
     settings: ProviderSettings, provider: str, role: str, table: Mapping[str, object]
 ) -> ProviderSettings:
-    """Return a provider's settings with those of a role over them.
+    """Return a provider's settings, overridden by the settings of a role.
 
     Args:
         settings: of the provider's section.

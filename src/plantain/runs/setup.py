@@ -64,7 +64,7 @@ class RunSetup:
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = (), named: Iterable[str] = (), by: str = "") -> None:
-        """Reject unknown names, a budget without prices, and images without consent, before anything is made.
+        """Raise InputError for unknown names, a budget without prices, or images without consent.
 
         Args:
             images, named: to be sent, if known (the gate checks each image again); models that the option `by` names.

@@ -119,7 +119,7 @@ class Terms:
         return f"{kind}/{(self.provider(model).get('deployments') or {}).get(name, name)}"
 
     def sampling(self) -> dict[str, JsonValue]:
-        """Return the frozen part of each provider's section, where it differs from the default."""
+        """Return by provider the settings that a resumed run must repeat, without default values."""
         frozen: dict[str, JsonValue] = {}
         for name, section in sorted(self.providers.items()):
             if part := section.frozen_part():

@@ -74,7 +74,7 @@ def save_lora(pipe: InstructionPipeline, folder: Path) -> None:
 
 
 def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
-    """Return, not raise, the error for `what` could not be written to a folder; it states the free space."""
+    """Return the error to raise if `what` cannot be written to a folder; it states the free space."""
     free = shutil.disk_usage(folder).free / 1e6
     return InputError(
         f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; previous "

@@ -90,7 +90,7 @@ def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
 def preference_errors(
     pipe: InstructionPipeline, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, number: int
 ) -> PreferenceErrors:
-    """Return the errors of some examples of one canvas; noise depends on seed, `what`, `number` and the id only."""
+    """Return errors of examples of one canvas; noise depends on seed, `what`, `number` and id only."""
     denoising = Denoising(pipe)
     rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[row] for row in numbers]
     drawn = draw_by_id(seed, what, ids, number, tuple(rows["winner"].shape[1:]), denoising.timesteps).twice()
@@ -182,7 +182,7 @@ def train_preferences(
     progress: TrainingProgress,
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
-    """Train, or resume in `out`; a finished training is only read.
+    """Train adapters on preferences, or resume in `out`; a finished training is only read.
 
     Returns:
         The record of the training, as in `out/training.json`; None if it was interrupted.

@@ -39,7 +39,7 @@ def largest_tasks(examples: Sequence[ListedExample], count: int) -> tuple[str, .
 def split_task(
     examples: Sequence[ListedExample], task: str, *, seed: int, largest: int, per_task: int
 ) -> TaskSplit:
-    """Split one task's examples; clusters stay whole, reserved ones are held out.
+    """Return one task's training and held-out ids; no cluster is in both, reserved ones are held out.
 
     Args:
         examples: of all tasks.
@@ -75,7 +75,7 @@ def split_task(
 def split_preferences(
     listed: Sequence[ListedExample], share: float, seed: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split preferences into ids to train on and ids to monitor; clusters stay whole, reserved ones are monitored.
+    """Return ids to train on and ids to monitor; no cluster is in both, reserved ones are monitored.
 
     Monitored preferences decide when a training ends, so the test split of a release, and whatever shares a cluster
     with it, is in neither.
