@@ -55,7 +55,7 @@ class Evaluation:
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
     def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
-        """Return the mean differences of models to `against` over all samples, a row per model and metric.
+        """Return each model's mean difference from `against` over all samples, a row per model and metric.
 
         `difference_low` and `difference_high` are the ends of a 95 % interval; `difference_p_holm` is corrected over
         the models.

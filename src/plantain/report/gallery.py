@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def there(reader: JournalReader, sha256: str) -> bool:
-    """Return False if the run is an imported release without this image; True for all other runs."""
+    """Return False if the run is an imported release that does not contain this image, else True."""
     return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 
