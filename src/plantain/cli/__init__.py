@@ -136,6 +136,8 @@ def _usage(error: TyperException, name: str, args: list[str]) -> str:
         if near:
             return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?"
         return line if line.endswith(("?", ")")) else f"{line}; options: {command_line(*path, '--help')}"
+    if fault.startswith("Got unexpected extra argument"):
+        return f"{line}; a path with spaces needs quotes"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
     recipe = Path(args[1] if name == "build" and args[1:] else "")

@@ -290,7 +290,9 @@ def metadata_of(path: Path) -> Path:
         if candidate.is_file():
             check_inside(path, candidate)
             return candidate
-    raise InputError(f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it")
+    raise InputError(
+        f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it (bench prepare makes one of pairs)"
+    )
 
 
 def _pixels(path: Path) -> Pixels:

@@ -168,7 +168,7 @@ def _on_disk(name: str, where: str, options: Settings) -> Weights:
     if found is None or (is_hub_id(where) and not has_index(found)):
         raise NotReady(
             f"{name}: the weights {where} are not on this machine; write [providers.diffusers] allow_downloads = true "
-            f"to fetch them, or name a folder with them"
+            f"in the recipe or a file for --settings to fetch them, or name a folder with them"
         )
     return found
 

@@ -51,7 +51,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.messages import COMMANDS, fold, nearest, suggest, with_typed
+from plantain.records.messages import COMMANDS, fold, nearest, with_typed
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,
@@ -209,7 +209,7 @@ async def _fill(
         source_facts: dict[str, JsonValue] = {
             "kind": "pairs",
             "models": {},
-            "left_out": sum(summary.left_out.values()),
+            "left_out": 0,
         }
         source_facts |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
         await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
@@ -400,5 +400,7 @@ def _verdict(cell: str) -> bool | None:
 def _licence(cell: str) -> Licence:
     name = cell.strip().lower() or Licence.UNKNOWN
     if name not in LICENCES:
-        raise InputError(f"licence: {cell[:40]!r}: {suggest(cell, LICENCES)}")
+        raise InputError(
+            f"licence: {cell[:40]!r}: choose from {', '.join(LICENCES)}; export takes the edits' own"
+        )
     return LICENCES[name]
