@@ -383,4 +383,5 @@ def no_card(judge: str, rubric: str = "med-banana") -> str:
     words = [] if judge.startswith("offline/") else ["--run", "runs/audit"]  # other judges' answers are kept
     words += [] if rubric == "med-banana" else ["--rubric", rubric]
     how = command_line("judge", "audit", "--judge", judge, *words)
-    return f"{judge}: no card; its accuracy has not been measured ({how})"
+    how = f" ({how})" if "/" in judge else ""  # a published file does not name the provider
+    return f"{judge}: no card; its accuracy has not been measured{how}"
