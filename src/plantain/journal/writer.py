@@ -228,7 +228,7 @@ class Journal:
         await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Let a judge's verdicts decide where it gave one; return the number of tasks. Other verdicts are kept."""
+        """Close tasks again by a judge's verdicts of this draw where it gave one; return their number. Others are kept."""
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:

@@ -155,7 +155,7 @@ class PilotNumbers:
 
     @property
     def cost_per_accepted(self) -> CallEstimate | None:
-        """Return US dollars per qualified edit that readers accept; None without a study or known cost."""
+        """Return US dollars per accepted edit with low and high; None without a study, a known cost or an accepted edit."""
         each = self.cost_per_qualified
         return None if each is None else _per_success(each, self.accepted)
 

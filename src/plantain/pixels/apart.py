@@ -46,7 +46,7 @@ _own = threading.local()
 
 
 def decode_apart(dataset: Dataset, coded: bytes, bits: int) -> npt.NDArray[np.integer]:
-    """Decode one compressed frame of `bits` stored bits with GDCM in another process; return its pixel array.
+    """Return a compressed frame of `bits` stored bits as pydicom's pixel array, decoded by GDCM in another process.
 
     Raises:
         ValueError: the decoder refused, crashed or took too long.

@@ -75,12 +75,12 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """Return the content that a withdrawal would remove, without changing the run; None if nothing matches.
+    """Return what a withdrawal would remove, or that it was removed before, changing nothing; None if nothing matches.
 
     Args:
         asked: groups and images by their names in the source, a joined group or a release.
         others: images of these names in a catalogue: the run may know them by others.
-        samples: of them, by the name of their benchmark.
+        samples: ids of samples to remove, by the name of their benchmark.
     """
     with JournalReader.open(run) as reader:
         names = Pseudonyms(run, imported=False)

@@ -161,14 +161,14 @@ def whole_usage(
     cached: int | None,
     answered: bool,
 ) -> tuple[int | None, int | None]:
-    """Return (tokens read, tokens written), None if unknown, corrected where an answer omits or miscounts one.
+    """Return (tokens read, tokens written) after repairing omitted or miscounted numbers; None where still unknown.
 
     Args:
         read, written, total: as the answer states them.
         least: the part of `written` that is not thinking: a total without room for it is wrong.
         cached: read from a cache; more than `read` if the server counts it separately, as the total shows; else
             `read` is unknown.
-        answered: words or an image came. Then a zero means unknown; without an answer, unknown means zero.
+        answered: words or an image came. Then a zero means unknown; without an answer, unknown `written` means zero.
     """
     if read is not None and cached is not None and cached > read:
         if total != read + cached + (written or 0):

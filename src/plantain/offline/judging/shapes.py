@@ -21,7 +21,7 @@ NEGLIGIBLE = 0.22
 
 
 def sign_checks(case: Case, change: Change) -> list[Check]:
-    """Return a check that the change is as bright or dark as the finding's steps; empty if they have no sign."""
+    """Return checks that the changed area brightens and darkens as the finding's shapes would; empty without a sign."""
     text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}

@@ -88,10 +88,10 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
 
 
 def check_running(running: Running, device: str) -> None:
-    """Check that this device can apply these settings; otherwise they would be recorded without an effect.
+    """Refuse settings that have no effect on this device, and attention kernels that would be downloaded.
 
     Raises:
-        InputError: it cannot; names the setting.
+        InputError: one of them; names the setting.
     """
     if running.tf32 and not device.startswith("cuda"):
         raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
@@ -265,7 +265,7 @@ def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
-    """Return a float image in [0, 1] as uint8 (H, W, 3), or an outcome if it is black or has values not finite."""
+    """Return a float image in [0, 1] as uint8 (H, W, 3), or why not: blacked out by a checker, infinite, or all black."""
     if blacked:
         return CHECKER
     if not np.isfinite(image).all():
