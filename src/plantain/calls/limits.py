@@ -406,7 +406,7 @@ class Deadline:
                     timer.cancel()
 
     def answered(self, took_s: float) -> bool:
-        """Double the deadline after a slow answer, halve it after fast ones; return False near the longest allowed one."""
+        """Double the deadline after a slow answer, halve it after fast ones; return False near the longest."""
         if self.seconds is None or self._first is None:
             return True
         self._latest.append(took_s)

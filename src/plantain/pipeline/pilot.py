@@ -155,7 +155,7 @@ class PilotNumbers:
 
     @property
     def cost_per_accepted(self) -> CallEstimate | None:
-        """Return US dollars per accepted edit with low and high; None without a study, a known cost or an accepted edit."""
+        """Return US dollars per accepted edit with low and high; None without a study, a cost or an accepted edit."""
         each = self.cost_per_qualified
         return None if each is None else _per_success(each, self.accepted)
 

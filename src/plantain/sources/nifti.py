@@ -115,7 +115,7 @@ class NiftiReader:
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Yield refused rows of labels.csv, then for each file by path its slices from left, back or feet, or its refusal."""
+        """Yield refused rows of labels.csv, then each file's slices from left, back or feet, or its refusal."""
         yield from self._source.findings
         for path, name in self._source.files:
             try:

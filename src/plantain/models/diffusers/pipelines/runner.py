@@ -265,7 +265,7 @@ def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
-    """Return a float image in [0, 1] as uint8 (H, W, 3), or why not: blacked out by a checker, infinite, or all black."""
+    """Return a float image in [0, 1] as uint8 (H, W, 3), or why not: blacked by a checker, infinite, all black."""
     if blacked:
         return CHECKER
     if not np.isfinite(image).all():
