@@ -26,6 +26,7 @@ def test_try_says_what_an_edit_took(
     (weights / "README.md").write_text("---\nlicense: cc0-1.0\n---\n", encoding="utf-8")
     name = f"medebench-instruct-pix2pix@{weights}"
     options = ["--settings", str(settings), "--device", "cpu", "--to", str(tmp_path / "edit.png")]
+    capfd.readouterr()  # what making the weights wrote
     assert main(["models", "try", name, *options, "--json"]) == 0
     printed = capfd.readouterr()
     assert printed.err == ""
