@@ -99,6 +99,7 @@ def test_scripts_three_lines_are_read() -> None:
         ("● **Editing Accuracy (EA)**：8／10", 8.0),
         ("<b>Editing Accuracy</b>:\u00a08\u202f/\u202f10", 8.0),
         ("Editing Accuracy: 8/10 - 2 of 3 teeth are gone", 8.0),
+        ("Editing Accuracy: 8/10 - 12 teeth are left", 8.0),
     ],
 )
 def test_lines_that_state_a_value(line: str, value: float) -> None:
@@ -109,22 +110,17 @@ def test_lines_that_state_a_value(line: str, value: float) -> None:
     "line",
     [
         "",
-        "Editing Accuracy: good",
-        "Editing Accuracy: [Score]/10, [Reasons]",
         "The Editing Accuracy: 8/10",
-        "Editing Accuracy: 4/5",
-        "Editing Accuracy: 11/10",
-        "Editing Accuracy: -1/10",
-        "Editing Accuracy: 85%",
-        "Editing Accuracy: 4 of 5",
-        "Editing Accuracy: 7e1/10",
-        "Editing Accuracy: 7½/10",
-        "Editing Accuracy: −1/10",
-        "Editing Accuracy: 7-8/10",
-        "Editing Accuracy: 7 or 8/10",
-        "Editing Accuracy: 7/10 to 8/10",
-        "Editing Accuracy: 4／5",
+        "Editing Accuracy: [Score]/10, [Reasons]",
         "Editing Accuracy: 8/10\nEditing Accuracy: 3/10",
+        *(f"Editing Accuracy: {value}" for value in ("good", "4/5", "4／5", "4 of 5", "85%", "11/10")),
+        *(
+            f"Editing Accuracy: {value}"
+            for value in ("-1/10", "−1/10", "7e1/10", "7½/10", "7-8/10", "7 or 8/10")
+        ),
+        *(f"Editing Accuracy: 7/10 {end}" for end in ("to 8／10", "to 8 out of 10", "to 8 points")),
+        *(f"Editing Accuracy: 8/10 {end}" for end in ("- 9 of 10", "~ 9 pts", "to 9/10", "- 1 = 7/10")),
+        *("Editing Accuracy (CP): 8/10", "~~Editing Accuracy: 3/10~~", "<!-- Editing Accuracy: 3 -->"),
     ],
 )
 def test_anything_else_is_unreadable(line: str) -> None:

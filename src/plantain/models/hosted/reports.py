@@ -153,16 +153,16 @@ def _text(value: object) -> str:
 
 SCALE = (0, 10)
 LABELS = {
-    "editing_accuracy": r"editing\s+accuracy",
-    "context_preservation": r"context(?:ual)?\s+preservation",
-    "visual_quality": r"visual\s+quality",
+    "editing_accuracy": r"editing\s+accuracy(?:[^\S\n]*\(EA\))?",
+    "context_preservation": r"context(?:ual)?\s+preservation(?:[^\S\n]*\(CP\))?",
+    "visual_quality": r"visual\s+quality(?:[^\S\n]*\(VQ\))?",
 }
-"""Criterion -> pattern of its published name."""
+"""Criterion -> pattern of its published name, with or without the short one."""
 
 _NAMES = "|".join(f"(?P<{name}>{label})" for name, label in LABELS.items())
 _LINE = re.compile(
-    rf"(?im)^[^\w\n(]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})"
-    r"(?:[^\S\n]*\((?:EA|CP|VQ|0[ \t]*[-–][ \t]*10)\))*[^\S\n]*"
+    rf"(?im)^[^\w\n(~<]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})"
+    r"(?:[^\S\n]*\(0[ \t]*[-–][ \t]*10\))*[^\S\n]*"
     r"(?:[:：﹕∶=]|[-–—](?=\s))?[^\S\n]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
 )
 """A line that states a score, markup removed: list mark, name, optional short name, scale and separator, number."""
@@ -170,12 +170,15 @@ _LINE = re.compile(
 _SCALE = re.compile(
     r"[\])]?\s*(?:[/／∕⁄]|\(?(?:out )?of\b)\s*\[?(?P<most>\d+(?:\.\d+)?)[\])]*", re.IGNORECASE
 )
-_NOT_ALONE = re.compile(r"[^\W_]|[½+]|\.\d|[\])]?\s*(?:%|[/／∕⁄]|,\d)")
+_NOT_ALONE = re.compile(r"[^\W_]|\+|\.\d|[\])]?\s*(?:%|[/／∕⁄]|,\d)")
 """A continuation that makes the number part of a longer number, a percentage or a fraction."""
 
 _RANGE = re.compile(r"[\])]?\s*(?:[-–~]|(?:to|or)\b)\s*\d", re.IGNORECASE)
-_RANGE_AFTER_SCALE = re.compile(r"\s*(?:[-–~]\d|(?:[-–~]|(?:to|or)\b)\s*[\d.]+\s*(?:/|$))", re.IGNORECASE)
-"""A second number; after `8/10` a reason may begin with one: `8/10 - 2 of 3 teeth are gone`."""
+_RANGE_AFTER_SCALE = re.compile(
+    r"(?i)[\s,]*(?:[-–—~]\d|(?:~|to\b|or\b)\s*[\[(]?\d|[-–—]\s*[\[(]?[\d.]+"
+    r"(?![\d.]|\s*(?:of\s+(?!10\b)\d|(?!(?:of|out|to|or|points?|pts?)\b)[^\W\d])))"
+)
+"""A second number; after `8/10` a reason may begin with a number of things: `8/10 - 2 of 3 teeth are gone`."""
 
 _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
