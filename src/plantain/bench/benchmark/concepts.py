@@ -21,14 +21,12 @@ from plantain.records.messages import fold, suggest
 COLUMNS = ("sample", "prompt", "concept", "reason")
 
 _POLITE = re.compile(
-    r"\W*(?:(?:please|(?!apply\b)\w+ly|(?:can|could|would) you|i(?:'d| would) like to|i want to|"
+    r"\W*(?:(?:please|(?!(?:ap|sup|multi)ply\b)\w+ly|(?:can|could|would) you|i(?:'d| would) like to|i want to|"
     r"(?:in|from|on) (?:the|this) (?:image|picture|photo(?:graph)?))[\s,]+)*",
     re.I,
 )
 # fmt: off
-_PARTICLES = frozenset((
-    "out", "off", "away", "up", "down", "rid", "or", "and", "of",
-))
+_PARTICLES = frozenset(("out", "off", "away", "up", "down", "rid", "or", "and", "of"))
 _DETERMINERS = frozenset((
     "a", "an", "the", "any", "all", "some", "this", "that", "these", "those", "his", "her", "their", "its",
     "your", "my", "both",
@@ -51,6 +49,11 @@ _ADJECTIVES = frozenset((
 ))
 """Words that share the noun after "and": "upper and lower teeth"; also those that end in -ing and -ed."""
 
+_COMPARATIVES = frozenset((
+    "better", "bigger", "brighter", "clearer", "darker", "deeper", "denser", "fainter", "firmer", "flatter", "fuller",
+    "healthier", "higher", "larger", "lighter", "longer", "narrower", "paler", "redder", "rounder", "sharper", "shorter",
+    "slimmer", "smaller", "smoother", "softer", "straighter", "thicker", "thinner", "whiter", "wider", "younger",
+))
 _RESULTS = frozenset(("make", "keep", "render", "turn"))
 """Verbs whose object is followed by the result: "make hair thicker"."""
 # fmt: on
@@ -89,9 +92,10 @@ def concept_in(prompt: str) -> tuple[str, str]:
         elif token not in _DETERMINERS:
             phrase.append(place)
     result = phrase[-1] + 1 if phrase else 0
-    if tokens[0] in _RESULTS and len(phrase) > 1 and tokens[at] not in ("a", "an"):  # not "make a new tooth"
+    if tokens[0] in _RESULTS and len(phrase) > 1:
         ends = tokens[result : result + 1] in ([], ["."], [","], ["!"], ["and"], ["or"], ["but"])
-        phrase = phrase[:-1] if ends or tokens[phrase[-1]].endswith("er") else phrase
+        ends = ends and tokens[at] not in ("a", "an")  # not "make a new tooth"
+        phrase = phrase[:-1] if ends or tokens[phrase[-1]] in _ADJECTIVES | _COMPARATIVES else phrase
     after = _ASPECTS | _PARTICLES  # "take the stitches out"
     while phrase and (tokens[phrase[-1]] in after or tokens[phrase[-1]].endswith("ly")):
         phrase = phrase[:-1]
