@@ -28,6 +28,13 @@ def grey(image: Pixels, instruction: str) -> Pixels:
     return image[..., 0]
 
 
+class Counting:
+    def __init__(self, strength: int, made: int) -> None:
+        self._strength, self.calls = strength, made
+
+    __call__ = staticmethod(untouched)
+
+
 def mirrored(image: Image.Image, instruction: str) -> Image.Image:
     """A PIL image in, a PIL image out."""
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
@@ -92,6 +99,8 @@ def test_a_function_that_changed_is_another_editor() -> None:
     assert FunctionEditor.of(lambda image, text: image).name == "python/lambda"
     with pytest.raises(InputError, match="Path is a class; give an object of it"):
         FunctionEditor.of(Path)
+    once, never, other = (FunctionEditor.of(Counting(*n)).fingerprint for n in ((1, 1), (1, 0), (2, 0)))
+    assert once == never != other
     weak, strong = (FunctionEditor.of(functools.partial(grey, strength=n)) for n in (1, 2))
     assert weak.name == strong.name == "python/grey" and weak.fingerprint != strong.fingerprint
 

@@ -244,7 +244,7 @@ class FunctionEditor:
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
         """Return editor "python/FUNCTION"; its fingerprint depends on the source, or on byte code without source.
 
-        For a `functools.partial` or an object with `__call__`, it also depends on its numbers and texts.
+        For a `functools.partial` or an object of a class, it also depends on the numbers and texts given to create it.
 
         Args:
             function: the function; a class raises InputError.
@@ -254,7 +254,9 @@ class FunctionEditor:
             raise InputError(
                 f"{function.__name__} is a class; give an object of it, such as edit = {function.__name__}()"
             )
-        inner, values = function, {str(k): v for k, v in getattr(function, "__dict__", {}).items()}
+        taken = inspect.signature(type(function).__init__).parameters  # type: ignore[misc]
+        own = getattr(function, "__dict__", {}).items()  # other attributes may count calls
+        inner, values = function, {str(k): v for k, v in own if str(k).lstrip("_") in taken}
         while isinstance(inner, functools.partial):
             values |= {str(place): value for place, value in enumerate(inner.args)} | inner.keywords
             inner = inner.func
