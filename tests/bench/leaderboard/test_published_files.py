@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
+from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.measures import measure, paper_name
 from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.score.score import chosen
@@ -126,14 +127,19 @@ def test_table_has_the_organs_of_the_published_ranks(
 
 def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = ranks() | {"Eyes": {"7": {"accuracy": {"Gemini": "first"}}}}
-    assert (
-        main(["bench", "rank", write(tmp_path / "a.json", by_model()), write(tmp_path / "b.json", broken)])
-        == 2
-    )
-    assert (
-        "Eyes, 7, accuracy, Gemini: expected numbers by sample, model and metric, not 'first'"
-        in capsys.readouterr().err
-    )
+    files = write(tmp_path / "a.json", by_model()), write(tmp_path / "b.json", broken)
+    assert main(["bench", "rank", *files]) == 2
+    expected = "Eyes, 7, accuracy, Gemini: expected numbers by sample, model and metric, not 'first'"
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("models", "complaint"),
+    [(["diffusers/icedit"], "run has none"), (["outputs/ICedit", "outputs/IC_Edit"], "IC_Edit or ICedit")],
+)
+def test_ranks_belong_to_one_imported_model(models: list[str], complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=complaint):
+        read_ratings([Path(write(tmp_path / "people.json", ranks()))], ["38"], models)
 
 
 def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> None:
@@ -145,9 +151,8 @@ def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> 
     }
     stored = ("cp_reference", "masked_ssim", "clip_talign", "clip_talign_d", "clip_dalign_d", "vq@gpt/D")
     measures = [measure(name, "gpt/D") for name in stored]
-    assert [one.name for one in measures] == [
-        *("CP", "CP (strict)", "TAlign_P", "TAlign_D", "DAlign_D", "VQ")
-    ]
+    names = ["CP", "CP (strict)", "TAlign_P", "TAlign_D", "DAlign_D", "VQ"]
+    assert [one.name for one in measures] == names
     assert [paper_name(measures[0]), paper_name(measures[-1])] == ["Masked SSIM", "Quality_D"]
 
 

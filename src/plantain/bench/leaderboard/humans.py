@@ -18,7 +18,7 @@ from plantain.bench.leaderboard.published import COLLECTED, RANKED, is_published
 from plantain.files.tables import read_table
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
-from plantain.records.messages import fold, nearest, suggest
+from plantain.records.messages import nearest, suggest
 
 DIMENSIONS = ("EA", "CP", "VQ")
 _RATINGS = {
@@ -121,10 +121,9 @@ def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mappi
     published = read_published(path)
     if not published.ranks:
         raise InputError(f"{path}: has scores of a judge, not ranks by people; give it in place of the run")
-    alike = {fold(label.rpartition("/")[2]): label for label in places["model"]}
-    own = {
-        name: name if name in places["model"] else alike.get(fold(name), name) for name in published.models
-    }
+    labels = {label.removeprefix("outputs/"): label for label in places["model"]}
+    labels |= {label: label for label in places["model"]}
+    own = {name: labels.get(found, found) for name, found in published.match(labels).items()}
     for name, found in (("sample", published.rows), ("model", own.values())):
         if not places[name].keys() & set(found):
             raise InputError(

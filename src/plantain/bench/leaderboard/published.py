@@ -11,8 +11,9 @@ published: plain SSIM above the published number would contradict that reading o
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +30,6 @@ from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
 from plantain.records import InputError, Licence
-from plantain.records.messages import fold
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
@@ -90,18 +90,13 @@ def published_scores(*paths: Path) -> Scores:
     for file in files:  # ids that are not numbers leave the nesting open: the samples of the ranks decide
         inner = {model for models in file.rows.values() for model in models}
         if not ranked & file.rows.keys() and ranked & inner:
-            rows_of = {
-                sample: {model: file.rows[model].get(sample, {}) for model in file.rows} for sample in inner
-            }
-            file.rows.clear()
-            file.rows.update(rows_of)
-    spelt: dict[str, str] = {}
-    for file in (
-        files
-    ):  # the published files spell a model "Gemini 2 Flash" and "gemini_2_flash": the first one counts
-        own = {model: spelt.get(fold(model), model) for model in file.models}
-        file.rows.update({s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()})
-        spelt |= {fold(model): model for model in own.values()}
+            file.rows = {s: {model: rows.get(s, {}) for model, rows in file.rows.items()} for s in inner}
+    spelt: set[str] = set()
+    # scores have the spelling of the images, "Gemini 2 Flash"; ranks have "gemini_2_flash"
+    for file in sorted(files, key=lambda file: file.ranks):
+        own = file.match(spelt)
+        file.rows = {s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()}
+        spelt.update(own.values())
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for file in files:
@@ -213,21 +208,16 @@ FAILED = -1.0
 RANKED = {"accuracy": "EA", "context": "CP", "quality": "VQ"}
 """Published name of a dimension of the human study -> ours."""
 
+_JUDGED = {"editing_accuracy": "ea", "contextual_preservation": "cp", "visual_quality": "vq"}
 LIMITS = {"masked_ssim": (-1.0, 1.0)} | {
-    f"gpt4o_{name}{suffix}": (0.0, 10.0)
-    for suffix in ("_detailed", "")
-    for name in ("editing_accuracy", "contextual_preservation", "visual_quality")
+    f"gpt4o_{name}{suffix}": (0.0, 10.0) for suffix in ("_detailed", "") for name in _JUDGED
 }
 """Published name of a score -> lowest and highest number."""
 
 _STORED = {"masked_ssim": ("cp_reference", 1.0)} | {
     f"gpt4o_{name}{suffix}": (f"{short}@{JUDGE}/{variant}", 10.0)
     for suffix, variant in (("_detailed", "D"), ("", "P"))
-    for name, short in (
-        ("editing_accuracy", "ea"),
-        ("contextual_preservation", "cp"),
-        ("visual_quality", "vq"),
-    )
+    for name, short in _JUDGED.items()
 }
 _STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()}
 """Published name -> stored name, and the number that is 1."""
@@ -262,6 +252,17 @@ class PublishedFile:
     def models(self) -> list[str]:
         return list(dict.fromkeys(model for row in self.rows.values() for model in row))
 
+    def match(self, known: Collection[str]) -> dict[str, str]:
+        """Return each model's known name, equal exactly or in letters, digits and "+"; InputError if several are."""
+        keys = {name: re.sub(r"[^\w+]|_", "", name.casefold()) for name in (*self.models, *known)}
+        own = dict(zip(self.models, self.models, strict=True))
+        for model in sorted(own.keys() - known):
+            alike = sorted(name for name in keys if name != model and keys[name] == keys[model])
+            if len(alike) > 1 or own.keys() & alike:
+                raise InputError(f"{self.path}: {model!r} may be {' or '.join(alike)}: rename all but one")
+            own[model] = alike[0] if alike else model
+        return own
+
 
 def is_published_file(path: Path) -> bool:
     """Return True if a file can be read and its content is in a published form."""
@@ -280,8 +281,9 @@ def read_published(path: Path) -> PublishedFile:
     Raises:
         InputError: not JSON or another form; the message names sample, model and metric.
     """
+    text = read_regular(path, str(path), MAX_BYTES)
     try:  # Python's scripts write NaN
-        data = json.loads(read_regular(path, str(path), MAX_BYTES), parse_constant=lambda name: None)
+        data = json.loads(text, parse_constant=lambda name: None if name == "NaN" else name)
     except ValueError as error:
         raise InputError(f"{path}: not JSON: {str(error)[:200]}") from error
     if not isinstance(data, dict):
@@ -308,7 +310,7 @@ def read_published(path: Path) -> PublishedFile:
     for around, name, value in numbers:
         sample, model = reversed(around[-2:]) if turned else around[-2:]
         where = f"{path}: sample {sample[:40]}, {model[:80]}: {name}"
-        low, high = (0.0, float("inf")) if found.ranks else LIMITS[name]
+        low, high = (0.0, 1e6) if found.ranks else LIMITS[name]
         if not low <= value <= high and not (value == FAILED and high == 10.0):
             raise InputError(f"{where}: {value:g} is not from {low:g} to {high:g}")
         if len(around) == 3 and found.organs.setdefault(sample, around[0]) != around[0]:
