@@ -113,11 +113,8 @@ def test_lines_that_state_a_value(line: str, value: float) -> None:
         "The Editing Accuracy: 8/10",
         "Editing Accuracy: [Score]/10, [Reasons]",
         "Editing Accuracy: 8/10\nEditing Accuracy: 3/10",
-        *(f"Editing Accuracy: {value}" for value in ("good", "4/5", "4／5", "4 of 5", "85%", "11/10")),
-        *(
-            f"Editing Accuracy: {value}"
-            for value in ("-1/10", "−1/10", "7e1/10", "7½/10", "7-8/10", "7 or 8/10")
-        ),
+        *(f"Editing Accuracy: {n}" for n in ("good", "4/5", "4／5", "4 of 5", "85%", "11/10")),
+        *(f"Editing Accuracy: {n}" for n in ("-1/10", "−1/10", "7e1/10", "7½/10", "7-8/10", "7 or 8/10")),
         *(f"Editing Accuracy: 7/10 {end}" for end in ("to 8／10", "to 8 out of 10", "to 8 points")),
         *(f"Editing Accuracy: 8/10 {end}" for end in ("- 9 of 10", "~ 9 pts", "to 9/10", "- 1 = 7/10")),
         *("Editing Accuracy (CP): 8/10", "~~Editing Accuracy: 3/10~~", "<!-- Editing Accuracy: 3 -->"),

@@ -51,8 +51,8 @@ _ADJECTIVES = frozenset((
 
 _COMPARATIVES = frozenset((
     "better", "bigger", "brighter", "clearer", "darker", "deeper", "denser", "fainter", "firmer", "flatter", "fuller",
-    "healthier", "higher", "larger", "lighter", "longer", "narrower", "paler", "redder", "rounder", "sharper", "shorter",
-    "slimmer", "smaller", "smoother", "softer", "straighter", "thicker", "thinner", "whiter", "wider", "younger",
+    "healthier", "higher", "larger", "lighter", "longer", "narrower", "paler", "redder", "rounder", "sharper",
+    "shorter", "smaller", "smoother", "softer", "straighter", "thicker", "thinner", "whiter", "wider", "younger",
 ))
 _RESULTS = frozenset(("make", "keep", "render", "turn"))
 """Verbs whose object is followed by the result: "make hair thicker"."""
