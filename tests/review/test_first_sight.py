@@ -50,6 +50,8 @@ def test_the_viewer_shows_images_first(browser: Any, address: str, width: int, t
         assert_first_sight(page)
         cards = page.evaluate("getComputedStyle(document.querySelector('#rows tr[id]')).display")
         assert cards == ("grid" if width == 400 else "table-row")
+        words = page.evaluate("document.querySelector('#rows .words').getBoundingClientRect().width")
+        assert words > 320, "40 characters of 8 pixels"
         open_failed(page, address)
         assert_first_sight(page)
         for path in ("judges", "calls"):

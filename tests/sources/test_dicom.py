@@ -232,11 +232,16 @@ def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
 def test_a_mirrored_radiograph_is_turned(tmp_path: Path) -> None:
     copy("RG1_UNCR.dcm", tmp_path / "a.dcm", PatientOrientation=["L", "F"])
     copy("RG1_UNCR.dcm", tmp_path / "b.dcm", PatientOrientation=["R", "F"], SOPInstanceUID="1.2.3")
+    copy(
+        "RG1_UNCR.dcm", tmp_path / "d.dcm", PatientOrientation=["", "F"], SOPInstanceUID="1.2.5"
+    )  # half known
     stored = dcmread(str(tmp_path / "a.dcm")).pixel_array
     turned = {"PixelData": np.rot90(stored).tobytes(), "Rows": stored.shape[1], "Columns": stored.shape[0]}
     turned |= {"PatientOrientation": ["F", "R"], "SOPInstanceUID": "1.2.4", "PixelSpacing": [0.2, 0.1]}
     copy("RG1_UNCR.dcm", tmp_path / "c.dcm", **turned)  # PS3.3, C.7.6.1.1.1: whereto rows and columns go
     entries = {e.name: e for e in scanned(read(tmp_path, "chest_xray"))[0].values()}
-    one, other, third = (entries[name].decode((tmp_path / name).read_bytes()) for name in sorted(entries))
+    one, other, third, half = (
+        entries[name].decode((tmp_path / name).read_bytes()) for name in sorted(entries)
+    )
     assert np.array_equal(one[:, ::-1], other)
-    assert np.array_equal(one, third) and entries["c.dcm"].aspect == 0.5
+    assert np.array_equal(one, third) and np.array_equal(one, half) and entries["c.dcm"].aspect == 0.5

@@ -38,7 +38,7 @@ def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
         ("BraTS_007_seg.nii.gz", "a mask or label map by its name"),
         ("aseg.auto.nii.gz", "a mask or label map by its name"),
         ("T1_pve_1.nii.gz", "a mask or label map by its name"),
-        ("c1sub-01_T1w.nii", "a mask or label map by its name"),  # SPM's grey matter
+        ("mwc1sub-01_T1w.nii", "a mask or label map by its name"),  # SPM's grey matter
         ("labelsTr/BRATS_001.nii.gz", "a mask or label map by its name"),
         ("scan.hdr", "another format (Analyze"),
         ("lesion.nii.gz", "only 4 different values: a mask or label map"),

@@ -382,18 +382,10 @@ def _levels(image: Image.Image, name: str) -> tuple[npt.NDArray[np.uint16], int]
 
 
 def _widening(levels: npt.NDArray[np.unsignedinteger]) -> int:
-    """Return by how many bits a program has widened levels of 8 bits; 0 if it has not.
-
-    Programs multiply by 256 or, within the rounding of floating point, by 257; by 4, 16 or 64 for 10, 12 or 14 bits.
-    """
-    high, union = int(levels.max()), int(np.bitwise_or.reduce(levels, axis=None))
-    if high > 255 and all(
-        not (part & 255).any() or int(((part + 1) % 257).max()) <= 2 for part in (levels[::16], levels)
-    ):
-        return 8
-    shift = (union & -union).bit_length() - 1
-    several = shift in (2, 4, 6) and high >> shift <= 255 and np.unique(levels).size > 8
-    return shift if several else 0
+    """Return 8 if a program has widened 8-bit levels to 16 bits, by 256 or, rounded, by 257; else 0."""
+    parts = (levels[::16], levels) if levels.max() > 255 else ()
+    widened = [not (part & 255).any() or int(((part + 1) % 257).max()) <= 2 for part in parts]
+    return 8 if widened and all(widened) else 0
 
 
 def _grey_to_rgb(plane: Pixels) -> Pixels:

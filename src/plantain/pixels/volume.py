@@ -38,7 +38,7 @@ MASK_VALUES = 16
 """A volume with no more values (BraTS has 4), or whole numbers below twice as many alone, is a mask or label map."""
 
 _SATURATED = 0.2
-"""Share of voxels above background at the greatest value, above which a volume is a probability map."""
+"""Share of voxels above background at the greatest value above which values up to 1 are a probability map."""
 
 _UNIT_MM = {1: 1000.0, 3: 0.001}
 """Millimetres by the code of space in `xyzt_units`: metres and microns; any other is millimetres or unknown."""
@@ -260,7 +260,7 @@ def _range(values: npt.NDArray[np.generic], name: str) -> tuple[float, float]:
     if 1 < levels.size <= few:
         raise BadImage(f"{name}: only {levels.size} different values: a mask or label map, not an image")
     least, most = (np.count_nonzero(sample == end) for end in (sample.min(), sample.max()))
-    if least > most > _SATURATED * (sample.size - least):
+    if sample.max() <= 1.0 and least > most > _SATURATED * (sample.size - least):
         raise BadImage(f"{name}: many voxels at its greatest value: a mask or probability map, not an image")
     sample = without_padding(sample)
     floor, ceiling = (float(bound) for bound in np.percentile(sample, (0.5, 99.5)))

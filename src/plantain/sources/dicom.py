@@ -187,7 +187,7 @@ class DicomReader:
 
     def _series(self, header: Dataset, name: str) -> tuple[str, Bounds | None]:
         window = self._settings["window"]
-        alone = window == "film" or (window == "file" and "VOILUTSequence" in header)
+        alone = window == "film" or (window == "file" and bool(header.get("VOILUTSequence")))
         if alone or _text(header, "Modality") not in _VOLUMES:
             return "", None
         return _text(header, "SeriesInstanceUID") or name, stated_bounds(header) if window == "file" else None
@@ -320,7 +320,7 @@ def _radiograph_axes(dataset: Dataset) -> str:
     letters = dataset.get("PatientOrientation")
     if _text(dataset, "Modality") not in ("CR", "DX", "RG", "XR") or letters is None or len(letters) != 2:
         return ""
-    return "".join(str(one)[:1] for one in letters)
+    return "".join(str(one)[:1] for one in letters) if all(letters) else ""
 
 
 def _pixel_size(dataset: Dataset) -> tuple[float | None, float]:

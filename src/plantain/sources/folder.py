@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 import unicodedata
 from collections import Counter
@@ -203,9 +202,8 @@ class FolderReader:
 
 
 def _series(file: ImageFile) -> object:
-    """Return what slices of one volume share: folder, name without its last long number, patient and sequence."""
+    """Return what slices of one volume share: folder, name without the number at its end, patient and sequence."""
     name = file.stem.rstrip("0123456789")
-    name = re.sub(r"\d{2,}(?!.*\d{2})", "", name) if name == file.stem else name
     return file.folder, name if name != file.stem else file.path, file.row.group, file.row.sequence
 
 

@@ -331,11 +331,11 @@ def _key(file: str) -> str:
 def _pairs(rows: Collection[str], files: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield which row means which file: by the path; else if one ends with the other and no other could be meant.
 
-    So a row may leave out folders or the ending, or begin with folders that are above the source.
+    So a row may leave out folders or the ending, or begin with folders above the source. Masks are named whole.
     """
     yield from ((key, key) for key in rows if key in files)
     left = _by_spelling(key for key in rows if key not in files)
-    free = _by_spelling(file for file in files if file not in rows)
+    free = _by_spelling(file for file in files if file not in rows and not MASK.search(file))
     found = [
         pair for path in left for tail in _tails(path) for pair in product(left[path], free.get(tail, ()))
     ]

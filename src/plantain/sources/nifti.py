@@ -41,9 +41,9 @@ SETTINGS = {
 """`name` reads it from the file's name as BIDS and BraTS write it (T1w, t1ce, FLAIR)."""
 
 _MASK = re.compile(
-    r"(?i)(^|[^a-z])(prob(ability)?(map|seg)?|labels?|parc|roi|atlas)$|"
+    r"(?i)(^|[^a-z])(prob(ability)?(map|seg)?|labels?|parc)$|"
     r"(^|[^a-z])(aseg|aparc(aseg)?|wmparc|ribbon|(pve|mixel)(seg|type)?)([^a-z]|$)|"
-    r"(^|/)(?-i:(m?w|r)?c[1-6][A-Za-z]|(m?w|r)p[1-3][A-Za-z])[^/]*$|(^|/)labels(tr|ts)/"
+    r"(^|/)(?-i:(m?w|r)[cp][1-3][A-Za-z])[^/]*$|(^|/)labels(tr|ts)/"
 )
 """Names, without ending, of label maps and tissue maps of BIDS, FreeSurfer, FSL, SPM, CAT12 and nnU-Net."""
 
@@ -123,8 +123,11 @@ class NiftiReader:
                     raise InputError(
                         f"{name}: a volume of another format (Analyze, FreeSurfer, NRRD, ...); convert it to .nii"
                     )
-                if MASK.search(name) or _MASK.search(_stem(name)):
-                    raise InputError(f"{name}: a mask or label map by its name")
+                listed = self._source.labels.names(name)
+                if not listed and (MASK.search(name) or _MASK.search(_stem(name))):
+                    raise InputError(
+                        f"{name}: a mask or label map by its name; an image needs a row in labels.csv"
+                    )
                 volume = _volume(read_regular(path, name), name)
                 image = self._describe(name, volume)
             except InputError as error:

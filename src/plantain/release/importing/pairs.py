@@ -83,7 +83,7 @@ DIRECTIONS = dict.fromkeys(("add", "addition", "edit", "insert"), Direction.ADD)
 }
 DIRECTIONS |= dict.fromkeys(("remove", "removal", "erase", "delete"), Direction.REMOVE)
 LICENCES = dict.fromkeys(("cc0-1.0", "pddl-1.0"), Licence.OPEN) | {one.value: one for one in Licence}
-LICENCES |= dict.fromkeys(("cc-by-4.0", "cc-by-sa-4.0", "odc-by-1.0"), Licence.ATTRIBUTION)
+LICENCES |= dict.fromkeys(("cc-by-4.0", "odc-by-1.0"), Licence.ATTRIBUTION)
 """Terms of a licence by our names, and by the SPDX ids of tables on Hugging Face."""
 
 
