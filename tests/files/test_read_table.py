@@ -50,6 +50,8 @@ def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path
     ]  # WHATWG
     assert read(tmp_path / "t.csv", "a,b\nMüller,1\n".encode("latin-1")) == [(2, {"a": "Müller", "b": "1"})]
     assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
+    for name, data in (("t.csv", b"a\n\x81"), ("t.jsonl", b'\n{"a": "\x81"}')):
+        assert read(tmp_path / name, data) == [(2, {"a": "\u0081"})]  # WHATWG, index-windows-1252
 
 
 def test_the_first_visible_sheet_that_the_workbook_names_is_read(tmp_path: Path) -> None:

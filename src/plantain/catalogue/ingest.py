@@ -57,7 +57,7 @@ class Ingested:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
         labelled, regrouped, licensed: images that it had without a label, under another group or split, or with an
-            unknown licence.
+            unknown licence, each counted once, by the first of these.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
         tables: how the source's tables were understood.

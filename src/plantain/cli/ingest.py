@@ -215,9 +215,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": _files(done)}
-        names = ("added", "unchanged", "labelled", "regrouped", "ungrouped", "synthetic", "unlabelled")
+        names = ("added", "unchanged", "labelled", "regrouped", "licensed", "ungrouped", "synthetic")
         more = {
-            **{name: getattr(done, name) for name in (*names, "newly_quarantined")},
+            **{name: getattr(done, name) for name in (*names, "unlabelled", "newly_quarantined")},
             "tables": [asdict(table) for table in done.tables],
             "crossed_splits": dict(catalogue.crossed_splits()),
             "near_duplicates": len(done.near),

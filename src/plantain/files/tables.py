@@ -51,6 +51,16 @@ BYTE_ORDER_MARKS = {
 _WINDOWS = "cp1252"
 """Encoding of text that is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
 
+
+def _control(error: UnicodeError) -> tuple[str, int]:
+    """Return the control character that WHATWG's index defines for a byte that Python's cp1252 does not."""
+    if isinstance(error, UnicodeDecodeError) and error.encoding == "charmap":
+        return chr(error.object[error.start]), error.end
+    raise error
+
+
+codecs.register_error(_WINDOWS, _control)
+
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
 
@@ -190,15 +200,11 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
     try:
         with open_regular(path, str(path), most=None) as file:
             packed = file.read(2) == _GZIP
-
             file.seek(0)
-            encoding = _encoding(path, gzip.GzipFile(fileobj=file) if packed else file, packed=packed)
-            file.seek(0)
-            with (
-                gzip.open(file, "rt", encoding=encoding, newline="")
-                if packed
-                else io.TextIOWrapper(file, encoding, newline="")
-            ) as text:
+            data = gzip.GzipFile(fileobj=file) if packed else file
+            encoding = _encoding(path, data, packed=packed)
+            data.seek(0)
+            with io.TextIOWrapper(data, encoding, _WINDOWS, newline="") as text:
                 lines, before = _lines(text), 0
                 first = ""
                 for first in lines:
@@ -347,7 +353,7 @@ def _json_rows(path: Path) -> Iterator[TableRow]:
             try:
                 line = data.decode("utf-8-sig")
             except UnicodeDecodeError:
-                line = data.decode(_WINDOWS, "replace")
+                line = data.decode(_WINDOWS, _WINDOWS)
             if line.strip():
                 yield _json_row(number, line)
 

@@ -52,7 +52,7 @@ _CALL = (
     "id, task, generation, round, step, draw, tries, model, request_hash, outcome, reason, retry_after, "
     "fatal, final, usage, reserved_usd, cost_usd, latency_s, started_at, answer, raw"
 )
-_VERDICT = "task, generation, round, judge, draw"
+_VERDICT_KEY = "task, generation, round, judge, draw"
 _ATTEMPT = (
     "task, generation, round, instruction, edit_outcome, edit_reason, edit_retry_after, edit_fatal, edited, "
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
@@ -268,13 +268,13 @@ def read_verdicts(
     """Yield verdicts that match an SQL condition with bound `values`, by attempt; an attempt's decisive one last."""
     bound = tuple(values)
     rows = connection.execute(
-        f"SELECT {_VERDICT}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
+        f"SELECT {_VERDICT_KEY}, decisive, opinion, reason, qualified_all_pass, qualified_weighted, score, "
         f"qualified, differences FROM verdict WHERE {where} ORDER BY generation, round, decisive, judge, draw",
         bound,
     ).fetchall()
     found = connection.execute(
-        f"SELECT {_VERDICT}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
-        f"CROSS JOIN criterion c USING ({_VERDICT}) WHERE {where} ORDER BY {_VERDICT}, kind, place",
+        f"SELECT {_VERDICT_KEY}, kind, name, passed, value, confidence, codes, c.reason FROM verdict "
+        f"CROSS JOIN criterion c USING ({_VERDICT_KEY}) WHERE {where} ORDER BY {_VERDICT_KEY}, kind, place",
         bound,
     )
     results = {key: [row[5:] for row in own] for key, own in groupby(found, key=lambda row: row[:5])}

@@ -278,13 +278,13 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
 
 
 async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
-    """Copy groups, splits and consent that changed in a catalogue since the run stored its images.
+    """Copy groups, splits, licences and consent that changed in a catalogue since the run stored its images.
 
     Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. A licence is copied
     only if the run's is unknown. All else stays as it was when the tasks were made, the run's own bytes included.
 
     Returns:
-        The ids of images whose group or split changed.
+        The ids of the catalogue's images whose group or split changed.
     """
     regrouped = []
     for image in list(journal.reader.images()):
@@ -298,7 +298,7 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
             data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
             blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
             await journal.add_images([(now, blob)])
-        if grouped != image:
+        if grouped != image and not image.parent:
             regrouped.append(image.id)
     return regrouped
 

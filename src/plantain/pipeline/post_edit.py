@@ -1,4 +1,4 @@
-"""Processing of an edited image before a judge sees it: restoring the original around the edit, and the text check.
+"""Restoring the original around an edit, the text check, and the veto of the text check and the original check.
 
 `[loop] restore = "outside"` restores the original outside the edit. The editor's answer is kept as `raw`, with the mask
 of the pixels that may differ. The score `restored` is the share of restored pixels, or the reason for none.
@@ -133,5 +133,5 @@ def object_to(observations: Observations, objection: str) -> Observations:
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """Return the verdict with `qualified` False under any policy: no score outweighs a wrong side marker."""
+    """Return the verdict with `qualified` False under any policy: no score outweighs a check that failed."""
     return replace(verdict, qualified=False)

@@ -158,4 +158,6 @@ def original_check(journal: Journal, images: ImageCache, taxonomy: Taxonomy, tas
 def _in_words(score: Score) -> str:
     if score.value is None or score.value == 1.0:
         return ""
-    return f"{1 - score.value:.1%} of the image that no turn touched differs from the original"
+    share = 100 * (1 - score.value)
+    amount = f"{share:.1f} %" if share >= 0.1 else "less than 0.1 %"
+    return f"{amount} of the pixels that no turn touched differ from the original"

@@ -330,7 +330,7 @@ class Judge(Protocol):
 class LooksFirst(Protocol):
     """A judge that is shown the images without the instruction in a first call.
 
-    Its answer is kept as text, and is `JudgeRequest.seen` of the second call. See `runs.looking`.
+    Its answer is kept as text, and is `JudgeRequest.seen` of the second call. See `calls.client.look_first`.
     """
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, quick_catalogue, quick_method, quick_recipe
+from pipeline.quick import CallLog, judging, quick_catalogue, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
@@ -65,6 +65,15 @@ def test_the_build_goes_on_without_doing_a_task_again(
         assert reader.counts()[TaskState.PENDING] == 0
     after = log.lines()
     assert after and len(set(after)) == len(after) and not set(after) & set(before)
+
+
+def test_a_repeated_pilot_with_turns_makes_no_call(tmp_path: Path) -> None:
+    recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue"), turns=2)
+    method, calls = replace(quick_method(CallLog(tmp_path / "calls")), judges=(judging(True),)), set[bytes]()
+    for _ in range(2):
+        asyncio.run(run_build(recipe, tmp_path / "run", method=method, only=lambda r: drawn_pending(r, 4)))
+        calls.add((tmp_path / "calls").read_bytes())
+    assert len(calls) == 1
 
 
 def rated(yes: int, n: int) -> object:

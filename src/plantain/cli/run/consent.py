@@ -24,6 +24,7 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
+from plantain.records.images import parent_of
 from plantain.records.messages import counted, next_line, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
@@ -277,11 +278,13 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """Return the nearest known name, else some of the known names."""
+    """Return the original of a later turn's image; else the nearest known name, or some of them."""
     if not images:
         return "no image is left there"
     if not there:
         return "none of its images has a group: withdraw them with --image"
+    if parent_of(name):
+        return f"withdraw its original: --image {name.rpartition('+turn')[0]}"
     known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
     return suggest(name, there, otherwise=known)
 

@@ -19,10 +19,10 @@ _ACCEPTED = (
     "AND a.generation = t.generation AND a.round = t.round JOIN blob b ON b.sha256 = a.edited "
     "WHERE t.state = 'success' AND t.kind = 'edit'"
 )
-_TURN = (
-    "CASE WHEN image_id LIKE '%+turn_-%' "
-    "THEN CAST(substr(image_id, instr(image_id, '+turn') + 5, 1) AS INTEGER) ELSE 1 END"
-)
+LATER_TURN = f"image_id GLOB '*+turn[0-9]-{'[0-9a-f]' * 20}-{'[0-9a-f]' * 8}'"
+"""SQL of `records.images.parent_of(image_id) != ""`; the part after the original's id has 36 characters."""
+
+_TURN = f"CASE WHEN {LATER_TURN} THEN CAST(substr(image_id, -31, 1) AS INTEGER) ELSE 1 END"
 
 WHY = {
     "reached": "enough accepted",
@@ -72,15 +72,15 @@ def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
     """Return part -> counts of its tasks in the first turn, for every part that has a task."""
     rows = reader.connection.execute(
         "SELECT modality, finding, direction, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
-        "WHERE kind = 'edit' AND image_id NOT LIKE '%+turn_-%' GROUP BY 1, 2, 3"
+        f"WHERE kind = 'edit' AND NOT {LATER_TURN} GROUP BY 1, 2, 3"
     )
     return {(modality, finding, direction): PartCount(*n) for modality, finding, direction, *n in rows}
 
 
 def ids_of_part(reader: JournalReader, part: Part) -> set[str]:
-    """Return the ids of a part's edit tasks."""
-    query = "SELECT id FROM task WHERE kind = 'edit' AND modality = ? AND finding = ? AND direction = ?"
-    return {task for (task,) in reader.connection.execute(query, part)}
+    """Return the ids of a part's edit tasks in the first turn."""
+    query = "SELECT id FROM task WHERE kind = 'edit' AND (modality, finding, direction) = (?, ?, ?)"
+    return {task for (task,) in reader.connection.execute(f"{query} AND NOT {LATER_TURN}", part)}
 
 
 def decisions_of(reader: JournalReader) -> Decisions | None:

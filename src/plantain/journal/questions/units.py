@@ -12,18 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from plantain.journal.connect import temporary_changes
+from plantain.journal.questions.accepted import LATER_TURN
 from plantain.journal.reader import JournalReader
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 
 _TABLES = {
-    "unit": """
+    "unit": f"""
     CREATE TEMP TABLE unit AS
     WITH named AS (
         SELECT t.image_id AS image,
                coalesce(json_extract(i.record, '$.dataset') || '/' || json_extract(i.record, '$.group'),
                         nullif(json_extract(i.record, '$.source_sha256'), ''), i.id, t.image_id) AS name
         FROM (SELECT DISTINCT image_id FROM task WHERE kind = 'edit') t LEFT JOIN image i ON i.id = iif(
-            t.image_id LIKE '%+turn_-%', substr(t.image_id, 1, instr(t.image_id, '+turn') - 1), t.image_id)),
+            {LATER_TURN}, substr(t.image_id, 1, length(t.image_id) - 36), t.image_id)),
     shared AS MATERIALIZED (SELECT image, dense_rank() OVER (ORDER BY name) AS cluster FROM named)
     SELECT s.cluster, t.id, t.modality, t.finding, t.direction, t.generation, t.state
     FROM task t JOIN shared s ON s.image = t.image_id WHERE t.kind = 'edit' ORDER BY s.cluster""",
