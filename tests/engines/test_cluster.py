@@ -166,12 +166,7 @@ def joined(mode: str, home: Path) -> list[str]:
                 *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"),
                 *(f"--port={port}", "--num-cpus=1", "--include-dashboard=false", f"--temp-dir={short}"),
             ],
-            env={
-                **without_rays(),
-                "HOME": str(home),
-                "RAY_AUTH_MODE": mode,
-                "RAY_USAGE_STATS_ENABLED": "0",
-            },
+            env={**without_rays(), "HOME": str(home), "RAY_AUTH_MODE": mode, "RAY_USAGE_STATS_ENABLED": "0"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

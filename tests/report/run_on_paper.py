@@ -216,10 +216,7 @@ class _Writer:
                 )
                 for c in Criterion
             },
-            facts={
-                "has_disease": (self.task.direction is ADD) == (not failure),
-                "other_disease": False,
-            },
+            facts={"has_disease": (self.task.direction is ADD) == (not failure), "other_disease": False},
             opinion=not failure or failure == GRAIN,
             reason=reason,
         )

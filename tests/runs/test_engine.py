@@ -36,10 +36,7 @@ def test_workers_by_role() -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("worker = 3", "did you mean 'workers'"),
-        ("editor = { cpus = 0 }", "takes nothing fits without end"),
-    ],
+    [("worker = 3", "did you mean 'workers'"), ("editor = { cpus = 0 }", "takes nothing fits without end")],
 )
 def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"

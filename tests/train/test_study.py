@@ -69,13 +69,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> TrainingBase:
 
 
 def small(**changes: object) -> FinetunePlan:
-    usual: dict[str, object] = {
-        "sizes": (1, 2),
-        "seeds": 1,
-        "steps_per_sample": 2,
-        "side": 64,
-        "per_task": 4,
-    }
+    usual: dict[str, object] = {"sizes": (1, 2), "seeds": 1, "steps_per_sample": 2, "side": 64, "per_task": 4}
     return FinetunePlan(**{**usual, **changes})  # type: ignore[arg-type]
 
 

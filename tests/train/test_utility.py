@@ -88,10 +88,7 @@ def test_command_with_a_run_and_with_its_release(
 
 @pytest.mark.parametrize(
     ("changes", "findings", "words"),
-    [
-        ({"synthetic": True}, "glioma", "all 24 images are synthetic"),
-        ({}, "gliom", "did you mean 'glioma'"),
-    ],
+    [({"synthetic": True}, "glioma", "all 24 images are synthetic"), ({}, "gliom", "did you mean 'glioma'")],
 )
 def test_unusable_images_are_one_line(
     changes: dict[str, object],

@@ -128,12 +128,7 @@ def test_settings_are_frozen_in_a_run_and_defaults_leave_old_fingerprints(
     usual = plan(folder)
     assert not any(name in usual.fingerprint for name in RUNNING)
     seen = {usual.fingerprint}
-    for name, value in (
-        ("bits", 8),
-        ("compile", True),
-        ("attention_backend", "native"),
-        ("tf32", True),
-    ):
+    for name, value in (("bits", 8), ("compile", True), ("attention_backend", "native"), ("tf32", True)):
         section = Settings(**{name: value})  # type: ignore[arg-type]
         assert section.frozen_part() == {name: value}
         seen.add(plan(folder, **{name: value}).fingerprint)

@@ -45,11 +45,7 @@ def told_tier(form: str, tier: str, spoil: Spoil | None, where: str) -> Spoil:
     ids=["gemini", "gemini, in a header", "openai"],
 )
 @pytest.mark.parametrize(
-    ("first", "second", "asks"),
-    [
-        ("flex", "standard", 1.5),
-        ("priority", "standard", 3.0),
-    ],
+    ("first", "second", "asks"), [("flex", "standard", 1.5), ("priority", "standard", 3.0)]
 )
 def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
     server: FakeProvider, fresh: Caller, provider: str, where: str, first: str, second: str, asks: float
