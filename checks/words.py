@@ -99,6 +99,8 @@ def main() -> int:
             )
         else:
             print(f"{len(where):>6}  {pattern}  -> {BANNED[pattern]}")
+            if above:
+                print(*where, f"{ALLOWED.get(pattern, 0)} allowed, {len(where)} found", sep="\n")
     return int(failed)
 
 

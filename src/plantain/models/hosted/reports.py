@@ -178,7 +178,7 @@ _RANGE_AFTER_SCALE = re.compile(
     r"(?i)[\s,]*(?:[-–—~]\d|(?:~|to\b|or\b)\s*[\[(]?\d|[-–—]\s*[\[(]?[\d.]+"
     r"(?![\d.]|\s*(?:of\s+(?!10\b)\d|(?!(?:of|out|to|or|points?|pts?)\b)[^\W\d])))"
 )
-"""A second number; after `8/10` a reason may begin with a number of things: `8/10 - 2 of 3 teeth are gone`."""
+"""A second number; after `8/10` a reason may start with a count: `8/10 - 2 of 3 teeth are gone`."""
 
 _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
