@@ -17,7 +17,7 @@ from plantain.models.diffusers.trying import EXTRA, Tried, check_new_folder, try
 from plantain.models.diffusers.weights import find_weights
 from plantain.pixels.encode import marked
 from plantain.records import InputError, Outcome
-from plantain.records.messages import command_line
+from plantain.records.messages import next_line
 from plantain.runs.terms import load_terms
 
 
@@ -46,6 +46,8 @@ def try_model(
         print_json(document)
     else:
         _print(document)
+        if document["ok"]:
+            print(next_line("bench", "generate", "BENCH", "--run", "RUN", "--editor", tried.name))
     return 0 if isinstance(result, bytes) else 1
 
 
@@ -124,5 +126,5 @@ def convert_weights(
         unfinished.rename(to)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    print(f"{to}: every weight was converted; next: {command_line('models', 'try', f'{PRESET}@{to}')}")
+    print(f"{to}: every weight was converted; {next_line('models', 'try', f'{PRESET}@{to}')}")
     return 0
