@@ -52,7 +52,7 @@ SLOW = (
     "export feeding frames from_build fuzz generate generate_hosted hosted_outcomes hosted_run hostile "
     "hostile_releases importing ingest judge keys_in_runs killed_heads kills layouts leaderboard limits "
     "means nifti originals page paired planted_defects power_loss preparing preparing_hosted private "
-    "provenance publish quarantine python_api radedit_worker reference release_terms restore retry run "
+    "provenance publish quarantine python_api reference release_terms restore retry run "
     "run_setup run_tables score seed_x_worker simulated_day slow_server stateful stopping study tables "
     "text_check train training verify"
 )
