@@ -47,7 +47,7 @@ ROOM = 6 << 30
 """Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
 
 SLOW = (
-    "attention audit batch_run bench_demo benchmarks blind_run blocks browser build cards clouds cluster "
+    "attention audit batch_run bench_demo benchmarks blocks browser build cards clouds cluster "
     "consent control crash demo dicom diffusers_editor diffusers_engine distributions engine evaluating "
     "export feeding frames from_build fuzz generate generate_hosted hosted_outcomes hosted_run hostile "
     "hostile_releases importing ingest judge keys_in_runs killed_heads kills layouts leaderboard limits "

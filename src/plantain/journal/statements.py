@@ -234,8 +234,7 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         if row is None:
             continue
         generation, number, failed = row
-        # Members of a panel may have judged before another one failed to look: their verdicts stay.
-        again = _STEPS[_STEPS.index(failed) + 1 :] if failed and failed != Step.LOOK else []
+        again = _STEPS[_STEPS.index(failed) + 1 :] if failed else []
         if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
             again = _STEPS[_STEPS.index(start.value) :]
             for table in ("criterion", "verdict", "score"):

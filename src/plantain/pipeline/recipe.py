@@ -80,8 +80,7 @@ class Loop(Section):
     """How many rounds, and what qualifies an edit.
 
     A task has `max_rounds` attempts at most, the first one included. Under `policy` "all-pass" every criterion must
-    pass; under "weighted" the weighted score must reach `threshold`. With `writer_sees_failed_edit` the writer that
-    refines an instruction is shown the failed edit, too; in the paper it is not.
+    pass; under "weighted" the weighted score must reach `threshold`.
 
     `restore`: "outside" restores the original around the edit before the answer is judged; the answer as it came is
     kept too. About one second of CPU time per image, no call.
@@ -94,7 +93,6 @@ class Loop(Section):
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
     policy: Literal["all-pass", "weighted"] = "all-pass"
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
     turns: Annotated[int, Field(ge=1, le=5)] = 1
 

@@ -14,11 +14,10 @@ K = TypeVar("K")
 
 
 class Step(StrEnum):
-    """The model calls of a round, in their order; only a judge that is asked blind looks before it judges."""
+    """The model calls of a round, in their order."""
 
     WRITE = "write"
     EDIT = "edit"
-    LOOK = "look"
     JUDGE = "judge"
 
 

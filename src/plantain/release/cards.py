@@ -160,7 +160,7 @@ def render(template: str, **context: object) -> str:
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
     """Return a row (step, requested model, model that answered) for each model, in the order of steps."""
-    order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
+    order = {"write": 0, "edit": 1, "judge": 2}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
 

@@ -13,7 +13,7 @@ import orjson
 from plantain.models.hosted.answers import JsonObject, Unreadable, scrub
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of
-from plantain.models.hosted.reports import blind_prompt, example_case, example_of, judge_prompt
+from plantain.models.hosted.reports import example_case, example_of, judge_prompt
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_png, resize
 from plantain.privacy.permission import made_from
@@ -185,15 +185,13 @@ def _render_all(library: PromptLibrary) -> None:
     for direction in BUILD_DIRECTIONS:
         case = case_of(finding, image, direction)
         library.render("write_initial", case)
-        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
+        library.render("refine", {**case, "history": history})
         plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
         for rubric in (MED_BANANA, MEDEBENCH, *plain):
             full = replace(example_of(rubric), direction=direction)
             asked = [full, replace(full, finding=None, truth=None, variant="D")]
             for request in asked[: 1 if rubric == MED_BANANA else 2]:
-                judge_prompt(library, request, "strict")
-                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
-    library.render("look", {})
+                judge_prompt(library, request)
     for prompt in ("", "example"):
         facts = [{"what": "modality", "value": "example"}]
         library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from plantain.models.hosted.answers import (
     JsonObject,
@@ -249,11 +249,11 @@ def _label(name: str) -> str:
 # --- the prompt that asks for it ---------------------------------------------------------------------
 
 
-def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
+def judge_prompt(library: PromptLibrary, request: JudgeRequest) -> Prompt:
     """Return the judge's prompt, from the template that the rubric names for the request's direction."""
     rubric = request.rubric
     name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
-    return library.render(name, _judged(request, leniency), system_of(rubric))
+    return library.render(name, _judged(request), system_of(rubric))
 
 
 def system_of(rubric: Rubric) -> str:
@@ -269,7 +269,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     """
     if not can_answer_in_lines(rubric):
         return ()
-    text = judge_prompt(library, example_of(rubric), "balanced").text
+    text = judge_prompt(library, example_of(rubric)).text
     if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
         return ()
     named = names_in(text)
@@ -281,24 +281,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     return named
 
 
-def blind_prompt(
-    library: PromptLibrary,
-    request: JudgeRequest,
-    leniency: str,
-    letters: tuple[str, str],
-    seen: Sequence[str],
-) -> Prompt:
-    """Return the prompt of a blind judge's second turn.
-
-    Args:
-        letters: of the original and of the edit.
-        seen: lines of its report in the first turn.
-    """
-    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
-    return library.render("blind", values)
-
-
-def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+def _judged(request: JudgeRequest) -> dict[str, object]:
     """Return the variables of a judge's template; those of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     keys = {criterion.key for criterion in rubric.criteria}
@@ -320,7 +303,6 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
         "differences": rubric.asked.differences,
         "opinion": rubric.asked.opinion,
         "decides": "qualified" in keys,
-        "leniency": leniency,
     }
 
 

@@ -1,15 +1,9 @@
-"""The hosted writer, judge and describer: our prompts, any provider's language model.
-
-In the blind form the judge compares two images without the instruction, which a second call adds. The seed of the call
-decides which image is shown as A; the order is recorded, so that position bias can be measured. In both turns the fixed
-text comes before the images.
-"""
+"""The hosted writer, judge and describer: our prompts, any provider's language model."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import orjson
@@ -29,7 +23,6 @@ from plantain.models.hosted.prompts import (
     write_prompt,
 )
 from plantain.models.hosted.reports import (
-    blind_prompt,
     judge_prompt,
     lines_asked,
     read_lines,
@@ -37,13 +30,12 @@ from plantain.models.hosted.reports import (
     report_schema,
     system_of,
 )
-from plantain.records import InputError, Observations, Rubric
+from plantain.records import Observations, Rubric
 from plantain.roles import (
     ChangeDescription,
     DescribeRequest,
     EncodedImage,
     JudgeRequest,
-    LookRequest,
     Reply,
     WriteRequest,
 )
@@ -138,21 +130,17 @@ class HostedWriter(LanguageRole):
     async def write(self, request: WriteRequest) -> Reply[str]:
         """Return an instruction; `malformed` after two unreadable answers."""
         prompt = write_prompt(self._library, request)
-        images = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        return await self._ask(prompt, (*images, prompt.text), request.seed, read_instruction)
+        return await self._ask(prompt, (request.original, prompt.text), request.seed, read_instruction)
 
 
 class HostedJudge(LanguageRole):
     """Reports on edits by any rubric with a hosted language model.
 
-    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
-    blind form the first call shows the images without the instruction.
+    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
-        self._leniency = options.leniency
-        self.looks_first = options.form == "blind"
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
@@ -161,51 +149,22 @@ class HostedJudge(LanguageRole):
         Raises:
             InputError: the rubric names an unknown template.
         """
-        if self.looks_first:
-            _check_blind(rubric)
-        templates = BLIND_TEMPLATES if self.looks_first else rubric.asked.templates
-        forms = [LOOK_SCHEMA] if self.looks_first else []
-        if self.looks_first or not lines_asked(self._library, rubric):
-            forms.append(report_schema(rubric))
-        prompts = self._asked_by((*templates, "again"), system_of(rubric))
+        forms = [] if lines_asked(self._library, rubric) else [report_schema(rubric)]
+        prompts = self._asked_by((*rubric.asked.templates, "again"), system_of(rubric))
         schema = hashlib.sha256(orjson.dumps(forms)).hexdigest()[:12]
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
-        form = " form=blind" if self.looks_first else ""
-        return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
-
-    async def look(self, request: LookRequest) -> Reply[str]:
-        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
-
-        The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
-        """
-        prompt, first = self._library.render("look", {}), request.edited_first
-        parts = _blindly_shown(prompt.text, request, first)
-        read = partial(read_look, edited_first=first)
-        return await self._ask(prompt, parts, request.seed, read, LOOK_SCHEMA)
+        return f"hosted@{VERSION} {prompts} rubric={known} schema={schema}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
-
-        In the blind form `request.seen` is the reply of `look`.
-        """
-        rubric, seen = request.rubric, ""
-        lines = () if self.looks_first else lines_asked(self._library, rubric)
-        if self.looks_first:
-            looked = seen_of(request.seen)
-            prompt = blind_prompt(self._library, request, self._leniency, looked.letters, looked.lines)
-            parts, seen = _blindly_shown(prompt.text, request, looked.edited_first), looked.description()
-        else:
-            prompt = judge_prompt(self._library, request, self._leniency)
-            parts = _shown(prompt.text, request)
+        """Return observations per criterion; `malformed` after two incomplete or unreadable reports."""
+        rubric, lines = request.rubric, lines_asked(self._library, request.rubric)
+        prompt = judge_prompt(self._library, request)
         schema = None if lines else report_schema(rubric)
 
         def read(text: str) -> Observations:
             return read_lines(text, rubric, lines) if lines else read_report(text, rubric, request.direction)
 
-        reply = await self._ask(prompt, parts, request.seed, read, schema)
-        if reply.value is not None and seen:
-            return replace(reply, value=replace(reply.value, differences=seen))
-        return reply
+        return await self._ask(prompt, _shown(prompt.text, request), request.seed, read, schema)
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
@@ -216,126 +175,6 @@ def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
         return parts
     named = zip(request.rubric.asked.captions, images.values(), strict=True)
     return [part for label, image in named if image for part in (label, image) if part] + parts
-
-
-BLIND_TEMPLATES = "look", "blind"
-"""Prompts of the two turns of the blind form."""
-
-OWN_FORM = frozenset({"judge_add", "judge_remove", "rubric"})
-"""Our prompts for a rubric's questions; a rubric that names another prompt has a wording of its own."""
-
-_FLAG: JsonObject = {"type": "boolean"}
-_NUMBER: JsonObject = {"type": "number"}
-_LISTS: dict[str, JsonObject] = {
-    "differences": {"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER},
-    "findings": {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER},
-}
-LOOK_SCHEMA = object_schema(
-    {name: {"type": "array", "items": object_schema(entry)} for name, entry in _LISTS.items()}
-)
-"""Schema of the first turn's answer, with the evidence first."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlindDescription:
-    """A judge's description of two images.
-
-    Attributes:
-        edited_first: the edit was shown as image A.
-        lines: one for each difference and finding, in the judge's words.
-    """
-
-    edited_first: bool
-    lines: tuple[str, ...]
-
-    @property
-    def letters(self) -> tuple[str, str]:
-        """Return the letters of (original, edit): ("A", "B"), or ("B", "A") if the edit was shown first."""
-        return ("B", "A") if self.edited_first else ("A", "B")
-
-    def description(self) -> str:
-        """Return the description as text, for the record of a verdict."""
-        original, edited = self.letters
-        return "\n".join((f"Image {original} is the original, image {edited} the edit.", *self.lines))
-
-
-def _check_blind(rubric: Rubric) -> None:
-    """Raise InputError for a rubric with a wording of its own: the blind form has its own prompts."""
-    other = [name for name in rubric.asked.templates if name not in OWN_FORM]
-    if any(criterion.key for criterion in rubric.criteria):
-        other = ["bare answers"]
-    if other or rubric.asked.system != "system":
-        raise InputError(
-            f'form = "blind": the rubric {rubric.name} uses {other[0] if other else rubric.asked.system}, a wording of '
-            'its own; the blind form is for the judge of a build: use form = "plain" here'
-        )
-
-
-def _blindly_shown(
-    text: str, request: LookRequest | JudgeRequest, edited_first: bool
-) -> list[str | EncodedImage]:
-    """Return a prompt's text with the two images at their marks, `<a>` and `<b>`."""
-    a, b = (request.edited, request.original) if edited_first else (request.original, request.edited)
-    return with_images(text, {"a": [a], "b": [b]})
-
-
-def read_look(text: str, *, edited_first: bool) -> str:
-    """Return the first turn's answer for the journal: JSON with the order, the differences and the findings.
-
-    Raises:
-        Unreadable: no such object, or an entry with a missing or wrong field.
-    """
-    found = read_object(text, set(_LISTS))
-    kept: JsonObject = {"edited_first": edited_first}
-    for name, asked in _LISTS.items():
-        entries = found.get(name)
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise Unreadable(f"{name} must be a list of objects")
-        kept[name] = [_entry(entry, name, asked) for entry in entries]
-    return orjson.dumps(kept).decode()
-
-
-def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
-    shown: JsonObject = {}
-    for key, schema in asked.items():
-        value = entry.get(key)
-        if schema == _TEXT and not (isinstance(value, str) and value.strip()):
-            raise Unreadable(f"{name}: {key} must be a text")
-        if schema == _FLAG and not isinstance(value, bool):
-            raise Unreadable(f"{name}: {key} must be true or false")
-        if schema == _NUMBER and not _is_share(value):
-            continue  # the confidence is optional
-        shown[key] = value
-    return shown
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def seen_of(look: str) -> BlindDescription:
-    """Return the description in a journalled first answer (`read_look`). Raise ValueError if `look` is empty."""
-    if not look:
-        raise ValueError("a judge that looks first needs its first answer in `seen`")
-    report = orjson.loads(look)
-    lines = [
-        f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"
-        for one in report["differences"]
-    ] or ["No difference between A and B."]
-    lines += [
-        f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}"
-        for one in report["findings"]
-    ] or ["No finding in A or in B."]
-    return BlindDescription(report["edited_first"], tuple(lines))
-
-
-def _where(entry: dict[str, object]) -> str:
-    letters: Sequence[str] = [letter for letter, key in (("A", "in_a"), ("B", "in_b")) if entry[key]]
-    return " and ".join(letters) or "neither"
-
-
-def _sure(entry: dict[str, object]) -> str:
-    return f" (sure to {entry['confidence']:g})" if "confidence" in entry else ""
 
 
 def in_role(
