@@ -29,7 +29,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
 
     Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
     emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `preservation`
-    does not have this bias. The mask is a grey level, as published: a file that stores it as 0 and 1 hides next to
+    does not have this bias. The mask's grey levels are used, as published: a mask stored as 0 and 1 hides next to
     nothing, and a soft edge dims its pixels.
 
     Args:
@@ -64,10 +64,10 @@ class Preservation:
 
     Attributes:
         score: SSIM outside the region, in [-1, 1], or unscored.
-        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, where
+        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, if
             hardly any whole one fits) or "" when unscored.
-        roi_share: the region's share of the domain (the field of view, or the frame), in [0, 1].
-        pixels: how many window centres the score averages.
+        roi_share: the region's share of the field of view, or of the image, in [0, 1].
+        pixels: number of window centres that the score averages.
     """
 
     score: Score
@@ -77,12 +77,12 @@ class Preservation:
 
 
 def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Preservation:
-    """Return `masked_ssim`, or SSIM by normalised convolution where the complement of the region is thin.
+    """Return the SSIM outside a region; by normalised convolution if too little is outside for whole windows.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole frame.
+        field: as `roi`; True marks the field of view. None: the whole image.
 
     Raises:
         ValueError: the arguments are not such images or masks.
@@ -144,8 +144,8 @@ def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]
 def field_of_view(pixels: Pixels) -> Mask:
     """Return the field of view of a uint8 image (H, W, 3): bool (H, W), brighter than the background, holes closed.
 
-    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. All
-    of an image is field if it has no dark surround, or hardly any bright part.
+    Dark parts that touch the image's border are background; enclosed ones, such as ventricles and lungs, are not. An
+    image without a dark surround, or with hardly any bright part, is all field.
     """
     brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
     lit = (brightest > _DARK).astype(np.uint8)
@@ -158,7 +158,7 @@ def field_of_view(pixels: Pixels) -> Mask:
 
 
 class CPReference(Metric):
-    """`cp_reference`: context preservation as MedEBench publishes it."""
+    """Context preservation by masked SSIM as MedEBench publishes it (`cp_reference`); in [-1, 1]."""
 
     name, label, low, high = "cp_reference", "masked SSIM, as published", -1.0, 1.0
     needs, column = ("roi",), "CP"
@@ -170,7 +170,7 @@ class CPReference(Metric):
 
 
 class MaskedSSIM(Metric):
-    """`preservation`: SSIM outside the region."""
+    """SSIM of an output and the image before, strictly outside the region (`preservation`); in [-1, 1]."""
 
     name, label, column = "masked_ssim", "SSIM over windows wholly outside the region", "CP (strict)"
     low, high, needs = -1.0, 1.0, ("roi",)
@@ -185,7 +185,7 @@ class MaskedSSIM(Metric):
 
 
 class MaskedSSIMInField(MaskedSSIM):
-    """`preservation` inside the field of view."""
+    """SSIM outside the region and inside the field of view (`preservation`); in [-1, 1]."""
 
     name, label, column = "masked_ssim_fov", "CP (strict) inside the field of view", ""
 

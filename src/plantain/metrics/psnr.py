@@ -10,14 +10,14 @@ from plantain.records import Score, unscored
 
 
 def psnr(before: Image, after: Image) -> Score:
-    """Return 10 log10(255^2 / mean squared error) over all pixels and channels.
+    """Return the peak signal-to-noise ratio, 10 log10(255^2 / mean squared error) over all pixels and channels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
 
     Returns:
-        Decibels, 0 or more, higher is more alike; unscored when the images are identical, because infinity poisons
-        every mean.
+        Decibels, 0 or more, higher is more alike; unscored for identical images, whose infinite value would make
+        every mean infinite.
 
     Raises:
         ValueError: the arguments are not such images.
@@ -36,7 +36,7 @@ def psnr(before: Image, after: Image) -> Score:
 
 
 class PSNR(Metric):
-    """`psnr` of an output and the real image after; identical pairs are unscored, and counted."""
+    """PSNR of an output and the real image after, in dB; identical pairs are unscored."""
 
     name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
     needs = ("truth",)

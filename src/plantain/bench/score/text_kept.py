@@ -20,7 +20,7 @@ _READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
 
 
 class TextKept(Metric):
-    """1 where an output left text alone and drew none, else 0; another reader is another version of it."""
+    """Score 1 if an output kept all text and added none, else 0; the version names the text reader."""
 
     name, label, low, high = "text_kept", "share that left burned-in text alone and drew none", 0.0, 1.0
     uses = "text reader"
