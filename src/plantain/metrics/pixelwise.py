@@ -26,14 +26,14 @@ _LEAST = 0.02
 
 
 def psnr(before: Image, after: Image) -> Score:
-    """Return 10 log10(255^2 / mean squared error) over all pixels and channels.
+    """Return the peak signal-to-noise ratio, 10 log10(255^2 / mean squared error) over all pixels and channels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
 
     Returns:
-        Decibels, 0 or more, higher is more alike; unscored when the images are identical, because infinity poisons
-        every mean.
+        Decibels, 0 or more, higher is more alike; unscored for identical images, whose infinite value would make
+        every mean infinite.
 
     Raises:
         ValueError: the arguments are not such images.
@@ -52,7 +52,7 @@ def psnr(before: Image, after: Image) -> Score:
 
 
 def ssim(before: Image, after: Image) -> Score:
-    """Return the structural similarity of two images, as scikit-image computes it by default.
+    """Return the structural similarity (SSIM) of two images, as scikit-image computes it by default.
 
     Mean over windows of (2 m_x m_y + C1)(2 s_xy + C2) / ((m_x^2 + m_y^2 + C1)(s_x^2 + s_y^2 + C2)) with a uniform
     7 x 7 window, sample (co)variances, C1 = (0.01 * 255)^2 and C2 = (0.03 * 255)^2; channels are averaged. Only
@@ -78,7 +78,7 @@ def ssim(before: Image, after: Image) -> Score:
 
 
 def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = None) -> Score:
-    """Return the structural similarity outside the region of interest: how well an edit preserved the rest.
+    """Return the SSIM outside the region of interest: how well an edit preserved the rest of the image.
 
     Averages the SSIM over pixels whose whole window is outside `roi` (and inside `field`), so neither the edit
     itself nor zero-filling nor an empty background can raise the score (the contextual preservation of MedEBench 2.2,
@@ -87,7 +87,7 @@ def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole frame.
+        field: as `roi`; True marks the field of view. None: the whole image.
 
     Returns:
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
@@ -119,7 +119,7 @@ def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
 
 
 def whole_windows(allowed: Mask) -> Image:
-    """Return 1 at each pixel whose whole window is in `allowed` and in the image, else 0; uint8 (H, W)."""
+    """Return uint8 (H, W), 1 where the 7 x 7 window around the pixel is wholly in `allowed` and the image, else 0."""
     kernel = np.ones((WINDOW, WINDOW), np.uint8)
     eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
     return np.asarray(eroded, np.uint8)
@@ -287,7 +287,7 @@ def field_of_view(pixels: Pixels) -> Mask:
 
 
 class PSNR(Metric):
-    """`psnr` of an output and the real image after; identical pairs are unscored, and counted."""
+    """PSNR of an output and the real image after, in dB; identical pairs are unscored."""
 
     name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
     needs = ("truth",)
@@ -298,7 +298,7 @@ class PSNR(Metric):
 
 
 class SSIM(Metric):
-    """`ssim` of an output and the real image after."""
+    """SSIM of an output and the real image after; in [-1, 1]."""
 
     name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
     needs = ("truth",)
