@@ -140,6 +140,8 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
     try:
         if getattr(image, "is_animated", False) and image.format != "MPO":
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
+        if image.format == "PNG" and not _is_whole_png(data):
+            raise BadImage(f"{name}: damaged (its pixels do not have the checksum that the file states)")
         profile = profile_of(image, data)
         if profile.fault:
             raise BadImage(f"{name}: {profile.fault}")
@@ -311,6 +313,17 @@ def _jpeg_scans(data: bytes) -> tuple[int, bool]:
         scans += marker == 0xDA
         at += int.from_bytes(data[at : at + 2], "big")
     return scans, False
+
+
+def _is_whole_png(data: bytes) -> bool:
+    """Return False if pixels of a PNG have another checksum than stated (PNG, 13.1), which Pillow ignores."""
+    at, view = 8, memoryview(data)
+    while (kind := data[at + 4 : at + 8]) not in (b"", b"IEND"):
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        if kind == b"IDAT" and zlib.crc32(view[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            return False
+        at = end + 4
+    return True
 
 
 def _upright(pixels: Pixels, orientation: object) -> Pixels:

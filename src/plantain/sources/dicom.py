@@ -203,13 +203,15 @@ class DicomReader:
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
         photometric = _text(dataset, "PhotometricInterpretation")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
+        types = [str(word).upper() for word in dataset.get("ImageType") or ()]
         notes = {
             "the header states burned-in text": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
             colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
             f"the header states Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
-            "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
+            "a localizer": "LOCALIZER" in types,
+            "a mosaic of slices": "MOSAIC" in types,
             "raw detector values (--set window=film shows them as on film)": raw
             and self._settings["window"] != "film",
         }

@@ -58,6 +58,7 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
         _settle_syntax(dataset)
         if not header_only:
             _settle_tables(dataset)
+            _settle_offsets(dataset)
         return dataset
     except BadImage:
         raise
@@ -127,6 +128,17 @@ def _settle_syntax(dataset: Dataset) -> None:
     dataset.file_meta.TransferSyntaxUID = (
         ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian if little else ExplicitVRBigEndian
     )
+
+
+def _settle_offsets(dataset: Dataset) -> None:
+    """Empties a table of offsets that do not ascend from 0, by which frames would be confused (PS3.5, A.4)."""
+    data = dataset.get("PixelData")
+    if not dataset.file_meta.TransferSyntaxUID.is_encapsulated or not data or len(data) < 8:
+        return
+    end = 8 + int.from_bytes(data[4:8], "little")
+    offsets = np.frombuffer(data[8 : end - end % 4], "<u4").astype(np.int64)
+    if offsets.size and (offsets[0] or (np.diff(offsets) <= 0).any()):
+        dataset.PixelData = data[:4] + bytes(4) + data[end:]
 
 
 def _settle_tables(dataset: Dataset) -> None:

@@ -60,9 +60,9 @@ def without_padding(values: Number) -> Number:
 
 
 def padding_above(values: Number) -> float | None:
-    """Return the greatest value if it is padding: at least 1000, in 1 % of pixels, far above all others; else None."""
+    """Return the greatest value if it is padding: at least 255, in 1 % of pixels, far above all others; else None."""
     most = values.max()
-    if most < 1000 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
+    if most < 255 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
         return None
     low, high = np.percentile(values[values < most], (0.5, 99.5))
-    return float(most) if most - high > high - low else None
+    return float(most) if most - high > high - low > 0 else None
