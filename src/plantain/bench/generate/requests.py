@@ -47,17 +47,17 @@ ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 
 @dataclass(frozen=True, slots=True)
 class ArmRequest:
-    """The request of `bench generate`.
+    """The editors, prompts, seeds and sweeps that a call of `bench generate` requests.
 
     Attributes:
         editors: names of editors.
         presets: names of presets: an editor with its published grid and words.
-        prompt: which text of a sample they receive.
-        seeds: outputs for each point of the sweep.
-        sweep: parameter -> values, for all editors; empty for the presets' own.
+        prompt: the text of a sample that editors receive.
+        seeds: number of outputs for each point of the sweep.
+        sweep: parameter -> values, for all editors; empty for the presets' values.
         shots: numbers of demonstrations; () for no few-shot study.
         tasks: names of the few-shot study's tasks; () for the paper's.
-        outputs: made elsewhere.
+        outputs: output files made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
         retry: outputs of these editors with these outcomes are requested again.
@@ -94,7 +94,7 @@ class ArmRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm and the producer of its outputs; `by_example` identifies the prompt that shows demonstrations."""
+    """An arm with the function that produces its outputs; `by_example` identifies the prompt with demonstrations."""
 
     arm: Arm
     source: Editor | ImportedOutputs
@@ -132,7 +132,7 @@ def planned_arms(
         study: the few-shot study, if demonstrations are wanted.
 
     Raises:
-        InputError: an editor cannot do this, or two arms have the same label or folder.
+        InputError: an editor does not support the request, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
     arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
@@ -225,10 +225,10 @@ def model_of(name: str) -> str:
 
 
 def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return (editors, given names in tables by editor) from "provider/model" or "provider/model=NAME".
+    """Parse "provider/model" and "provider/model=NAME" into (editors, names for tables by editor).
 
     Raises:
-        InputError: a name that cannot be a folder's, or one editor with two names.
+        InputError: a name is not usable as a folder's name, or one editor has two names.
     """
     labels: dict[str, str] = {}
     for text in given:
@@ -253,10 +253,10 @@ def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> s
 
 
 def grown(recorded: Arm, wanted: Arm) -> Arm:
-    """Return the wanted arm with the recorded outputs first: existing outputs keep their numbers, new ones follow.
+    """Extend a recorded arm by the new outputs of a request; existing outputs keep their numbers.
 
     Raises:
-        InputError: the recorded arm is another one; the line names the difference.
+        InputError: the recorded arm has other settings; the message names the difference.
     """
     for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region"):
         now, then = getattr(wanted, name), getattr(recorded, name)
@@ -274,7 +274,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
 
 
 def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Return the values by parameter from texts such as "guidance=7.5,7.6", one for each parameter.
+    """Parse texts such as "guidance=7.5,7.6", one per parameter, into values by parameter.
 
     Raises:
         InputError: one line that repeats the text and names the expected form.
@@ -306,7 +306,7 @@ def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
     """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
 
     Raises:
-        InputError: more than `MOST_OUTPUTS`.
+        InputError: there are more than `MOST_OUTPUTS`.
     """
     wanted = seeds * math.prod(len(values) for values in sweep.values())
     if wanted > MOST_OUTPUTS:
