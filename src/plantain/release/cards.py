@@ -113,13 +113,11 @@ def datasheet(
     numbers: Numbers,
     parts: Sequence[SourcePart],
     images: ImageCounts,
-    embedded: int,
     judged_by: Sequence[str] = (),
 ) -> str:
     """Return the text of DATASHEET.md.
 
     Args:
-        embedded: number of edits that came with a manifest of their provider.
         judged_by: a line for each judge.
     """
     return render(
@@ -128,7 +126,6 @@ def datasheet(
         numbers=numbers,
         parts=parts,
         images=images,
-        embedded=embedded,
         judged_by=judged_by,
         rubric=recorded(facts.frozen),
     )
