@@ -85,7 +85,6 @@ def test_hostile_text_stays_inside_the_data_as_one_line() -> None:
         judge_prompt(
             LIBRARY,
             JudgeRequest(image, judged.original, judged.edited, HOSTILE, finding, d, judged.rubric, 1),
-            "strict",
         ).text
         for d in BUILD_DIRECTIONS
     ]
