@@ -252,12 +252,7 @@ class Judgement:
     """Judges a run's outputs by the memoised calls of each output's task."""
 
     def __init__(
-        self,
-        benchmark: Benchmark,
-        opened: OpenRun,
-        judges: Sequence[SeatedJudge],
-        *,
-        retry: bool = False,
+        self, benchmark: Benchmark, opened: OpenRun, judges: Sequence[SeatedJudge], *, retry: bool = False
     ) -> None:
         self.benchmark = benchmark
         self.opened = opened
