@@ -14,7 +14,7 @@ from fakes.samples import sample_of
 from pipeline.quick import CallLog, Draws, judging, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
-from plantain.pipeline.post_edit import METRIC, NAME
+from plantain.pipeline.post_edit import NAME
 from plantain.pipeline.run import run_build
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -84,7 +84,7 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert [stored.verdict.qualified for stored in own] == [True]
         assert second.verdict.qualified
         assert second.verdict.judge == "quick/judge"
-        scores = {s.round: s.score.value for s in reader.scores(row.id) if s.metric == METRIC}
+        scores = {s.round: s.score.value for s in reader.scores(row.id) if s.metric == "text_kept"}
         assert scores == {1: 0.0, 2: 1.0}
         assert "rapidocr" in str(reader.meta("method"))
         assert verify(reader).problems == ()

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.metric import check_rgb
-from plantain.metrics.preservation import field_of_view
+from plantain.metrics.pixelwise import field_of_view
 from plantain.pixels.arrays import Floats, Image, Mask
 
 Levels = npt.NDArray[np.intp]

@@ -10,8 +10,6 @@ durable before a judge is called, so that a resumed run decides as before.
 from __future__ import annotations
 
 import asyncio
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +18,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
-from plantain.privacy.text import TextChange, TextReader, text_changes
+from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes
 from plantain.records import (
     Attempt,
     Criterion,
@@ -75,13 +73,8 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
 
 
-METRIC = "text_kept"
-
 NAME = "text check"
 """Its part of a run's method, and a suffix of the judge's name in verdicts that it changed."""
-
-_READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Few, since each thread needs an engine of about 200 MB."""
 
 
 def fingerprint(check: TextCheck | None) -> dict[str, str]:
@@ -102,16 +95,16 @@ class TextCheck:
     ) -> tuple[str, ...]:
         """Return a description of each change of burned-in text, recorded or new; () if there is none."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
-            if stored.metric == METRIC and stored.round == attempt.round:
+            if stored.metric == TextKept.name and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
                 assert isinstance(stored_changes, list)
                 return tuple(str(change) for change in stored_changes)
         loop = asyncio.get_running_loop()
-        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
+        changes = await loop.run_in_executor(READERS, self._compare, image, original, edited)
         words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
         detail: dict[str, JsonValue] = {"changes": words, "reader": self.reader.name}
-        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
+        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, TextKept.name, score, detail)
         await self.journal.add_scores([stored])
         return tuple(str(change) for change in words)
 

@@ -15,11 +15,11 @@ from plantain.bench.generate.runfile import Arm, BenchRun, SampleFacts
 from plantain.bench.leaderboard.scores import is_baseline
 from plantain.bench.leaderboard.studies import Sweep
 from plantain.bench.leaderboard.tables import Table
-from plantain.bench.score.text_kept import TextKept
 from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri, outline
 from plantain.pages.wording import DASH
 from plantain.pixels.decode import decode
+from plantain.privacy.text import TextKept
 
 SIDE = 384
 """Longest side of an image in pixels: small on the page, this size when it is enlarged."""

@@ -25,7 +25,7 @@ from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, Sampl
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.files.opening import read_inside, read_regular
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import ssim
 from plantain.pixels.arrays import Field, Floats, Mask, Pixels
 
 WORKING = 512

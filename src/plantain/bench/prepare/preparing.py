@@ -26,7 +26,7 @@ from plantain.bench.prepare.pairs import (
 )
 from plantain.bench.prepare.regions_grounded import GroundedProposer
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal
-from plantain.engines.contract import remote_engine, repeated
+from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
 from plantain.pixels.encode import encode_mask
@@ -173,7 +173,7 @@ class _Preparation:
     async def _aligned(self, raw: RawPair) -> PreparedPair | str:
         """Align on a worker of the engine if one has the rules' text reader; else in this process."""
         before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
-        rules, engine = self._plan.rules, remote_engine()
+        rules, engine = self._plan.rules, engine_in_place.get()
         if engine is not None:
             reads = rules.reader.name if rules.reader is not None else ""
             alone = replace(rules, reader=None)

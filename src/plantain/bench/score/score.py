@@ -20,12 +20,12 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.set_distances import SETS, measure_sets
-from plantain.engines.contract import WorkEngine, remote_engine
+from plantain.engines.contract import WorkEngine, engine_in_place
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
 from plantain.metrics.networks import find_networks
-from plantain.metrics.preservation import field_of_view
+from plantain.metrics.pixelwise import field_of_view
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
@@ -359,7 +359,7 @@ async def _measure_all(
     """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
     opened.observer.stage_started("metrics", len(run.samples))
     loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-    workers, engine = _cores(), remote_engine()
+    workers, engine = _cores(), engine_in_place.get()
     at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
     with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 

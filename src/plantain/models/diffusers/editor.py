@@ -7,7 +7,7 @@ import threading
 
 import orjson
 
-from plantain.engines.contract import remote_engine
+from plantain.engines.contract import engine_in_place
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
 from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
@@ -49,7 +49,7 @@ class DiffusersEditor:
         )
         if isinstance(framed, Outcome):
             return failed(framed)
-        engine = remote_engine()
+        engine = engine_in_place.get()
         if engine is None:
             return self._reply(framed, await self._edit_locally(framed, steering))
         arguments = plan.loading, steering, framed, plan.options.device, wants_normal_form(request)

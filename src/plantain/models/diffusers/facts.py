@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.methods import METHODS
@@ -42,14 +41,14 @@ class Facts:
     note: str
 
 
-def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
+def facts_of(preset: Preset) -> Facts:
     """Return the facts of a preset from the table and the hub's cache; load nothing."""
     if not preset.weights:
         place = "yours: NAME@FOLDER" if preset.method else "with its program"
         return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
     names = tuple(filter(None, (preset.weights, preset.lora)))
     known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
-    found = {name: find_weights(name, "", cache_dir) for name in names}
+    found = {name: find_weights(name, "", None) for name in names}
     by_class = METHODS[preset.method].licence if preset.method else ""
     terms = [terms_of(name, weights.folder if weights else None, by_class) for name, weights in found.items()]
     return Facts(

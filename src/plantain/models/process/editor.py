@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.engines.contract import remote_engine
+from plantain.engines.contract import engine_in_place
 from plantain.files.opening import read_inside
 from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.process.program import Gathering, Program, Settings, command_digest, remark, run_batch
@@ -69,7 +69,7 @@ class ProcessEditor:
         )
         if isinstance(framed, Outcome):
             return failed(framed)
-        engine, normal = remote_engine(), None
+        engine, normal = engine_in_place.get(), None
         if engine is None:
             result = await self._gathering.ask(framed)
         else:

@@ -6,7 +6,7 @@ import asyncio
 import importlib.util
 from typing import TYPE_CHECKING
 
-from plantain.engines.contract import remote_engine, repeated
+from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
@@ -41,7 +41,7 @@ class WatchedEditor:
             InputError: the engine has no worker for it, or the method's attention cannot be recorded.
         """
         asked = pixels, instruction, seed, concept, parameters
-        engine = remote_engine()
+        engine = engine_in_place.get()
         if engine is not None:
             from plantain.models.diffusers.remote import look_here
 

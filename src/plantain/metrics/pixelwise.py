@@ -1,4 +1,4 @@
-"""Contextual preservation: as the published benchmark computes it, and strictly outside the region."""
+"""Metrics that compare pixels: PSNR, SSIM, and SSIM outside the region that an edit was meant to change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import cv2
 import numpy as np
 
 from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask, within
-from plantain.metrics.ssim import WINDOW, mean_over, ssim, whole_windows
 from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import Score, unscored
+
+WINDOW = 7
 
 THIN = 0.1
 """Below this share of outside pixels with a whole window outside, the complement counts as thin."""
@@ -22,6 +23,134 @@ _DARK = 10
 """Brightest grey level of a background: padding is 0, the surround of a fundus or a head is a little brighter."""
 _LEAST = 0.02
 """A field of view smaller than this share of the frame is ignored: the whole frame is taken."""
+
+
+def psnr(before: Image, after: Image) -> Score:
+    """Return 10 log10(255^2 / mean squared error) over all pixels and channels.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+
+    Returns:
+        Decibels, 0 or more, higher is more alike; unscored when the images are identical, because infinity poisons
+        every mean.
+
+    Raises:
+        ValueError: the arguments are not such images.
+
+    Example:
+        >>> import numpy as np
+        >>> black, white = np.zeros((4, 4), np.uint8), np.full((4, 4), 255, np.uint8)
+        >>> psnr(black, white).value
+        0.0
+    """
+    before, after = check_images(before, after)
+    error = float(np.mean((before.astype(np.float64) - after) ** 2))
+    if error == 0.0:
+        return unscored("identical images: PSNR is infinite")
+    return Score(float(10.0 * np.log10(255.0**2 / error)))
+
+
+def ssim(before: Image, after: Image) -> Score:
+    """Return the structural similarity of two images, as scikit-image computes it by default.
+
+    Mean over windows of (2 m_x m_y + C1)(2 s_xy + C2) / ((m_x^2 + m_y^2 + C1)(s_x^2 + s_y^2 + C2)) with a uniform
+    7 x 7 window, sample (co)variances, C1 = (0.01 * 255)^2 and C2 = (0.03 * 255)^2; channels are averaged. Only
+    windows wholly inside the image count.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+
+    Returns:
+        A score in [-1, 1], 1 when identical; unscored when no window fits.
+
+    Raises:
+        ValueError: the arguments are not such images.
+
+    Example:
+        >>> import numpy as np
+        >>> flat = np.full((16, 16), 90, np.uint8)
+        >>> ssim(flat, flat).value
+        1.0
+    """
+    before, after = check_images(before, after)
+    return mean_over(before, after, np.ones(before.shape[:2], bool))
+
+
+def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = None) -> Score:
+    """Return the structural similarity outside the region of interest: how well an edit preserved the rest.
+
+    Averages the SSIM over pixels whose whole window is outside `roi` (and inside `field`), so neither the edit
+    itself nor zero-filling nor an empty background can raise the score (the contextual preservation of MedEBench 2.2,
+    without the inflation of its published code).
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
+        field: as `roi`; True marks the field of view. None: the whole frame.
+
+    Returns:
+        A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
+
+    Raises:
+        ValueError: the arguments are not such images or masks.
+
+    Example:
+        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
+        >>> edited = flat.copy()
+        >>> edited[:3, :3], roi[:3, :3] = 255, 255
+        >>> ssim(flat, edited).value < masked_ssim(flat, edited, roi).value
+        True
+    """
+    before, after = check_images(before, after)
+    outside = ~check_mask(roi, before.shape)
+    if field is not None:
+        outside &= check_mask(field, before.shape, "field")
+    return mean_over(before, after, outside)
+
+
+def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
+    """Return the mean SSIM, in [-1, 1], over windows wholly in `allowed`, bool (H, W); unscored if no window is."""
+    centres = whole_windows(allowed)
+    total = int(np.count_nonzero(centres))
+    if not total:
+        return unscored("roi covers image")
+    return Score(within(_sum_over(before, after, centres) / total, -1.0, 1.0))
+
+
+def whole_windows(allowed: Mask) -> Image:
+    """Return 1 at each pixel whose whole window is in `allowed` and in the image, else 0; uint8 (H, W)."""
+    kernel = np.ones((WINDOW, WINDOW), np.uint8)
+    eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray(eroded, np.uint8)
+
+
+def _sum_over(before: Image, after: Image, centres: Image) -> float:
+    """Return the sum of the SSIM over the windows centred where `centres` is 1, channels averaged."""
+    # On use: loading numba takes a good part of a second, and this module is loaded by every table.
+    from plantain.metrics.ssim_kernel import column_totals
+
+    if before.ndim == 3 and _is_grey(before) and _is_grey(after):
+        before, after = before[..., 0], after[..., 0]
+    channels = 1 if before.ndim == 2 else before.shape[2]
+    height, half = before.shape[0], WINDOW // 2
+    inner = centres[half:-half, half:-half]
+    weight = inner if channels == 1 else cv2.merge([inner] * channels).reshape(inner.shape[0], -1)
+    totals = column_totals(
+        np.ascontiguousarray(before).reshape(height, -1),
+        np.ascontiguousarray(after).reshape(height, -1),
+        np.ascontiguousarray(weight),
+        channels,
+    )
+    return float(totals.sum()) / channels
+
+
+def _is_grey(image: Image) -> bool:
+    """Return True if all channels of an (H, W, C) image are equal."""
+    if (image[0] != image[0, :, :1]).any():
+        return False
+    flat = image.reshape(-1, image.shape[2])
+    return all(np.array_equal(flat[:, 0], flat[:, c]) for c in range(1, image.shape[2]))
 
 
 def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
@@ -155,6 +284,28 @@ def field_of_view(pixels: Pixels) -> Mask:
     cv2.drawContours(field, large, -1, 1, cv2.FILLED)
     found = field.astype(bool)
     return found if float(found.mean()) >= _LEAST else np.ones(lit.shape, bool)
+
+
+class PSNR(Metric):
+    """`psnr` of an output and the real image after; identical pairs are unscored, and counted."""
+
+    name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
+    needs = ("truth",)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return psnr(sample.truth, output)
+
+
+class SSIM(Metric):
+    """`ssim` of an output and the real image after."""
+
+    name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
+    needs = ("truth",)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return ssim(sample.truth, output)
 
 
 class CPReference(Metric):
