@@ -159,7 +159,7 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo("to keep and mark unaligned pairs: --keep unaligned")
     for keep, words in ((Keep.TEXT, "text that may identify"), (Keep.FACES, "shows a face")):
         if any(words in reason for reason in made.rejected.values()):
-            typer.echo(f"to keep these images, if they identify nobody: --keep {keep.value}")
+            typer.echo(f"to keep such images, if they identify no patient: --keep {keep.value}")
     for sample, reason in sorted(made.undescribed.items())[:5]:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
