@@ -26,14 +26,14 @@ _LEAST = 0.02
 
 
 def psnr(before: Image, after: Image) -> Score:
-    """Return 10 log10(255^2 / mean squared error) over all pixels and channels.
+    """Return the peak signal-to-noise ratio, 10 log10(255^2 / mean squared error) over all pixels and channels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
 
     Returns:
-        Decibels, 0 or more, higher is more alike; unscored when the images are identical, because infinity poisons
-        every mean.
+        Decibels, 0 or more, higher is more alike; unscored for identical images, whose infinite value would make
+        every mean infinite.
 
     Raises:
         ValueError: the arguments are not such images.
@@ -52,7 +52,7 @@ def psnr(before: Image, after: Image) -> Score:
 
 
 def ssim(before: Image, after: Image) -> Score:
-    """Return the structural similarity of two images, as scikit-image computes it by default.
+    """Return the structural similarity (SSIM) of two images, as scikit-image computes it by default.
 
     Mean over windows of (2 m_x m_y + C1)(2 s_xy + C2) / ((m_x^2 + m_y^2 + C1)(s_x^2 + s_y^2 + C2)) with a uniform
     7 x 7 window, sample (co)variances, C1 = (0.01 * 255)^2 and C2 = (0.03 * 255)^2; channels are averaged. Only
@@ -78,7 +78,7 @@ def ssim(before: Image, after: Image) -> Score:
 
 
 def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = None) -> Score:
-    """Return the structural similarity outside the region of interest: how well an edit preserved the rest.
+    """Return the SSIM outside the region of interest: how well an edit preserved the rest of the image.
 
     Averages the SSIM over pixels whose whole window is outside `roi` (and inside `field`), so neither the edit
     itself nor zero-filling nor an empty background can raise the score (the contextual preservation of MedEBench 2.2,
@@ -87,7 +87,7 @@ def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole frame.
+        field: as `roi`; True marks the field of view. None: the whole image.
 
     Returns:
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
@@ -119,7 +119,7 @@ def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
 
 
 def whole_windows(allowed: Mask) -> Image:
-    """Return 1 at each pixel whose whole window is in `allowed` and in the image, else 0; uint8 (H, W)."""
+    """Return uint8 (H, W), 1 where the 7 x 7 window around the pixel is wholly in `allowed` and the image, else 0."""
     kernel = np.ones((WINDOW, WINDOW), np.uint8)
     eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
     return np.asarray(eroded, np.uint8)
@@ -158,7 +158,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
 
     Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
     emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `preservation`
-    does not have this bias. The mask is a grey level, as published: a file that stores it as 0 and 1 hides next to
+    does not have this bias. The mask's grey levels are used, as published: a mask stored as 0 and 1 hides next to
     nothing, and a soft edge dims its pixels.
 
     Args:
@@ -193,10 +193,10 @@ class Preservation:
 
     Attributes:
         score: SSIM outside the region, in [-1, 1], or unscored.
-        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, where
+        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, if
             hardly any whole one fits) or "" when unscored.
-        roi_share: the region's share of the domain (the field of view, or the frame), in [0, 1].
-        pixels: how many window centres the score averages.
+        roi_share: the region's share of the field of view, or of the image, in [0, 1].
+        pixels: number of window centres that the score averages.
     """
 
     score: Score
@@ -206,12 +206,12 @@ class Preservation:
 
 
 def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Preservation:
-    """Return `masked_ssim`, or SSIM by normalised convolution where the complement of the region is thin.
+    """Return the SSIM outside a region; by normalised convolution if too little is outside for whole windows.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole frame.
+        field: as `roi`; True marks the field of view. None: the whole image.
 
     Raises:
         ValueError: the arguments are not such images or masks.
@@ -273,8 +273,8 @@ def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]
 def field_of_view(pixels: Pixels) -> Mask:
     """Return the field of view of a uint8 image (H, W, 3): bool (H, W), brighter than the background, holes closed.
 
-    Dark parts that touch the frame are background; enclosed ones, such as ventricles and lungs, are not. All
-    of an image is field if it has no dark surround, or hardly any bright part.
+    Dark parts that touch the image's border are background; enclosed ones, such as ventricles and lungs, are not. An
+    image without a dark surround, or with hardly any bright part, is all field.
     """
     brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
     lit = (brightest > _DARK).astype(np.uint8)
@@ -287,7 +287,7 @@ def field_of_view(pixels: Pixels) -> Mask:
 
 
 class PSNR(Metric):
-    """`psnr` of an output and the real image after; identical pairs are unscored, and counted."""
+    """PSNR of an output and the real image after, in dB; identical pairs are unscored."""
 
     name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
     needs = ("truth",)
@@ -298,7 +298,7 @@ class PSNR(Metric):
 
 
 class SSIM(Metric):
-    """`ssim` of an output and the real image after."""
+    """SSIM of an output and the real image after; in [-1, 1]."""
 
     name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
     needs = ("truth",)
@@ -309,7 +309,7 @@ class SSIM(Metric):
 
 
 class CPReference(Metric):
-    """`cp_reference`: context preservation as MedEBench publishes it."""
+    """Context preservation by masked SSIM as MedEBench publishes it (`cp_reference`); in [-1, 1]."""
 
     name, label, low, high = "cp_reference", "masked SSIM, as published", -1.0, 1.0
     needs, column = ("roi",), "CP"
@@ -321,7 +321,7 @@ class CPReference(Metric):
 
 
 class MaskedSSIM(Metric):
-    """`preservation`: SSIM outside the region."""
+    """SSIM of an output and the image before, strictly outside the region (`preservation`); in [-1, 1]."""
 
     name, label, column = "masked_ssim", "SSIM over windows wholly outside the region", "CP (strict)"
     low, high, needs = -1.0, 1.0, ("roi",)
@@ -336,7 +336,7 @@ class MaskedSSIM(Metric):
 
 
 class MaskedSSIMInField(MaskedSSIM):
-    """`preservation` inside the field of view."""
+    """SSIM outside the region and inside the field of view (`preservation`); in [-1, 1]."""
 
     name, label, column = "masked_ssim_fov", "CP (strict) inside the field of view", ""
 

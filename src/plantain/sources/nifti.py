@@ -83,7 +83,7 @@ def _volume(data: bytes, name: str) -> Volume:
 
 @dataclass(frozen=True, slots=True)
 class SliceOfVolume(SourceEntry):
-    """One slice of a volume."""
+    """One slice of a NIfTI volume, as an image of the catalogue."""
 
     plane: str = "axial"
     face: Head | None = None
@@ -100,7 +100,7 @@ class SliceOfVolume(SourceEntry):
 
 
 class NiftiReader:
-    """Slices of every .nii and .nii.gz below a folder, or of one file."""
+    """Read slices of every .nii and .nii.gz file below a folder, or of one file."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("nifti", SETTINGS, options.settings)
@@ -115,7 +115,7 @@ class NiftiReader:
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Yield refused rows of labels.csv, then each file's slices from left, back or feet, or its refusal."""
+        """Yield rejected rows of labels.csv, then each file's slices from left, back or feet, or its rejection."""
         yield from self._source.findings
         for path, name in self._source.files:
             try:

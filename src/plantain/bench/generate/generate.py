@@ -47,7 +47,7 @@ async def generate(
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Make the missing outputs of the wanted arms and of the baselines, which are in every run.
+    """Generate the missing outputs of the requested editors, and of the baselines, which are in every run.
 
     Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
@@ -63,7 +63,7 @@ async def generate(
 
     Raises:
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
-            sent to a hosted model; an editor cannot do this. Nothing was called then.
+            sent to a hosted model; an editor does not support the request. No model was called.
     """
     setup = RunSetup(terms)
     images = (sample.image for sample in benchmark.samples)
@@ -270,7 +270,7 @@ async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
 
 
 def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
-    """Return (state of a task with these outputs, the reason why outputs have no image, "" if all have one)."""
+    """Return (the state of a task with these outputs, the reason for missing images; "" if none is missing)."""
     lost = [a.edit_outcome for a in attempts if a.edited is None and a.edit_outcome is not None]
     if not lost:
         return TaskState.SUCCESS, ""
@@ -295,11 +295,11 @@ POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does
 
 
 def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]:
-    """Return an editor's file as a PNG of the sample's size, the pixels, and a note on resizing.
+    """Convert an editor's file to a PNG of the sample's size; return PNG, pixels and a note on resizing.
 
     Args:
-        data: any image that we read.
-        size: (width, height) of the sample's previous image.
+        data: an image file of any supported kind.
+        size: (width, height) of the sample's previous image, in pixels.
 
     Returns:
         The PNG, lossless and without metadata; the same, decoded: uint8 RGB (H, W, 3); one line on how it was resized,
@@ -324,7 +324,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
 def keep_output(
     journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
 ) -> CallResult:
-    """Store an output as received and at `size` (width, height); return the completed result. Run it in a thread."""
+    """Store an output as received and at `size` (width, height); return the completed result. Blocking I/O."""
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
         png, pixels, resized = at_own_size(edited.image.data, size)

@@ -34,10 +34,10 @@ MODELS_META = "bench.models"
 def check_wanted(
     benchmark: Benchmark, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
 ) -> None:
-    """Raise InputError if a request is impossible, before a run folder is made.
+    """Check that a request is possible, before a run folder is made.
 
     Raises:
-        InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
+        InputError: an editor does not support it, two arms have one name, or no task fits a few-shot study.
     """
     _study(benchmark, (), wanted, seed)
     planned_arms(benchmark, wanted, resolve, None)
@@ -96,7 +96,7 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
 
 
 def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None = None) -> SampleFacts:
-    """Return the facts of a sample that scores and tables need; the region is measured unless `known` has its share."""
+    """Return the facts of a sample that tables need; earlier facts `known` spare measuring its region again."""
     share = known.roi_share if known is not None else None
     if share is None and sample.roi is not None:
         share = float(benchmark.roi(sample).mean())

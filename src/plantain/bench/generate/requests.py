@@ -60,20 +60,20 @@ ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 
 @dataclass(frozen=True, slots=True)
 class ArmRequest:
-    """The request of `bench generate`.
+    """The editors, prompts, seeds and sweeps that a call of `bench generate` requests.
 
     Attributes:
         editors: names of editors.
         presets: names of presets: an editor with its published grid and words.
-        prompt: which text of a sample they receive.
-        seeds: outputs for each point of the sweep.
-        sweep: parameter -> values, for all editors; empty for the presets' own.
+        prompt: the text of a sample that editors receive.
+        seeds: number of outputs for each point of the sweep.
+        sweep: parameter -> values, for all editors; empty for the presets' values.
         shots: numbers of demonstrations; () for no few-shot study.
         tasks: names of the few-shot study's tasks; () for the paper's.
-        outputs: made elsewhere.
+        outputs: output files made elsewhere.
         own: editors of a Python caller, by label.
-        labels: names of editors in tables, where they differ.
-        retry: outputs of these editors with these outcomes are requested again.
+        labels: names of editors in tables, if they differ.
+        retry: outcomes after which an output is requested again, and for which editors.
         restore: True adds an arm for each editor with the original restored outside the change.
     """
 
@@ -109,7 +109,7 @@ class ArmRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm and the producer of its outputs; `by_example` identifies the prompt that shows demonstrations."""
+    """An arm with the function that produces its outputs; `by_example` identifies the prompt with demonstrations."""
 
     arm: Arm
     source: Editor | ImportedOutputs | RestoredSource
@@ -125,7 +125,7 @@ class PlannedArm:
         return self.arm.model.partition("/")[0] in ONE_AT_A_TIME
 
     def ready(self, row: TaskRow) -> bool:
-        """Return False if this is a restored arm and the editor's task on this sample is still pending."""
+        """Return True unless this restored arm still waits for the editor's output of this sample."""
         return not isinstance(self.source, RestoredSource) or self.source.ready(row)
 
     def obstacle(self, sample: Sample) -> str:
@@ -156,7 +156,7 @@ def planned_arms(
         reader: the run's journal, which restored arms need; None omits them.
 
     Raises:
-        InputError: an editor cannot do this, or two arms have the same label or folder.
+        InputError: an editor does not support the request, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
     arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
@@ -254,10 +254,10 @@ def model_of(name: str) -> str:
 
 
 def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return (editors, given names in tables by editor) from "provider/model" or "provider/model=NAME".
+    """Parse "provider/model" and "provider/model=NAME" into (editors, names for tables by editor).
 
     Raises:
-        InputError: a name that cannot be a folder's, or one editor with two names.
+        InputError: a name is not usable as a folder's name, or one editor has two names.
     """
     labels: dict[str, str] = {}
     for text in given:
@@ -291,14 +291,14 @@ def restored_arm(base: Arm) -> Arm:
 
 @dataclass(frozen=True, slots=True)
 class RestoredSource:
-    """Another arm's outputs, restored."""
+    """Outputs made from another arm's, with the original restored outside the change."""
 
     benchmark: Benchmark
     reader: JournalReader
     base: Arm
 
     def ready(self, row: TaskRow) -> bool:
-        """Return True if the editor's own task on this sample is done."""
+        """Return True if the editor has finished its output of this sample, which is needed first."""
         return self._task(row.task.image_id).state is not TaskState.PENDING
 
     def is_outdated(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
@@ -348,10 +348,10 @@ def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> s
 
 
 def grown(recorded: Arm, wanted: Arm) -> Arm:
-    """Return the wanted arm with the recorded outputs first: existing outputs keep their numbers, new ones follow.
+    """Extend a recorded arm by the new outputs of a request; existing outputs keep their numbers.
 
     Raises:
-        InputError: the recorded arm is another one; the line names the difference.
+        InputError: the recorded arm has other settings; the message names the difference.
     """
     for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region"):
         now, then = getattr(wanted, name), getattr(recorded, name)
@@ -369,7 +369,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
 
 
 def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Return the values by parameter from texts such as "guidance=7.5,7.6", one for each parameter.
+    """Parse texts such as "guidance=7.5,7.6", one per parameter, into values by parameter.
 
     Raises:
         InputError: one line that repeats the text and names the expected form.
@@ -401,7 +401,7 @@ def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
     """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
 
     Raises:
-        InputError: more than `MOST_OUTPUTS`.
+        InputError: there are more than `MOST_OUTPUTS`.
     """
     wanted = seeds * math.prod(len(values) for values in sweep.values())
     if wanted > MOST_OUTPUTS:

@@ -22,7 +22,7 @@ TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 
 @dataclass(frozen=True, slots=True)
 class ShotStudy:
-    """A few-shot study.
+    """The demonstrations and held-out samples of a few-shot study.
 
     Attributes:
         demonstrations: task -> ids of its demonstration samples, in the order they are shown.
@@ -42,11 +42,11 @@ def choose_study(
     named: Sequence[str] = (),
     most: int = MOST_SHOTS,
 ) -> ShotStudy:
-    """Choose tasks and samples by the seed; the order of `samples` does not matter.
+    """Choose the tasks, demonstrations and held-out samples of a few-shot study, at random by seed.
 
     Args:
-        samples: the benchmark's samples; those without a real image after are left out.
-        seed: the run's.
+        samples: the benchmark's samples in any order; those without a real image after are skipped.
+        seed: the run's seed.
         tasks: maximum number of tasks, the largest first; `named` may have more.
         images: maximum number of samples of each task, demonstrations included.
         named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else all.
@@ -83,7 +83,7 @@ def choose_study(
 
 
 def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
-    """Return the few-shot study of a run's arms; None if there is none. Samples added later do not change it."""
+    """Return the few-shot study recorded in a run's arms, or None. Samples added later do not change it."""
     for arm in arms:
         if arm.shots is not None and arm.samples is not None:
             return ShotStudy(arm.demonstrations, arm.samples)

@@ -29,7 +29,7 @@ RADAR_ORGANS = 3
 
 
 def all_figures(table: Table, shots: dict[str, list[ShotRow]]) -> dict[str, str]:
-    """Return the SVG of every figure that has data, by name."""
+    """Draw every figure for which the table has data; return SVG by the figure's name."""
     drawn = {"scatter": scatter(table), "dots": dot_plot(table)}
     for measure in table.main:
         drawn[f"heat-{measure.name}"] = heat_map(table, measure)
@@ -56,7 +56,7 @@ def _value(table: Table, label: str, organ: str, measure: Measure) -> float:
 
 
 def heat_map(table: Table, measure: Measure) -> str:
-    """Return an SVG of arms by organs with a number in each cell, darker for better; baselines below a line."""
+    """Draw a heat map of arms by organs as SVG: a number in each cell, darker for better, baselines below a line."""
     arms = table.general[::-1]
     organs = [*table.scores.organs, OVERALL]
 
@@ -92,7 +92,7 @@ def _tile(axes: Axes, x: int, y: int, cell: TableCell | None, measure: Measure) 
 
 
 def radar(table: Table, measure: Measure) -> str:
-    """Return an SVG with one line per model around the organs; "" below three organs or without models."""
+    """Draw a radar chart of organs as SVG, one line per model; "" below three organs or without models."""
     organs = table.scores.organs
     models = [arm.label for arm in table.general if not is_baseline(arm)][:RADAR_MODELS]
     if len(organs) < RADAR_ORGANS or not models:
@@ -126,7 +126,7 @@ def radar(table: Table, measure: Measure) -> str:
 
 
 def scatter(table: Table) -> str:
-    """Return an SVG of EA against CP over all samples, both with intervals; "" if either is missing."""
+    """Draw editing accuracy against context preservation as SVG, with intervals; "" if either is missing."""
     accuracy, preservation = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if accuracy is None or preservation is None:
         return ""
@@ -178,7 +178,7 @@ def _point(
 
 
 def dot_plot(table: Table) -> str:
-    """Return an SVG of each arm's mean and interval, a column per main metric, baselines hollow; "" without metrics."""
+    """Draw each arm's mean and interval as SVG, a column per main metric, baselines hollow; "" without metrics."""
     arms, measures = table.general[::-1], table.main
     if not measures:
         return ""
@@ -213,7 +213,7 @@ def shots_figure(
     measures: Sequence[Measure],
     what: str = "demonstrations in the prompt",
 ) -> str:
-    """Return an SVG of means over all tasks, with intervals, by number of examples; `what` is the axis label."""
+    """Draw means over all tasks, with intervals, by number of examples, as SVG; `what` is the axis label."""
     overall = [row for row in rows if row.task == ""]
 
     def draw(figure: Figure) -> None:

@@ -42,11 +42,11 @@ PLAIN = "ssim_previous"
 
 @dataclass(frozen=True, slots=True)
 class PublishedAgreement:
-    """Plain SSIM against the published masked SSIM.
+    """A comparison of our plain SSIM with the published masked SSIM.
 
     Attributes:
-        pairs: (sample, model) with both; within: those whose plain SSIM is at most the published one and its rounding.
-        rank_correlation: mean over images of Spearman's rho across models; None without images; lowest: of those.
+        pairs: number of (sample, model) with both; within: number whose plain SSIM is at most the published value.
+        rank_correlation: mean over images of Spearman's rho across models, None without images; lowest: the least.
     """
 
     pairs: int
@@ -67,7 +67,7 @@ class PublishedAgreement:
 
 
 def published_files(path: Path) -> list[Path]:
-    """Return the published files at a path: the JSON file itself, or those in a folder; [] for a run's folder."""
+    """Return MedEBench's published JSON files at a path, a file or a folder; [] for a run's folder."""
     if path.is_file():
         return [path] if path.suffix == ".json" else []
     if (path / "journal.sqlite").exists():
@@ -79,7 +79,7 @@ def published_scores(*paths: Path) -> Scores:
     """Read published scores and ranks, and measure plain SSIM where their folder has the images.
 
     Args:
-        paths: files, or folders with them; ranks by people name the organs of samples.
+        paths: files, or folders with them; the files of human ranks also name the samples' organs.
 
     Raises:
         InputError: a file has another form; the message names sample, model and field.
@@ -137,7 +137,7 @@ def published_scores(*paths: Path) -> Scores:
 
 
 def published_agreement(scores: Scores) -> PublishedAgreement:
-    """Compare plain SSIM with the published masked SSIM."""
+    """Compare our plain SSIM with the published masked SSIM of the same outputs."""
     published, plain = (
         np.stack([scores.values(arm, stored) for arm in scores.arms], axis=1)
         for stored in ("cp_reference", PLAIN)
@@ -151,7 +151,7 @@ def published_agreement(scores: Scores) -> PublishedAgreement:
 
 
 def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
-    """Return the first `size` samples with images, without those that have no image before; regions are empty."""
+    """Return up to `size` samples for the gallery, with the published images; their regions are empty."""
     folder, stories = (path.parent if path.is_file() else path), []
     for i, facts in enumerate(table.scores.samples[:size]):
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
@@ -234,13 +234,13 @@ COLLECTED = (
 
 @dataclass(slots=True)
 class PublishedFile:
-    """One file.
+    """The content of one of MedEBench's published files.
 
     Attributes:
         path: the file.
         ranks: True for ranks by people (1 is best), False for automated scores.
         rows: sample -> model -> published name -> number.
-        organs: of the samples that the file gives an organ.
+        organs: organ by sample, if the file states it.
     """
 
     path: Path
@@ -253,7 +253,7 @@ class PublishedFile:
         return list(dict.fromkeys(model for row in self.rows.values() for model in row))
 
     def match(self, known: Collection[str]) -> dict[str, str]:
-        """Return each model's known name, equal exactly or in letters, digits and "+"; InputError if several are."""
+        """Match the file's models to known names by letters, digits and "+". Raise InputError if several match."""
         keys = {name: re.sub(r"[^\w+]|_", "", name.casefold()) for name in (*self.models, *known)}
         own = dict(zip(self.models, self.models, strict=True))
         for model in sorted(own.keys() - known):
@@ -265,7 +265,7 @@ class PublishedFile:
 
 
 def is_published_file(path: Path) -> bool:
-    """Return True if a file can be read and its content is in a published form."""
+    """Return True if a file is readable and has the form of one of MedEBench's published files."""
     try:
         data = json.loads(read_regular(path, str(path), MAX_BYTES))
     except (InputError, OSError, ValueError):
@@ -274,7 +274,7 @@ def is_published_file(path: Path) -> bool:
 
 
 def read_published(path: Path) -> PublishedFile:
-    """Return the scores or ranks of one published file.
+    """Read the scores or ranks of one published file.
 
     A null or NaN counts as missing.
 

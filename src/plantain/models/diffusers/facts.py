@@ -18,17 +18,17 @@ from plantain.records import InputError
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One open editor.
+    """Facts about one open editor before it is loaded.
 
     Attributes:
         weights: hub ids, base and LoRA.
-        licence: names, joined; "unknown" if none is stated.
-        conditions: the licence must be accepted by name.
+        licence: names of the licences, joined; "unknown" if none is stated.
+        conditions: True if the licence must be accepted by name.
         disk_gb: gigabytes on disk, measured if the weights are there, else as published; 0 if unknown.
-        memory: of the device, as text.
+        memory: memory needed on the device, as text.
         on_disk: "yes", "no", "incomplete: FILE", or the origin of weights that have no hub id.
         source: source of the preset's numbers.
-        note: for a reader.
+        note: a remark for readers.
     """
 
     weights: tuple[str, ...]
@@ -42,7 +42,7 @@ class Facts:
 
 
 def facts_of(preset: Preset) -> Facts:
-    """Return the facts of a preset from the table and the hub's cache; load nothing."""
+    """Return the facts of a preset from the table of presets and the hub's cache, without loading weights."""
     if not preset.weights:
         place = "yours: NAME@FOLDER" if preset.method else "with its program"
         return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
