@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.accepted import AcceptedRow, TurnRow, accepted_rows, turn_rows
+from plantain.journal.questions.status import StepCost, Unsuccessful, costs, status_summary, unsuccessful
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -35,7 +36,6 @@ from plantain.journal.questions.tasks import (
     corrections_line,
     images_used,
 )
-from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
@@ -47,7 +47,6 @@ from plantain.pages.wording import words
 from plantain.records import state_after
 from plantain.report import labels
 from plantain.report.gallery import PAGE, PAIR, PAIRS, THUMBNAIL, Selection, leading, select, story_of
-from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
