@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes.commands import refused
-from plantain.cli import ABOUT, COMMANDS
-from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli import ABOUT, COMMANDS, LazyGroup
 from plantain.cli.terminal.progress import StageProgress, print_end
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import status_summary
 from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
 from plantain.runs.progress import RunSummary
 

@@ -23,7 +23,7 @@ from plantain.audit.jury import Jury
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import INJECTED, KINDS
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import spent_by
+from plantain.journal.questions.status import spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Rubric

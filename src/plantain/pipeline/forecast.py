@@ -11,8 +11,8 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader
+from plantain.journal.questions.status import costs
 from plantain.journal.questions.tasks import rounds_of_closed
-from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
 from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned

@@ -15,7 +15,7 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.accepted import Part, count_parts, ids_of_part
-from plantain.journal.questions.telemetry import spent_on, worked_s
+from plantain.journal.questions.status import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
 from plantain.pages.publishing import html_target, page_environment, write_page

@@ -19,8 +19,8 @@ from plantain.audit.rejudge import (
     recorded_judge,
     run_rejudge,
 )
+from plantain.cli import command_again
 from plantain.cli.judge.audit import print_bill
-from plantain.cli.terminal.groups import command_again
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from plantain.cli import CommandWithOthers, application
 from plantain.cli.models.convert import convert_weights
 from plantain.cli.models.listing import models
-from plantain.cli.terminal.groups import CommandWithOthers, application
 
 app = application()
 app.callback(cls=CommandWithOthers, invoke_without_command=True)(models)

@@ -180,6 +180,9 @@ _RANGE_AFTER_SCALE = re.compile(
 )
 """A second number; after `8/10` a reason may start with a count: `8/10 - 2 of 3 teeth are gone`."""
 
+_SECOND = re.compile(r"\]?\s*(?:(?:→|[-=]?>)\s*|(?<=\s)(?!10\s*$))\d+(?:\.\d+)?\s*(?:/\s*10\s*)?$")
+"""A second number that ends the line: a correction, or another column of a table, unless it can be the scale."""
+
 _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
@@ -219,6 +222,7 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         rest = line["rest"][scale.end() :] if scale else line["rest"]
         value = float(line["value"].replace("−", "-"))
         other = (_RANGE_AFTER_SCALE if scale else _RANGE).match(rest) or _NOT_ALONE.match(rest)
+        other = other or _SECOND.match(rest)
         if other or (scale and float(scale["most"]) != SCALE[1]) or not 0 <= value <= 10:
             problems.append(f"{name} must be a number from 0 to 10, not {line['value']}{line['rest'][:20]}")
         values[name].add(value)

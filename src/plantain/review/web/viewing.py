@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 
 from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
-from plantain.journal.questions.telemetry import costs
+from plantain.journal.questions.status import costs
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import as_json, href, image, rendered

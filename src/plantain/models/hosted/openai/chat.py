@@ -29,6 +29,10 @@ SAMPLING = (
 )
 """Settings that the answer depends on, in addition to the question."""
 
+CUT = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
+BROKEN = ("abort", "error", "network_error", "insufficient_system_resource")
+"""Finish reasons of half an answer, by OpenAI, Mistral, Z.ai, SGLang, OpenRouter and DeepSeek."""
+
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Names of the cached token count of DeepSeek and Moonshot, outside of the prompt's details."""
 
@@ -82,12 +86,12 @@ def read_text(body: JsonObject) -> str:
     refusal, reason = text(message, "refusal"), text(choice, "finish_reason").casefold()
     if refusal:
         raise answer_fault(OutcomeKind.REFUSED, f"the model declined: {one_line(refusal)}")
-    if reason == "content_filter":
+    if reason in ("content_filter", "sensitive"):
         raise answer_fault(OutcomeKind.REFUSED, "stopped by the provider's content filter")
-    if reason in ("length", "max_tokens"):
+    if reason in CUT:
         raise cut_short()
-    if reason in ("abort", "error"):
-        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason}")
+    if reason in BROKEN or child(choice, "error"):
+        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason or 'an error'}")
     parts = [part for part in objects(message.get("content")) if part.get("type", "text") == "text"]
     answer = "".join(text(part, "text") for part in parts) or text(message, "content")
     if not answer.strip():
