@@ -40,10 +40,10 @@ def look_schema() -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class BlindDescription:
-    """A judge's description of two images.
+    """A blind judge's description of two images.
 
     Attributes:
-        edited_first: the edit was shown as image A.
+        edited_first: True if the edit was shown as image A.
         lines: one for each difference and finding, in the judge's words.
     """
 
@@ -82,10 +82,10 @@ def blindly_shown(
 
 
 def read_look(text: str, *, edited_first: bool) -> str:
-    """Return the first turn's answer for the journal: JSON with the order, the differences and the findings.
+    """Parse a blind judge's first answer; return it as JSON with order, differences and findings.
 
     Raises:
-        Unreadable: no such object, or an entry with a missing or wrong field.
+        Unreadable: no such object was found, or a field of an entry is missing or invalid.
     """
     found = read_object(text, set(_LISTS))
     kept: JsonObject = {"edited_first": edited_first}
@@ -116,7 +116,7 @@ def _is_share(value: object) -> bool:
 
 
 def seen_of(look: str) -> BlindDescription:
-    """Return the description in a journalled first answer (`read_look`). Raise ValueError if `look` is empty."""
+    """Read a description back from the journal's text (`read_look`). Raise ValueError if `look` is empty."""
     if not look:
         raise ValueError("a judge that looks first needs its first answer in `seen`")
     report = orjson.loads(look)

@@ -93,7 +93,7 @@ class Question:
     Attributes:
         system: the system message; "" for none.
         parts: texts and images in order.
-        seed: for providers that take one.
+        seed: seed, for providers that accept one.
         schema: JSON schema of the answer; None for plain text.
         room: multiple of the usual limit of an answer's tokens.
     """
@@ -115,7 +115,7 @@ class LanguageModel:
         send: sends a question; returns the answer's body, or raises Fault.
         read_text, read_usage: read that body; `read_text` raises Fault.
         aclose: closes the connection; the next call opens another.
-        shown_side: longest side in pixels at which it sees images; None for unchanged ones.
+        shown_side: longest side in pixels to which images are reduced; None: not reduced.
     """
 
     name: str
@@ -130,7 +130,7 @@ class LanguageModel:
         """Send a question; return (text, usage, body) of the answer.
 
         Raises:
-            Fault: no answer; with status 200, usage and body if the answer cannot be read.
+            Fault: no answer came, or it cannot be read; then with status 200, usage and body.
         """
         if self.shown_side is not None:
             question = await asyncio.to_thread(_smaller, question, self.shown_side)
@@ -144,7 +144,7 @@ class LanguageModel:
 
 
 class LanguageRole:
-    """Base class of writer, judge and describer: a model and the run's prompts."""
+    """Base class of hosted writer, judge and describer: a language model and the run's prompts."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         self._model = model
@@ -218,7 +218,7 @@ def _smaller(question: Question, side: int) -> Question:
 
 
 def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Return an image reduced to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
+    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
     width, height = declared_size(image.data)
     longer = max(width, height)
     if longer <= side:
@@ -248,21 +248,21 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
 
 
 class HostedDescriber(LanguageRole):
-    """Describes changes with a hosted language model that looks at one image with both sides."""
+    """A describer that shows a hosted language model both images of a pair, joined to one image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
+        """Describe a pair; `malformed` after two unreadable answers. A prompt in the request is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Return the description in a model's answer: every field is required and at most `LONGEST` characters long.
+    """Parse a describer's answer: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
@@ -314,7 +314,7 @@ def _text(found: JsonObject, name: str) -> str:
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model that is shown the original image."""
+    """A writer of instructions that shows a hosted language model the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
@@ -328,10 +328,10 @@ class HostedWriter(LanguageRole):
 
 
 class HostedJudge(LanguageRole):
-    """Reports on edits by any rubric with a hosted language model.
+    """A judge of edits by any rubric that uses a hosted language model.
 
-    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
-    blind form the first call shows the images without the instruction.
+    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do. In the blind
+    form the first call shows the images without the instruction.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
@@ -359,7 +359,7 @@ class HostedJudge(LanguageRole):
         return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
-        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
+        """Make the first call of a blind judge; return differences between two images and findings of each, as JSON.
 
         The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
         """
@@ -369,7 +369,7 @@ class HostedJudge(LanguageRole):
         return await self._ask(prompt, parts, request.seed, read, look_schema())
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
+        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports.
 
         In the blind form `request.seen` is the reply of `look`.
         """
@@ -409,7 +409,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" with `image`; "writer", "judge" or "describer" with `language`."""
+    """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()
