@@ -45,7 +45,7 @@ class Question:
     Attributes:
         system: the system message; "" for none.
         parts: texts and images in order.
-        seed: for providers that take one.
+        seed: seed, for providers that accept one.
         schema: JSON schema of the answer; None for plain text.
         room: multiple of the usual limit of an answer's tokens.
     """
@@ -67,7 +67,7 @@ class LanguageModel:
         send: sends a question; returns the answer's body, or raises Fault.
         read_text, read_usage: read that body; `read_text` raises Fault.
         aclose: closes the connection; the next call opens another.
-        shown_side: longest side in pixels at which it sees images; None for unchanged ones.
+        shown_side: longest side in pixels to which images are reduced; None: not reduced.
     """
 
     name: str
@@ -82,7 +82,7 @@ class LanguageModel:
         """Send a question; return (text, usage, body) of the answer.
 
         Raises:
-            Fault: no answer; with status 200, usage and body if the answer cannot be read.
+            Fault: no answer came, or it cannot be read; then with status 200, usage and body.
         """
         if self.shown_side is not None:
             question = await asyncio.to_thread(_smaller, question, self.shown_side)
@@ -96,7 +96,7 @@ class LanguageModel:
 
 
 class LanguageRole:
-    """Base class of writer, judge and describer: a model and the run's prompts."""
+    """Base class of hosted writer, judge and describer: a language model and the run's prompts."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         self._model = model
@@ -165,10 +165,10 @@ class LanguageRole:
 
 
 def checked_library(folder: Path | None) -> PromptLibrary:
-    """Return the prompts of a run; all templates of a user are rendered once, so that errors appear before any call.
+    """Load the prompts of a run, and render all of a user's templates once to find errors before any call.
 
     Raises:
-        InputError: a file cannot be read, replaces nothing, or cannot be rendered.
+        InputError: a file cannot be read or rendered, or its name is not that of a template.
     """
     library = PromptLibrary(folder)
     if folder is not None:
@@ -208,7 +208,7 @@ def _smaller(question: Question, side: int) -> Question:
 
 
 def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Return an image reduced to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
+    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
     width, height = declared_size(image.data)
     longer = max(width, height)
     if longer <= side:
@@ -238,6 +238,6 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
 
 
 def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
-    """Return the journal's `raw` of a call as JSON: prompt label, sampling, and the body of every answer (`scrub`)."""
+    """Return a call's record for the journal as JSON: prompt label, sampling, and the shortened body of each answer."""
     kept = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
     return orjson.dumps(kept).decode()

@@ -37,9 +37,9 @@ _FLAG: JsonObject = {"type": "boolean"}
 
 
 def report_schema(rubric: Rubric) -> JsonObject:
-    """Return the JSON schema of a judge's report.
+    """Return the JSON schema of a judge's report by a rubric.
 
-    Evidence comes before the decision, so that a model that writes from left to right looks first.
+    Evidence comes before the decision, so that the model describes the images before it decides.
     """
     properties: JsonObject = {"differences": _TEXT} if rubric.asked.differences else {}
     for c in rubric.criteria:
@@ -59,7 +59,7 @@ def _criterion_schema(criterion: RubricCriterion, rubric: Rubric) -> JsonObject:
 
 
 def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD) -> Observations:
-    """Return the observations in a judge's answer: JSON, bare, fenced or with prose around it.
+    """Parse a judge's report: JSON, bare, fenced or with prose around it.
 
     Required are `passed` of every criterion without a scale and every fact (true or false, also as a string in any
     case), and `score` of every other criterion: a whole number on its scale. `confidence` outside [0, 1] is dropped, a
@@ -67,7 +67,7 @@ def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD)
     false; one that is answered by a fact passes for a removal if the fact is false.
 
     Raises:
-        Unreadable: no report, several different ones, a key with two values, or something required missing or wrong.
+        Unreadable: no report, several different ones, a key with two values, or a required value missing or invalid.
     """
     found = read_object(text, {c.key or c.name for c in rubric.criteria} | set(rubric.facts))
     problems: list[str] = []
@@ -187,24 +187,24 @@ _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names of the criteria whose published labels (MedEBench) occur in a text."""
+    """Find criteria by their published labels (MedEBench) in a text; return the criteria's names."""
     return tuple(name for name, label in LABELS.items() if re.search(label, text, re.IGNORECASE))
 
 
 def can_answer_in_lines(rubric: Rubric) -> bool:
-    """Return True if every criterion has a published label (MedEBench) and the scale 0 to 10."""
+    """Return True if a judge can answer in MedEBench's format: each criterion has its label and scale 0 to 10."""
     return all(criterion.name in LABELS and criterion.scale == SCALE for criterion in rubric.criteria)
 
 
 def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observations:
-    """Return the observations in an answer in MedEBench's published format.
+    """Parse a judge's answer in MedEBench's published format.
 
-    A criterion's value is stated by every line that starts, after markup, with its name followed by `n/10`, `[n]/10`
-    or `n`. Equal values count once. The reason follows on the same line or below.
+    A line states a criterion's value if it starts, after markup, with its name followed by `n/10`, `[n]/10` or `n`.
+    Equal values count once. The reason follows on the same line or below.
 
     Args:
         text: the answer.
-        rubric: its criteria; those that were not requested are unscored.
+        rubric: the rubric; criteria that were not requested are unscored.
         asked: the criteria that the prompt requests.
 
     Raises:
@@ -254,19 +254,19 @@ def _label(name: str) -> str:
 
 
 def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
+    """Make the judge's prompt from the template that the rubric names for the request's direction."""
     rubric = request.rubric
     name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
     return library.render(name, _judged(request, leniency), system_of(rubric))
 
 
 def system_of(rubric: Rubric) -> str:
-    """Return the name of the rubric's own system template; "" for the one that belongs to its prompt."""
+    """Return the name of the rubric's system template; "" for the default of its prompt."""
     return "" if rubric.asked.system == "system" else rubric.asked.system
 
 
 def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
-    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
+    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests JSON.
 
     Raises:
         InputError: the prompt requests neither format, although the rubric allows both.
@@ -292,11 +292,11 @@ def blind_prompt(
     letters: tuple[str, str],
     seen: Sequence[str],
 ) -> Prompt:
-    """Return the prompt of a blind judge's second turn.
+    """Make the prompt for a blind judge's second call, which reveals the instruction.
 
     Args:
-        letters: of the original and of the edit.
-        seen: lines of its report in the first turn.
+        letters: letters of the original and of the edit, e.g. ("B", "A").
+        seen: lines of the judge's report in the first call.
     """
     values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
     return library.render("blind", values)
@@ -341,7 +341,7 @@ def _questioned(criterion: RubricCriterion) -> dict[str, object]:
 
 
 def example_case() -> tuple[Finding, SourceImage]:
-    """Return an invented finding and the record of an image without pixels, for rendering prompts."""
+    """Make an invented finding and image record, for rendering prompts before any call."""
     text = "example"
     finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
     geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
@@ -350,7 +350,7 @@ def example_case() -> tuple[Finding, SourceImage]:
 
 
 def example_of(rubric: Rubric) -> JudgeRequest:
-    """Return an invented judge's request by a rubric, for rendering its prompt before any call."""
+    """Make an invented judge's request by a rubric, for rendering its prompt before any call."""
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)

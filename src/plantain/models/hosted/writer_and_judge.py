@@ -63,21 +63,21 @@ DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT fo
 
 
 class HostedDescriber(LanguageRole):
-    """Describes changes with a hosted language model that looks at one image with both sides."""
+    """A describer that shows a hosted language model both images of a pair, joined to one image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
+        """Describe a pair; `malformed` after two unreadable answers. A prompt in the request is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Return the description in a model's answer: every field is required and at most `LONGEST` characters long.
+    """Parse a describer's answer: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
@@ -129,7 +129,7 @@ def _text(found: JsonObject, name: str) -> str:
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model that is shown the original image."""
+    """A writer of instructions that shows a hosted language model the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
@@ -143,10 +143,10 @@ class HostedWriter(LanguageRole):
 
 
 class HostedJudge(LanguageRole):
-    """Reports on edits by any rubric with a hosted language model.
+    """A judge of edits by any rubric that uses a hosted language model.
 
-    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
-    blind form the first call shows the images without the instruction.
+    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do. In the blind
+    form the first call shows the images without the instruction.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
@@ -174,7 +174,7 @@ class HostedJudge(LanguageRole):
         return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
 
     async def look(self, request: LookRequest) -> Reply[str]:
-        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
+        """Make the first call of a blind judge; return differences between two images and findings of each, as JSON.
 
         The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
         """
@@ -184,7 +184,7 @@ class HostedJudge(LanguageRole):
         return await self._ask(prompt, parts, request.seed, read, LOOK_SCHEMA)
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
+        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports.
 
         In the blind form `request.seen` is the reply of `look`.
         """
@@ -238,10 +238,10 @@ LOOK_SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class BlindDescription:
-    """A judge's description of two images.
+    """A blind judge's description of two images.
 
     Attributes:
-        edited_first: the edit was shown as image A.
+        edited_first: True if the edit was shown as image A.
         lines: one for each difference and finding, in the judge's words.
     """
 
@@ -280,10 +280,10 @@ def _blindly_shown(
 
 
 def read_look(text: str, *, edited_first: bool) -> str:
-    """Return the first turn's answer for the journal: JSON with the order, the differences and the findings.
+    """Parse a blind judge's first answer; return it as JSON with order, differences and findings.
 
     Raises:
-        Unreadable: no such object, or an entry with a missing or wrong field.
+        Unreadable: no such object was found, or a field of an entry is missing or invalid.
     """
     found = read_object(text, set(_LISTS))
     kept: JsonObject = {"edited_first": edited_first}
@@ -314,7 +314,7 @@ def _is_share(value: object) -> bool:
 
 
 def seen_of(look: str) -> BlindDescription:
-    """Return the description in a journalled first answer (`read_look`). Raise ValueError if `look` is empty."""
+    """Read a description back from the journal's text (`read_look`). Raise ValueError if `look` is empty."""
     if not look:
         raise ValueError("a judge that looks first needs its first answer in `seen`")
     report = orjson.loads(look)
@@ -344,7 +344,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" with `image`; "writer", "judge" or "describer" with `language`."""
+    """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()

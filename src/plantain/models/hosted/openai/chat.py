@@ -38,10 +38,10 @@ CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 
 
 def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
-    """Return a compatible server's model that answers with text.
+    """Make a language model of a server that is compatible with OpenAI, for writers, judges and describers.
 
-    After a server has refused a JSON schema, requests have none: the prompt also describes the form, and every report
-    is checked here.
+    After a server has refused a JSON schema, requests are sent without: the prompt also describes the form, and every
+    report is checked here.
     """
     takes_schema = True
 
@@ -80,7 +80,7 @@ def _request(model: str, question: Question, options: Settings, limit: str) -> J
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
+    """Read the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     refusal, reason = text(message, "refusal"), text(choice, "finish_reason").casefold()
@@ -100,9 +100,9 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Return tokens, finish reason, served model, and the thoughts that some servers send.
+    """Read token counts, finish reason, served model, and the thoughts that some servers send.
 
-    OpenAI counts thinking within the completion, some servers separately: then their total exceeds its parts.
+    OpenAI counts thinking within the completion; some servers count it separately, so that the total is larger.
     """
     usage = child(body, "usage")
     details, read = child(usage, "completion_tokens_details"), child(usage, "prompt_tokens_details")

@@ -24,10 +24,10 @@ PARTS = {
 
 
 class RadEdit:
-    """The model, loaded once.
+    """RadEdit's pipeline, loaded once.
 
     Args:
-        settings: of the manifest.
+        settings: settings in the manifest.
     """
 
     def __init__(self, settings: Dict[str, Any]) -> None:  # noqa: UP006
@@ -61,7 +61,7 @@ class RadEdit:
         )
 
     def edit(self, image: Any, region: Any, text: str, seed: int, settings: Dict[str, Any]) -> Any:  # noqa: UP006
-        """Return the edited PIL image, of the same size.
+        """Edit an image within a region; return a PIL image of the same size.
 
         Args:
             image: PIL image, RGB.
