@@ -40,16 +40,7 @@ from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate
-from plantain.pages.drawing import (
-    ACCENT,
-    FAILED,
-    INK,
-    MUTED,
-    SUCCESS,
-    percent_axis,
-    row_axis,
-    svg,
-)
+from plantain.pages.drawing import ACCENT, FAILED, INK, MUTED, SUCCESS, percent_axis, row_axis, svg
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.pages.wording import words
@@ -133,10 +124,7 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
             judges=judges,
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
-            figures={
-                "codes": codes_figure(numbers.judged),
-                "figure3": figure_three(numbers.findings),
-            },
+            figures={"codes": codes_figure(numbers.judged), "figure3": figure_three(numbers.findings)},
             in_run=target.parent == run,
             telemetry_name=target.with_suffix(".telemetry.html").name,
             json_name=target.with_suffix(".json").name,

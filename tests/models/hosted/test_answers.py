@@ -193,9 +193,16 @@ def test_no_instruction_is_unreadable(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["abort", "error", "MAX_TOKENS"]
-)  # of SGLang, OpenRouter, a gateway to Gemini
+    "reason",  # of SGLang, OpenRouter, a gateway to Gemini, Z.ai, DeepSeek and Mistral
+    [
+        *("abort", "error", "MAX_TOKENS", "sensitive", "network_error", "model_context_window_exceeded"),
+        *("insufficient_system_resource", "model_length"),
+    ],
+)
 def test_half_an_answer_is_none(reason: str) -> None:
+    failed = {"finish_reason": "stop", "error": {"code": 502}, "message": {"content": "Add"}}  # OpenRouter
+    with pytest.raises(Fault, match="ended with stop"):
+        chat.read_text({"choices": [failed]})
     with pytest.raises(Fault):
         chat.read_text({"choices": [{"finish_reason": reason, "message": {"content": "Add"}}]})
 

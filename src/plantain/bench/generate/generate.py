@@ -286,7 +286,7 @@ def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
     return state, first
 
 
-ASPECT_TOLERANCE = 0.01
+ANOTHER_RATIO, ASPECT_TOLERANCE = "another ratio of sides", 0.01
 """An output whose aspect ratio differs by more than this from the sample's is malformed."""
 
 POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does it)"
@@ -312,7 +312,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
     ratio = (width / height) / (size[0] / size[1])
     if abs(ratio - 1.0) > ASPECT_TOLERANCE:
         raise BadImage(
-            f"the output is {width}x{height} pixels, {size[0]}x{size[1]} in the benchmark: another ratio of sides"
+            f"the output is {width}x{height} pixels, {size[0]}x{size[1]} in the benchmark: {ANOTHER_RATIO}"
         )
     if (width, height) == size:
         return data if holds_pixels_only(data) else encode_png(pixels), pixels, ""

@@ -21,7 +21,7 @@ from plantain.bench.generate.runfile import (
     read_samples,
     write_bench,
 )
-from plantain.bench.generate.shots import MOST_SHOTS, ShotStudy, choose_study, recorded_study
+from plantain.bench.generate.shots import ShotStudy, choose_study, recorded_study
 from plantain.journal import Journal
 from plantain.journal.questions.benchmark import ArmTask, arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
@@ -119,7 +119,7 @@ def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None
 def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> ShotStudy | None:
     if not wanted.shots:
         return None
-    most = max(MOST_SHOTS, *wanted.shots)
+    most = max(wanted.shots)
     study = recorded_study(recorded)
     if study is None:
         return choose_study(benchmark.samples, seed, named=wanted.tasks, most=most)

@@ -14,7 +14,7 @@ from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import Arm
 from plantain.records import InputError, derive_seed
-from plantain.records.messages import suggest
+from plantain.records.messages import counted, suggest
 
 TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 """The paper's: six tasks, 30 images of each, up to three demonstrations."""
@@ -50,7 +50,7 @@ def choose_study(
         tasks: maximum number of tasks, the largest first; `named` may have more.
         images: maximum number of samples of each task, demonstrations included.
         named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else all.
-        most: number of demonstrations of each task.
+        most: number of demonstrations of each task; more, up to `MOST_SHOTS`, where a task has enough sources.
 
     Raises:
         InputError: no such task, or no task has samples for its demonstrations and a held-out one.
@@ -65,6 +65,8 @@ def choose_study(
     kept = (
         named or paper_tasks({task: len(members) for task, members in by_task.items()}, most + 1) or by_task
     )
+    room = max((len({one.cluster for one in by_task[task]}) - 1 for task in kept), default=0)
+    most = max(most, min(MOST_SHOTS, room))
     chosen: dict[str, tuple[str, ...]] = {}
     held_out: list[str] = []
     for task, members in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -77,7 +79,7 @@ def choose_study(
     if not chosen:
         raise InputError(
             f"--shots: no task has {most + 1} samples of different sources with an image after, "
-            f"which {most} demonstrations and a held-out sample need"
+            f"which {counted(most, 'demonstration')} and a held-out sample need"
         )
     return ShotStudy(chosen, tuple(sorted(held_out)))
 

@@ -208,11 +208,7 @@ def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
 
 
 def write_attention_page(
-    run: Path,
-    benchmark: Benchmark,
-    to: Path | None = None,
-    *,
-    judge: str | None = None,
+    run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
     """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
 

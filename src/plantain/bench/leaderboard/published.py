@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -180,7 +181,25 @@ def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
 
 def _image(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    return decode_output(read_inside(folder, path), str(path)) if path.is_file() else None
+    found = [path] if path.is_file() else _images(folder, folder.stat().st_mtime_ns)[sample, _folded(name)]
+    if len(found) > 1:
+        raise InputError(f"{path}: may be {' or '.join(one.name for one in found)}: rename all but one")
+    return decode_output(read_inside(folder, found[0]), str(found[0])) if found else None
+
+
+@lru_cache(1)
+def _images(folder: Path, changed: int) -> Mapping[tuple[str, str], list[Path]]:
+    """Return the images of a folder, last changed at `changed`, by sample and folded name of the model."""
+    found = defaultdict[tuple[str, str], list[Path]](list)
+    for path in sorted(folder.glob("*_*.png")):
+        sample, _, name = path.stem.partition("_")
+        found[sample, _folded(name)].append(path)
+    return found
+
+
+def _folded(name: str) -> str:
+    """Return a model's name in small letters, digits and "+" only."""
+    return re.sub(r"[^\w+]|_", "", name.casefold())
 
 
 def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
@@ -254,7 +273,7 @@ class PublishedFile:
 
     def match(self, known: Collection[str]) -> dict[str, str]:
         """Match the file's models to known names by letters, digits and "+". Raise InputError if several match."""
-        keys = {name: re.sub(r"[^\w+]|_", "", name.casefold()) for name in (*self.models, *known)}
+        keys = {name: _folded(name) for name in (*self.models, *known)}
         own = dict(zip(self.models, self.models, strict=True))
         for model in sorted(own.keys() - known):
             alike = sorted(name for name in keys if name != model and keys[name] == keys[model])

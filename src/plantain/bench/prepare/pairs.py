@@ -16,12 +16,7 @@ import numpy as np
 
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, is_inside
-from plantain.bench.prepare.alignment import (
-    Alignment,
-    align,
-    apply_alignment,
-    common_rectangle,
-)
+from plantain.bench.prepare.alignment import Alignment, align, apply_alignment, common_rectangle
 from plantain.files.opening import check_inside, read_regular
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import read_table
@@ -93,7 +88,10 @@ def read_raw(raw: Path) -> list[RawPair]:
     """
     path = raw / TABLE
     if not path.is_file():
-        raise InputError(f"{path}: no such file; it needs the columns {', '.join(NEEDED)}")
+        raise InputError(
+            f"{path}: no such file; it needs the columns {', '.join(NEEDED)} (and usually prompt), next to the images "
+            "before/ID.png and after/ID.png"
+        )
     check_inside(raw, path)
     problems: list[str] = []
     pairs: list[RawPair] = []
@@ -121,7 +119,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     names = {column: column.casefold().replace(" ", "_") for column in table.columns}
     for name in names.values():
         if name not in COLUMNS and name not in INDEX:
-            raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
+            near = suggest(name, COLUMNS, "prompt" if name == "instruction" else None)
+            raise InputError(f"{path}: column {one_line(name)!r} is not known; {near}")
     missing = [name for name in NEEDED if name not in names.values()]
     if missing or len(set(names.values())) < len(names):
         problem = f"{missing[0]!r} is missing" if missing else "one occurs twice"

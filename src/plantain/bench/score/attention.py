@@ -75,15 +75,18 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
     Raises:
         InputError: no such arm, or its editor is not an open-weight one.
     """
+    add = command_line("bench", "generate", run.benchmark_root, "--run", run.run, "--editor")
     for label in wanted:
         if label not in run.arms:
-            raise InputError(f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}")
+            raise InputError(
+                f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}; add one: {add} MODEL"
+            )
     arms = [run.arms[label] for label in wanted] or [
         arm for arm in run.arms.values() if arm.model.startswith("diffusers/")
     ]
     if not arms:
         raise InputError(
-            f"{run.run}: no outputs of an open editor; add some by --editor diffusers/medebench-instruct-pix2pix"
+            f"{run.run}: no outputs of an open editor; add some: {add} diffusers/medebench-instruct-pix2pix"
         )
     for arm in arms:
         if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):

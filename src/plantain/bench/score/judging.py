@@ -252,12 +252,7 @@ class Judgement:
     """Judge the outputs of a run; finished calls are read from the journal instead of repeated."""
 
     def __init__(
-        self,
-        benchmark: Benchmark,
-        opened: OpenRun,
-        judges: Sequence[SeatedJudge],
-        *,
-        retry: bool = False,
+        self, benchmark: Benchmark, opened: OpenRun, judges: Sequence[SeatedJudge], *, retry: bool = False
     ) -> None:
         self.benchmark = benchmark
         self.opened = opened

@@ -16,12 +16,7 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.journal import JournalReader
-from plantain.metrics.distributions import (
-    FID_WEIGHTS,
-    SetDistance,
-    frechet_of_features,
-    kid_of_features,
-)
+from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, frechet_of_features, kid_of_features
 from plantain.metrics.metric import ImageEncoder, Networks, label
 from plantain.metrics.radiomics import FEATURES, FEWEST_IMAGES, RadiomicsEncoder
 from plantain.pixels.arrays import Floats, Pixels

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.editors import function_in_file
-from plantain.bench.generate.generate import generate
+from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
@@ -119,6 +119,10 @@ def generate_outputs(
         print_json(document)
     else:
         _print_table(rows)
+        if any(ANOTHER_RATIO in reason for row in rows for reason in cast(dict[str, int], row["reasons"])):
+            print(
+                f"the models must edit the images in {benchmark.samples[0].previous.parent}, not the raw ones"
+            )
         if summary.stopped is None:
             print(next_line("bench", "score", run))
     return print_end(context, summary)

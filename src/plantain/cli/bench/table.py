@@ -17,12 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.leaderboard.attention_page import (
-    GroundingRow,
-    failure_rows,
-    grounding_rows,
-    missing_maps,
-)
+from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
 from plantain.bench.leaderboard.export import shot_grid, table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import learning_of
@@ -126,7 +121,7 @@ def _print(runs: list[Path], made: Table) -> None:
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
-    if made.against:
+    if made.against and made.main:
         print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")

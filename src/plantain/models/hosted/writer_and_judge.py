@@ -1,10 +1,15 @@
-"""The hosted writer, judge and describer: our prompts, any provider's language model."""
+"""The hosted writer, judge and describer: our prompts, any provider's language model, asked at most twice for an answer
+that can be read.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import TypeVar
 
 import orjson
 
@@ -14,15 +19,13 @@ from plantain.models.hosted.answers import (
     object_schema,
     read_instruction,
     read_object,
+    record,
 )
-from plantain.models.hosted.asking import LanguageModel, LanguageRole
 from plantain.models.hosted.editor import HostedEditor, ImageModel
-from plantain.models.hosted.prompts import (
-    describe_prompt,
-    with_images,
-    write_prompt,
-)
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.prompts import Prompt, describe_prompt, with_images, write_prompt
 from plantain.models.hosted.reports import (
+    checked_library,
     judge_prompt,
     lines_asked,
     read_lines,
@@ -30,7 +33,10 @@ from plantain.models.hosted.reports import (
     report_schema,
     system_of,
 )
-from plantain.records import Observations, Rubric
+from plantain.pixels.decode import declared_size, decode_untrusted
+from plantain.pixels.encode import encode_png, resize
+from plantain.privacy.permission import made_from
+from plantain.records import OK, Observations, Outcome, OutcomeKind, Rubric, Usage
 from plantain.roles import (
     ChangeDescription,
     DescribeRequest,
@@ -38,9 +44,25 @@ from plantain.roles import (
     JudgeRequest,
     Reply,
     WriteRequest,
+    failed,
 )
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, digest_of
+
+T = TypeVar("T")
+
+MOST_ASKS = 2
+"""Requests to a writer or judge within one call, at most; a budget reserves that many answers."""
+
+ROOMIER = 2
+"""A cut answer is requested again with this multiple of its limit: the same limit would cut it again."""
+
+_COUNTS = [
+    one.name
+    for one in fields(Usage)
+    if one.name.endswith("_tokens") or one.name in ("images", "reported_usd")
+]
+_NAMES = ("served_model", "tier", "finish_reason", "response_id", "ran_on")
 
 VERSION = "1"
 """Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
@@ -54,22 +76,183 @@ _FIELDS = ("modality", "action", "entity", "region", "context", "prompt", "rephr
 DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT for name in _FIELDS})
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a language model.
+
+    Attributes:
+        system: the system message; "" for none.
+        parts: texts and images in order.
+        seed: seed, for providers that accept one.
+        schema: JSON schema of the answer; None for plain text.
+        room: multiple of the usual limit of an answer's tokens.
+    """
+
+    system: str
+    parts: tuple[str | EncodedImage, ...] = field(repr=False)
+    seed: int
+    schema: JsonObject | None = None
+    room: int = 1
+
+
+@dataclass(eq=False)
+class LanguageModel:
+    """One language model at one provider.
+
+    Attributes:
+        name: "provider/model".
+        sampling: every setting that its answers depend on.
+        send: sends a question; returns the answer's body, or raises Fault.
+        read_text, read_usage: read that body; `read_text` raises Fault.
+        aclose: closes the connection; the next call opens another.
+        shown_side: longest side in pixels to which images are reduced; None: not reduced.
+    """
+
+    name: str
+    sampling: str
+    send: Callable[[Question], Awaitable[JsonObject]]
+    read_text: Callable[[JsonObject], str]
+    read_usage: Callable[[JsonObject], Usage]
+    aclose: Callable[[], Awaitable[None]]
+    shown_side: int | None = None
+
+    async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
+        """Send a question; return (text, usage, body) of the answer.
+
+        Raises:
+            Fault: no answer came, or it cannot be read; then with status 200, usage and body.
+        """
+        if self.shown_side is not None:
+            question = await asyncio.to_thread(_smaller, question, self.shown_side)
+        body = await self.send(question)
+        del question
+        usage = self.read_usage(body)
+        try:
+            return self.read_text(body), usage, body
+        except Fault as fault:
+            raise replace(fault, usage=usage, raw=body) from None
+
+
+class LanguageRole:
+    """Base class of hosted writer, judge and describer: a language model and the run's prompts."""
+
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        self._model = model
+        self._library = checked_library(options.prompts)
+        self.name = model.name
+
+    async def aclose(self) -> None:
+        """Close the connection; it opens again with the next call."""
+        await self._model.aclose()
+
+    def _asked_by(self, prompts: Iterable[str], system: str = "") -> str:
+        """Return model, sampling, and prompts with their hashes, for a fingerprint."""
+        labels = ",".join(self._library.label(name, system) for name in prompts)
+        return f"{self.name} {self._model.sampling} prompts={labels}"
+
+    async def _ask(
+        self,
+        prompt: Prompt,
+        parts: Sequence[str | EncodedImage],
+        seed: int,
+        read: Callable[[str], T],
+        schema: JsonObject | None = None,
+    ) -> Reply[T]:
+        """Ask, and ask a second time if the answer cannot be read; then it is malformed.
+
+        An empty or unreadable answer is requested again with the error, a cut one with twice the token limit.
+
+        Args:
+            prompt: the prompt whose text is in `parts`.
+            parts, seed, schema: as in `Question`.
+            read: returns the value of a text, or raises `Unreadable`.
+
+        Returns:
+            The value, or the outcome; usage and raw are those of all asks together.
+        """
+        question = asked = Question(prompt.system, tuple(parts), seed, schema)
+        usages: list[Usage] = []
+        bodies: list[JsonObject] = []
+        problem = ""
+        for _ in range(MOST_ASKS):
+            words, cut, outcome, before, problem = "", False, OK, problem, ""
+            try:
+                words, usage, body = await self._model.ask(asked)
+            except Fault as fault:
+                usage, body, cut, outcome = fault.usage or Usage(), fault.raw, fault.cut, fault.outcome
+                if fault.status == 200 and outcome.kind is OutcomeKind.MALFORMED and not outcome.fatal:
+                    problem, outcome = outcome.reason, OK
+            if usage != Usage() or not outcome.costs_nothing:
+                usages.append(usage)
+            bodies.append(body)
+            total = _together(usages, several=len(bodies) > 1)
+            raw = record(prompt.label, self._model.sampling, bodies)
+            if not outcome.ok:
+                if asked.room > 1 and outcome.kind is OutcomeKind.MALFORMED:
+                    # The model refused our doubled limit: the recipe's own setting is not at fault.
+                    outcome = Outcome(OutcomeKind.MALFORMED, f"{before} ({outcome.reason})")
+                return failed(outcome, total, raw)
+            try:
+                if not problem:
+                    return Reply(read(words), OK, total, raw)
+            except Unreadable as error:
+                problem = str(error)
+            again = self._library.render("again", {"problem": problem, "answer": words}).text
+            asked = replace(question, room=ROOMIER) if cut else replace(question, parts=(*parts, again))
+        return failed(Outcome(OutcomeKind.MALFORMED, problem), total, raw)
+
+
+def _smaller(question: Question, side: int) -> Question:
+    parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
+    return replace(question, parts=tuple(parts))
+
+
+def shown_at(image: EncodedImage, side: int) -> EncodedImage:
+    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
+    width, height = declared_size(image.data)
+    longer = max(width, height)
+    if longer <= side:
+        return image
+    pixels = decode_untrusted(image.data, "image")
+    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
+    return EncodedImage(made_from(encode_png(small), image.data), "image/png")
+
+
+def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
+    """Return the usage of several asks: sums of known counts, the latest names, and each ask."""
+    if not usages or not several:
+        return usages[0] if usages else Usage()
+    sums: dict[str, float | None] = {}
+    for name in _COUNTS:
+        counts = [n for usage in usages if (n := getattr(usage, name)) is not None]
+        sums[name] = sum(counts) if counts else None
+    latest = {
+        name: next(filter(None, (getattr(one, name) for one in reversed(usages))), "") for name in _NAMES
+    }
+    return Usage(
+        thought_summary="\n".join(usage.thought_summary for usage in usages if usage.thought_summary),
+        asks=tuple(replace(usage, thought_summary="") for usage in usages),
+        **latest,  # type: ignore[arg-type]
+        **sums,  # type: ignore[arg-type]
+    )
+
+
 class HostedDescriber(LanguageRole):
-    """Describes changes with a hosted language model that looks at one image with both sides."""
+    """A describer that shows a hosted language model both images of a pair, joined to one image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
+        """Describe a pair; `malformed` after two unreadable answers. A prompt in the request is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Return the description in a model's answer: every field is required and at most `LONGEST` characters long.
+    """Parse a describer's answer: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
@@ -121,7 +304,7 @@ def _text(found: JsonObject, name: str) -> str:
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model that is shown the original image."""
+    """A writer of instructions that shows a hosted language model the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
@@ -134,9 +317,9 @@ class HostedWriter(LanguageRole):
 
 
 class HostedJudge(LanguageRole):
-    """Reports on edits by any rubric with a hosted language model.
+    """A judge of edits by any rubric that uses a hosted language model.
 
-    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that.
+    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
@@ -156,7 +339,7 @@ class HostedJudge(LanguageRole):
         return f"hosted@{VERSION} {prompts} rubric={known} schema={schema}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` after two incomplete or unreadable reports."""
+        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports."""
         rubric, lines = request.rubric, lines_asked(self._library, request.rubric)
         prompt = judge_prompt(self._library, request)
         schema = None if lines else report_schema(rubric)
@@ -183,7 +366,7 @@ def in_role(
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" with `image`; "writer", "judge" or "describer" with `language`."""
+    """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()
