@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.rows import from_json, to_json
 from plantain.privacy.permission import sha256_of
@@ -130,18 +129,13 @@ async def ask(
         return replace(draft, answer=to_json(reply.value), verdicts=stored)
 
     for number, judge in enumerate(jury.members):
-        seen_request, looked = await look_first(
-            calls, judge, request, round=round, draw=draw + number, identity=known
-        )
-        if not looked.ok:
-            return None, looked
         spec = CallSpec(
             Step.JUDGE,
             round,
             draw + number,
             judge.name,
-            _identity(judge, seen_request, known),
-            partial(judge.judge, seen_request),
+            _identity(judge, request, known),
+            partial(judge.judge, request),
             settle,
         )
         answer = await calls.answer(spec)
@@ -161,7 +155,6 @@ def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) 
         "finding": request.finding.name if request.finding else "",
         "direction": request.direction.value,
         "rubric": identity_of(request.rubric),
-        **seen_in(request),
     }
 
 

@@ -41,8 +41,7 @@ def forecast(
 
     Returns:
         "judge"; "images" by modality, and "independent" patients or source files among them; "edits": number of
-        verdicts, two for a clean edit; "calls" by model, two for an edit in the blind form; "cost_usd": low and high,
-        None if a price is unknown.
+        verdicts, two for a clean edit; "calls" by model; "cost_usd": low and high, None if a price is unknown.
     """
     judge = plan.judge if isinstance(plan.judge, str) else plan.judge.name
     modalities = sorted({one.image.modality for one in images})
@@ -96,11 +95,8 @@ def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> di
     low = high = 0.0
     known = True
     for model, n in most.items():
-        blind = terms.options(model, "judge").get("form") == "blind"
-        steps = (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,)
-        calls[model] = n * len(steps)
-        costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in steps]
-        known = known and None not in costs
-        each = sum(cost or 0.0 for cost in costs)
+        calls[model] = n
+        cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[Step.JUDGE])
+        known, each = known and cost is not None, cost or 0.0
         low, high = low + SPREAD[0] * least[model] * each, high + SPREAD[2] * n * each
     return {"calls": calls, "cost_usd": [round(low, 4), round(high, 4)] if known else None}

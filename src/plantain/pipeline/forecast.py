@@ -41,14 +41,14 @@ BYTES_PER_ATTEMPT = 420_000
 
 BYTES_PER_IMAGE = 330_000
 
-HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.LOOK: 9.0, Step.JUDGE: 9.0}
-LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE: 1.5}
+HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
+LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
 """Seconds per call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
 """Seconds that an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
 
-ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.LOOK: "judge", Step.JUDGE: "judge"}
+ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.JUDGE: "judge"}
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
@@ -246,11 +246,6 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
-        *(
-            (Step.LOOK, judge)
-            for judge in models.judges
-            if recipe.terms.options(judge, "judge").get("form") == "blind"
-        ),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 

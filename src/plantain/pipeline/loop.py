@@ -14,7 +14,6 @@ from typing import NamedTuple
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
 from plantain.pipeline.method import Method
@@ -168,7 +167,6 @@ class Rounds:
         number = len(history) + 1
         writer = self.method.writer
         seed = self._seed(number, Step.WRITE)
-        failed_edit = history[-1].edited if history and self.method.writer_sees_failed_edit else None
         identity: dict[str, object] = {
             "fingerprint": writer.fingerprint,
             "seed": seed,
@@ -176,7 +174,6 @@ class Rounds:
             "finding": self.task.finding,
             "direction": self.task.direction.value,
             "history": [_history_row(attempt) for attempt in history],
-            "failed_edit": failed_edit,
         }
 
         async def send() -> Reply[str]:
@@ -188,7 +185,6 @@ class Rounds:
                     original=self.original,
                     history=tuple(history),
                     seed=seed,
-                    failed_edit=await self._read(failed_edit) if failed_edit else None,
                 )
             )
 
@@ -295,19 +291,16 @@ class Rounds:
             objections |= {ORIGINAL_CHECK: differs} if differs else {}
         panel: Panel = []
         for draw in range(len(self.method.judges)):
-            request, outcome = await self._looked(attempt, edited, draw)
-            if not outcome.ok:
-                return replace(attempt, judge_outcome=outcome)
-            answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
+            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
             panel.append((self.method.judges[draw].name, from_json(Observations, answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
-    async def _looked(
-        self, attempt: Attempt, edited: EncodedImage, draw: int
-    ) -> tuple[JudgeRequest, Outcome]:
-        """Return a judge's request, with its description of the images if it has a first turn."""
+    def _judge_call(
+        self, attempt: Attempt, edited: EncodedImage, draw: int, before: Panel, objections: Mapping[str, str]
+    ) -> CallSpec[Observations]:
+        judge = self.method.judges[draw]
         request = JudgeRequest(
             image=self.image,
             original=self.original,
@@ -318,20 +311,6 @@ class Rounds:
             rubric=self.method.rubric,
             seed=self._seed(attempt.round, Step.JUDGE, draw),
         )
-        return await look_first(
-            self.calls,
-            self.method.judges[draw],
-            request,
-            round=attempt.round,
-            draw=draw,
-            identity={"image": self.image.prepared_sha256, "edited": attempt.edited},
-            unanswered=lambda why, draft: replace(draft, attempt=replace(attempt, judge_outcome=why)),
-        )
-
-    def _judge_call(
-        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: Mapping[str, str]
-    ) -> CallSpec[Observations]:
-        judge = self.method.judges[draw]
         identity: dict[str, object] = {
             "fingerprint": fingerprint_of(judge, self.method.rubric),
             "seed": request.seed,
@@ -341,7 +320,6 @@ class Rounds:
             "finding": self.task.finding,
             "direction": self.task.direction.value,
             "rubric": identity_of(self.method.rubric),
-            **seen_in(request),
         }
 
         async def send() -> Reply[Observations]:

@@ -55,7 +55,6 @@ class Method:
     threshold: float
     max_rounds: int
     seed: int
-    writer_sees_failed_edit: bool = False
     restore: str = NONE
 
 
@@ -83,7 +82,6 @@ def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] 
         threshold=recipe.loop.threshold,
         max_rounds=recipe.loop.max_rounds,
         seed=recipe.seed,
-        writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
         restore=recipe.loop.restore,
     )
 

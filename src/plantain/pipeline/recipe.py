@@ -79,8 +79,7 @@ class Loop(Section):
     """The section `[loop]` of a recipe: the number of rounds, and the conditions for an accepted edit.
 
     A task has `max_rounds` attempts at most, including the first one. Under `policy` "all-pass" every criterion must
-    pass; under "weighted" the weighted score must reach `threshold`. With `writer_sees_failed_edit` the writer also
-    sees the failed edit when it refines an instruction; in the paper it does not.
+    pass; under "weighted" the weighted score must reach `threshold`.
 
     `restore`: "outside" restores the original around the edit before it is judged; the editor's answer is also kept.
     This takes about one second of CPU time per image and no call.
@@ -93,7 +92,6 @@ class Loop(Section):
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
     policy: Literal["all-pass", "weighted"] = "all-pass"
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
     turns: Annotated[int, Field(ge=1, le=5)] = 1
 

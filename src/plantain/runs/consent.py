@@ -31,7 +31,7 @@ from plantain.runs.terms import ON_THIS_MACHINE, Terms
 
 T = TypeVar("T")
 
-REQUESTS = frozenset({"write", "edit", "look", "judge", "score", "describe"})
+REQUESTS = frozenset({"write", "edit", "judge", "score", "describe"})
 """The methods of models, each with one request."""
 
 WITHOUT_IMAGES = frozenset({str, int, float, bool, type(None)})

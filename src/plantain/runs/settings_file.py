@@ -25,7 +25,7 @@ from plantain.files.opening import read_toml_table
 from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
 from plantain.records.messages import like_path, suggest
-from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings, Section
+from plantain.roles.options import EDITS, FREE, WORDS, ProviderSettings, Section
 
 M = TypeVar("M", bound=BaseModel)
 Role = Literal["writer", "editor", "judge", "describer"]
@@ -40,7 +40,7 @@ MOST = 5
 OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
 """Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
 
-FOLLOWED_BY = {FREE: (), EDITS: ("editor",), JUDGES: ("judge",), WORDS: ("writer", "judge", "describer")}
+FOLLOWED_BY = {FREE: (), EDITS: ("editor",), WORDS: ("writer", "judge", "describer")}
 """Markers of fields -> the roles that follow them."""
 
 

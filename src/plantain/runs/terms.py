@@ -216,7 +216,6 @@ TIER_BILLED = {"fast": "priority"}
 TYPICAL_USAGE = {
     Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
     Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
-    Step.LOOK: Usage(input_tokens=3_500, output_tokens=1_400, thinking_tokens=900),
     Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
 }
 """Assumed usage of one call before anything is measured: our own estimate from prompt lengths and the tokens

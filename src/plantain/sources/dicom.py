@@ -29,6 +29,8 @@ from plantain.records import InputError, SourceImage
 from plantain.sources.columns import is_placeholder
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
+    LOCALIZER,
+    MOSAIC,
     STUDY_GROUP,
     UNREAD,
     Found,
@@ -210,8 +212,8 @@ class DicomReader:
             colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
             f"the header states Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
-            "a localizer": "LOCALIZER" in types,
-            "a mosaic of slices": "MOSAIC" in types,
+            LOCALIZER: "LOCALIZER" in types,
+            MOSAIC: "MOSAIC" in types,
             "raw detector values (--set window=film shows them as on film)": raw
             and self._settings["window"] != "film",
         }

@@ -21,6 +21,7 @@ from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import MASK, NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
+    SHARES,
     UNREAD,
     Found,
     Setting,
@@ -149,6 +150,8 @@ class NiftiReader:
         notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
         oblique = volume.oblique_degrees
         notes += [f"oblique by {oblique:g} degrees"] if oblique >= _STRAIGHT_DEGREES else []
+        shares = volume.values.dtype.kind == "f" and volume.low >= 0.0 and 0.5 < volume.high <= 1.0
+        notes += [SHARES] if shares else []
         sequence, contrast = self._settings["sequence"], self._settings["contrast"]
         words = next(((s, c) for pattern, s, c in _WORDS if pattern.search(stem.rpartition("/")[2])), None)
         subject = re.search(r"(^|/)(sub-[A-Za-z0-9]+)", stem)

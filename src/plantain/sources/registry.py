@@ -34,6 +34,10 @@ UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry"
 STUDY_GROUP = "study:"
 """Prefix of the group of an image with a known study and an unknown patient."""
 
+LOCALIZER, MOSAIC, SHARES = "a localizer", "a mosaic of slices", "values from 0 to 1, as in a probability map"
+DOUBTFUL = frozenset({LOCALIZER, MOSAIC, SHARES})
+"""Notes on images that are perhaps not for editing."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -189,7 +193,7 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
     """Yield every file below a folder, sorted by names as bytes, without hidden and system files.
 
     Args:
-        root: the folder; folders more than 12 levels below it are not read.
+        root: the folder; folders more than 100 levels below it are not read.
         leads_out: called with each link that is broken or leads out of the folder; such links are not followed.
 
     Raises:
@@ -199,7 +203,7 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
         raise InputError(f"{root}: not a folder")
     for folder, folders, files in os.walk(root, onerror=_stop):
         here = Path(folder)
-        if len(here.relative_to(root).parts) >= 12:
+        if len(here.relative_to(root).parts) >= 100:
             folders.clear()
         folders[:] = sorted((name for name in folders if not _is_left_out(name)), key=os.fsencode)
         for link in (here / name for name in folders if (here / name).is_symlink()):
