@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
 
 from plantain.models.hosted.answers import (
     JsonObject,
@@ -19,6 +21,8 @@ from plantain.models.hosted.answers import (
 )
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of, modality_of
 from plantain.records import (
+    BUILD_DIRECTIONS,
+    Asked,
     CriterionResult,
     Direction,
     Finding,
@@ -31,6 +35,7 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, JudgeRequest
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
@@ -253,11 +258,11 @@ def _label(name: str) -> str:
 # --- the prompt that asks for it ---------------------------------------------------------------------
 
 
-def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
+def judge_prompt(library: PromptLibrary, request: JudgeRequest) -> Prompt:
     """Make the judge's prompt from the template that the rubric names for the request's direction."""
     rubric = request.rubric
     name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
-    return library.render(name, _judged(request, leniency), system_of(rubric))
+    return library.render(name, _judged(request), system_of(rubric))
 
 
 def system_of(rubric: Rubric) -> str:
@@ -273,7 +278,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     """
     if not can_answer_in_lines(rubric):
         return ()
-    text = judge_prompt(library, example_of(rubric), "balanced").text
+    text = judge_prompt(library, example_of(rubric)).text
     if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
         return ()
     named = names_in(text)
@@ -285,24 +290,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     return named
 
 
-def blind_prompt(
-    library: PromptLibrary,
-    request: JudgeRequest,
-    leniency: str,
-    letters: tuple[str, str],
-    seen: Sequence[str],
-) -> Prompt:
-    """Make the prompt for a blind judge's second call, which reveals the instruction.
-
-    Args:
-        letters: letters of the original and of the edit, e.g. ("B", "A").
-        seen: lines of the judge's report in the first call.
-    """
-    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
-    return library.render("blind", values)
-
-
-def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+def _judged(request: JudgeRequest) -> dict[str, object]:
     """Return the variables of a judge's template; those of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     keys = {criterion.key for criterion in rubric.criteria}
@@ -324,7 +312,6 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
         "differences": rubric.asked.differences,
         "opinion": rubric.asked.opinion,
         "decides": "qualified" in keys,
-        "leniency": leniency,
     }
 
 
@@ -354,3 +341,39 @@ def example_of(rubric: Rubric) -> JudgeRequest:
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
+
+
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Load the prompts of a run, and render all of a user's templates once to find errors before any call.
+
+    Raises:
+        InputError: a file cannot be read or rendered, or its name is not that of a template.
+    """
+    library = PromptLibrary(folder)
+    if folder is not None:
+        _render_all(library)
+    return library
+
+
+def _render_all(library: PromptLibrary) -> None:
+    finding, image = example_case()
+    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
+    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    attempt |= {"instruction": "example", "reason": "example"}
+    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
+    for direction in BUILD_DIRECTIONS:
+        case = case_of(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", {**case, "history": history})
+        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
+        for rubric in (MED_BANANA, MEDEBENCH, *plain):
+            full = replace(example_of(rubric), direction=direction)
+            asked = [full, replace(full, finding=None, truth=None, variant="D")]
+            for request in asked[: 1 if rubric == MED_BANANA else 2]:
+                judge_prompt(library, request)
+    for prompt in ("", "example"):
+        facts = [{"what": "modality", "value": "example"}]
+        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
+    library.render("again", {"problem": "example", "answer": "example"})
