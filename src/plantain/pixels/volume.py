@@ -221,7 +221,8 @@ def _unpack(data: bytes, name: str) -> bytes:
 def _is_label_map(values: npt.NDArray[np.generic], *, counted: bool) -> bool:
     """Return True if values are `counted` (stored as whole numbers) or whole, and nearly all neighbours are equal.
 
-    Background is not compared. Noise makes neighbours differ in an image, however few its levels; a segmentation differs at borders alone.
+    Background is not compared. Noise makes neighbours differ in an image, however few its levels; a segmentation
+    differs at borders alone.
     """
     slices = np.asarray(values[:, :, :: max(1, values.shape[2] // 32)], np.float64)
     levels, counts = np.unique(slices.ravel()[:: max(1, slices.size // 250_000)], return_counts=True)
