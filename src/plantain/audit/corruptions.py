@@ -38,7 +38,7 @@ def moved(values: Field, dx: int, dy: int) -> Field:
 
 def solid(mask: Mask, join: float, grow: float) -> Mask:
     """Return the mask's parts joined over gaps of up to twice `join` pixels, without holes, grown by `grow`."""
-    joined = cv2.morphologyEx(_padded(mask, join), cv2.MORPH_CLOSE, _round(join))
+    joined = cv2.morphologyEx(np.pad(mask.astype(np.uint8), _margin(join)), cv2.MORPH_CLOSE, _round(join))
     contours, _ = cv2.findContours(joined, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(joined, contours, -1, 1, cv2.FILLED)
     margin = _margin(join)
@@ -218,7 +218,3 @@ def _round(radius: float) -> np.ndarray:
 
 def _margin(radius: float) -> int:
     return 2 * max(1, round(radius)) + 1
-
-
-def _padded(mask: Mask, radius: float) -> np.ndarray:
-    return np.pad(mask.astype(np.uint8), _margin(radius))
