@@ -15,9 +15,9 @@ from fakes.content import look
 from fakes.requests import judge_request, original
 from fakes.server import FakeProvider
 from plantain.models.hosted.answers import Unreadable
+from plantain.models.hosted.blind import read_look, seen_of
 from plantain.models.hosted.prompts import PromptLibrary
 from plantain.models.hosted.reports import blind_prompt
-from plantain.models.hosted.writer_and_judge import read_look, seen_of
 from plantain.models.registry import close_models
 from plantain.records import OutcomeKind
 from plantain.roles import JudgeRequest, LooksFirst, Reply, fingerprint_of

@@ -7,9 +7,8 @@ import pytest
 
 from fakes.requests import judge_request, source_image, write_request
 from plantain.findings import load_taxonomy, shown_sides
-from plantain.models.hosted.asking import checked_library
 from plantain.models.hosted.prompts import BUILT_IN, PromptLibrary, write_prompt
-from plantain.models.hosted.reports import judge_prompt
+from plantain.models.hosted.reports import checked_library, judge_prompt
 from plantain.records import (
     BUILD_DIRECTIONS,
     OK,

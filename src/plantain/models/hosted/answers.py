@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -401,6 +401,12 @@ def _as_json(found: re.Match[str]) -> str:
     if (inner := found["text"]) is None:
         return _AS_JSON.get(found[0], found[0])
     return '"' + inner.replace(r"\'", "'").replace('"', r"\"") + '"'
+
+
+def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
+    """Return a call's record for the journal as JSON: prompt label, sampling, and the shortened body of each answer."""
+    kept = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
+    return orjson.dumps(kept).decode()
 
 
 def object_schema(properties: JsonObject) -> JsonObject:

@@ -21,7 +21,6 @@ import orjson
 
 from plantain.files.secrets import hide
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import (
     Fault,
     announced_in_headers,
@@ -31,6 +30,7 @@ from plantain.models.hosted.faults import (
     wire_fault,
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.models.registry import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles import announce, patience

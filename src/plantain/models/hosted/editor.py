@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plantain.findings import sides_to_name
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import checked_library, record
+from plantain.models.hosted.answers import JsonObject, record
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, with_images
+from plantain.models.hosted.reports import checked_library
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_clear, encode_mask, encode_png, prepare, resize, restore
 from plantain.privacy.permission import made_from

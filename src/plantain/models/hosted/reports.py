@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from plantain.models.hosted.answers import (
     JsonObject,
@@ -19,6 +21,8 @@ from plantain.models.hosted.answers import (
 )
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of, modality_of
 from plantain.records import (
+    BUILD_DIRECTIONS,
+    Asked,
     CriterionResult,
     Direction,
     Finding,
@@ -31,6 +35,7 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, JudgeRequest
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
@@ -354,3 +359,41 @@ def example_of(rubric: Rubric) -> JudgeRequest:
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
+
+
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Load the prompts of a run, and render all of a user's templates once to find errors before any call.
+
+    Raises:
+        InputError: a file cannot be read or rendered, or its name is not that of a template.
+    """
+    library = PromptLibrary(folder)
+    if folder is not None:
+        _render_all(library)
+    return library
+
+
+def _render_all(library: PromptLibrary) -> None:
+    finding, image = example_case()
+    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
+    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    attempt |= {"instruction": "example", "reason": "example"}
+    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
+    for direction in BUILD_DIRECTIONS:
+        case = case_of(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
+        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
+        for rubric in (MED_BANANA, MEDEBENCH, *plain):
+            full = replace(example_of(rubric), direction=direction)
+            asked = [full, replace(full, finding=None, truth=None, variant="D")]
+            for request in asked[: 1 if rubric == MED_BANANA else 2]:
+                judge_prompt(library, request, "strict")
+                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
+    library.render("look", {})
+    for prompt in ("", "example"):
+        facts = [{"what": "modality", "value": "example"}]
+        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
+    library.render("again", {"problem": "example", "answer": "example"})

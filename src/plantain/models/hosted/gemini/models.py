@@ -20,11 +20,11 @@ from plantain.models.hosted.answers import (
     to_base64,
     whole_usage,
 )
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short, read_body
 from plantain.models.hosted.gemini.provider import GeminiOptions
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.models.registry import image_tokens
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage

@@ -12,11 +12,11 @@ from plantain.models.hosted.answers import (
     text,
     whole_usage,
 )
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
 from plantain.models.hosted.openai.compatible import ServerProfile, Settings
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
 from plantain.roles import EncodedImage

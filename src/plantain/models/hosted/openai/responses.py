@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short, failed_answer
 from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
 from plantain.records.tasks import USUAL_TIERS
