@@ -75,7 +75,7 @@ _OF_JUDGE = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = 
 _VETOED = (
     "SELECT task, generation, round FROM score WHERE metric IN ('text_kept', 'untouched_kept') AND value < 1"
 )
-_DECIDES = f"{_OF_JUDGE} EXCEPT {_VETOED}"  # a measured change rejects an edit, whoever judges it
+_DECIDES = f"{_OF_JUDGE} EXCEPT {_VETOED}"  # a measured change rejects an edit under every judge
 _DECIDED = (
     "decisive = 1 AND task = ? AND (task, generation) IN (SELECT id, generation FROM task WHERE kind = 'edit' "
     f"AND (state IN ('success', 'failed', 'undecided') OR reason = '{NO_VERDICT}'))"
