@@ -221,13 +221,11 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return reopened
 
 
-def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: Step | None) -> list[str]:
+def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
     """Make stopped tasks pending again in their generation: the call that ended each has more tries.
 
     Args:
         ids: tasks; those that are not stopped are skipped.
-        start: the step of that round from which calls are repeated, if earlier than the one that failed. Their
-            results no longer belong to an attempt; their costs stay.
 
     Returns:
         The ids that were stopped.
@@ -238,15 +236,7 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         if row is None:
             continue
         generation, number, failed = row
-        # Members of a panel may have judged before another one failed to look: their verdicts stay.
-        again = _STEPS[_STEPS.index(failed) + 1 :] if failed and failed != Step.LOOK else []
-        if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
-            again = _STEPS[_STEPS.index(start.value) :]
-            for table in ("criterion", "verdict", "score"):
-                connection.execute(
-                    f"DELETE FROM {table} WHERE task = ? AND generation = ? AND round = ?",
-                    (task_id, generation, number),
-                )
+        again = _STEPS[_STEPS.index(failed) + 1 :] if failed else []
         connection.executemany(
             "UPDATE call SET final = 0 WHERE task = ? AND generation = ? AND round = ? AND step = ? "
             "AND (? OR outcome <> 'ok')",

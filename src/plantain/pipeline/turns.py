@@ -42,7 +42,7 @@ Chain = list[tuple[EditTask, SourceImage]]
 
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Add the next turn, up to `loop.turns`, to accepted edits without one; return how many tasks it adds."""
+    """Add a task of the next turn for each accepted edit without one, up to `loop.turns`; return their number."""
     reader, withdrawn = journal.reader, account_of(journal.reader.connection)
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)
@@ -70,9 +70,9 @@ async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, jo
 
 
 def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
-    """Return the record of a chain's accepted edit (SHA-256 in hex) as the next turn's source image.
+    """Make the record of an accepted edit (SHA-256 in hex) as the next turn's source image.
 
-    `normal` is the modality's normal class.
+    `chain` has the turns so far; `normal` is the modality's normal class.
     """
     (task, source), turn = chain[-1], len(chain) + 1
     if task.direction is Direction.ADD:
@@ -94,7 +94,7 @@ def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
 def next_edit(
     recipe: Recipe, findings: Sequence[Finding], image: SourceImage
 ) -> tuple[Finding, Direction] | None:
-    """Return the next turn's finding and direction, drawn by the seed; None if the image allows none."""
+    """Choose the next turn's finding and direction at random by seed; return None if the image allows none."""
     possible = [
         (finding, direction)
         for finding in findings
@@ -118,13 +118,13 @@ def chain_of(reader: JournalReader, task: EditTask) -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class OriginalCheck:
-    """Compares an edit of a later turn with the original, where no turn made a change.
+    """Check that an edit of a later turn equals the original where no turn made a change.
 
-    Its score, the share of pixels there that are as before, is durable before a judge is called.
+    Its score, the share of unchanged pixels there, is stored before a judge is called.
 
     Attributes:
-        versions: hashes of the original and of the result of each turn before.
-        findings: of each turn, the present one last.
+        versions: hashes of the original and of the result of each earlier turn.
+        findings: finding of each turn, the current one last.
     """
 
     journal: Journal
@@ -133,7 +133,7 @@ class OriginalCheck:
     findings: tuple[Finding, ...]
 
     async def objection(self, attempt: Attempt, edited: bytes) -> str:
-        """Return how an encoded edit differs from the original outside all changes; "" if it does not."""
+        """Describe how an encoded edit differs from the original outside all changes; return "" if it does not."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == METRIC and stored.round == attempt.round:
                 return _in_words(stored.score)
@@ -151,7 +151,7 @@ class OriginalCheck:
 
 
 def original_check(journal: Journal, images: ImageCache, taxonomy: Taxonomy, task: EditTask) -> OriginalCheck:
-    """Return the check that compares edits of a later turn's task with the original image."""
+    """Make the check that compares edits of a later turn's task with the original image."""
     chain = chain_of(journal.reader, task)
     findings = tuple(taxonomy.get(one.modality, one.finding) for one, _ in chain)
     return OriginalCheck(journal, images, tuple(image.prepared_sha256 for _, image in chain), findings)
