@@ -115,7 +115,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
 
 async def pass_through(rounds: Rounds) -> Closing:
-    """Run a control, one edit by a constant instruction to change nothing, unjudged; return how it ended."""
+    """Run a control, one unjudged edit whose instruction is to change nothing, and return how it ended."""
     attempt = await rounds.edit(rounds.instructed(NO_CHANGE))
     if attempt.edited is not None:
         return Closing(TaskState.SUCCESS, 1)
@@ -141,7 +141,7 @@ Panel = list[tuple[str, Observations]]
 
 @dataclass(slots=True)
 class Rounds:
-    """One task's steps, for the loop to call in order."""
+    """The steps of one task (write, edit, judge), which the loop calls in order."""
 
     method: Method
     calls: TaskCalls
@@ -159,11 +159,11 @@ class Rounds:
         return self.images.image(self.image.prepared_sha256)
 
     def instructed(self, instruction: str, number: int = 1) -> Attempt:
-        """Return the attempt of round `number` (from 1) with its instruction, not yet edited or judged."""
+        """Make the attempt of round `number`, from 1, with its instruction, not yet edited or judged."""
         return Attempt(self.task.id, self.generation, number, instruction)
 
     async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
-        """Return the next round's attempt with a new instruction, or the outcome if the writer gave none."""
+        """Let the writer start the next round; return its attempt with the instruction, or the failed outcome."""
         number = len(history) + 1
         writer = self.method.writer
         seed = self._seed(number, Step.WRITE)
@@ -200,7 +200,7 @@ class Rounds:
         return self.instructed(answer.text, number) if answer.outcome.ok else answer.outcome
 
     async def edit(self, attempt: Attempt) -> Attempt:
-        """Return the attempt with its edited image; without one, `edit_outcome` is the reason."""
+        """Let the editor make the edit; return the attempt with its image, or with the reason in `edit_outcome`."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
         about = self.task.kind is not TaskKind.CONTROL
@@ -270,7 +270,7 @@ class Rounds:
         return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
-        """Return the attempt with its (or its panel's) verdict; without one, `judge_outcome` is the reason.
+        """Let the judge or panel judge the edit; return the attempt with its verdict, or a reason in `judge_outcome`.
 
         If a round of `history` has the same image and instruction, its verdict is reused.
         """
