@@ -64,8 +64,11 @@ def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
     put(tmp_path, Edema__s1_dot_jpg=b"x", Pneumonia__s1_dot_jpg=b"x")
+    put(
+        tmp_path, **{"__".join(["Edema", *"abcdefghijklmnop", "deep_dot_jpg"]): b"z"}
+    )  # as DICOM exports have
     entries, refused = read(tmp_path)
-    assert entries == {"s1": ("Edema", "Pneumonia")}
+    assert entries == {"s1": ("Edema", "Pneumonia"), "deep": ("Edema",)}
     assert not refused
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -27,6 +27,7 @@ from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.label_table import NO_LABEL
 from plantain.sources.registry import (
+    DOUBTFUL,
     STUDY_GROUP,
     Found,
     LeftOut,
@@ -60,6 +61,7 @@ class Ingested:
             unknown licence, each counted once, by the first of these.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
+        doubtful: images of this source by the notes of `DOUBTFUL`.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
         left_out: images that were not requested, counted by reason.
@@ -77,6 +79,7 @@ class Ingested:
     ungrouped: int = 0
     by_study: int = 0
     synthetic: int = 0
+    doubtful: Counter[str] = field(default_factory=Counter)
     tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
@@ -95,6 +98,7 @@ class Ingested:
         self.ungrouped += image.group is None
         self.by_study += (image.group or "").startswith(STUDY_GROUP)
         self.synthetic += image.synthetic
+        self.doubtful.update(DOUBTFUL.intersection(image.note.split("; ")))
 
     def refuse(self, refused: Refused) -> Refused | None:
         """Add a refusal and return it; return None if it repeats the last, as for slices of a small volume."""

@@ -13,7 +13,7 @@ from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, Recip
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import reasons, status_summary, tasks_line, unsuccessful
 from plantain.pipeline.method import forecast, warnings
 from plantain.pipeline.pilot import (
     NAME,
@@ -33,7 +33,6 @@ from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line, counted, next_line
 from plantain.release.register import releases_with
-from plantain.report.task_list import reasons, tasks_line, unsuccessful
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 

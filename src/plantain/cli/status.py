@@ -14,11 +14,10 @@ from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows, turn_rows
-from plantain.journal.questions.telemetry import not_closed, status_summary
+from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskState
 from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
-from plantain.report.task_list import reasons, unsuccessful
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
 

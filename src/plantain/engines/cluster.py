@@ -94,8 +94,6 @@ class _Pool:
 class RayEngine:
     """Workers of a Ray cluster. Belongs to the event loop that opened it."""
 
-    remote = True
-
     def __init__(self, section: EngineSection) -> None:
         self._section = section
         self._pools: dict[str, _Pool] = {}

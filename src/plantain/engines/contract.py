@@ -106,11 +106,6 @@ class WorkEngine(Protocol):
     """Runs functions elsewhere than in the process that owns the run."""
 
     @property
-    def remote(self) -> bool:
-        """Return True if workers are on other machines, where their results should also be encoded."""
-        ...
-
-    @property
     def state(self) -> EngineState: ...
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
@@ -122,14 +117,9 @@ class WorkEngine(Protocol):
 
 
 engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", default=None)
-"""The engine of the present run; without one work runs in this machine's processes."""
-
-
-def remote_engine() -> WorkEngine | None:
-    """Return the current run's engine if its workers are on other machines; None otherwise."""
-    engine = engine_in_place.get()
-    return engine if engine is not None and engine.remote else None
-
+"""The engine of the present run, with workers elsewhere, where their results should also be encoded; None for this
+machine's processes.
+"""
 
 LOST_IN_A_ROW = 10
 """Workers that may be lost with one piece of work, as many as a call may lose."""

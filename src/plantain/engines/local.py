@@ -82,8 +82,6 @@ class LocalEngine:
         preload: modules that the processes find imported.
     """
 
-    remote = False
-
     def __init__(self, preload: Sequence[str] = ()) -> None:
         self._preload = list(preload)
         self._pool: ProcessPoolExecutor | None = None

@@ -46,20 +46,21 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is UTF-8, or `_WINDOWS`."""
+"""Encodings that a table's first bytes name; any other table is GB2312 if it can be that alone, else UTF-8."""
 
 _WINDOWS = "cp1252"
-"""Encoding of text that is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
+"""Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
 
 
-def _control(error: UnicodeError) -> tuple[str, int]:
-    """Return the control character that WHATWG's index defines for a byte that Python's cp1252 does not."""
-    if isinstance(error, UnicodeDecodeError) and error.encoding == "charmap":
-        return chr(error.object[error.start]), error.end
-    raise error
+def _windows(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes that are not UTF-8 as `_WINDOWS`, or the control character that only WHATWG's index defines."""
+    if not isinstance(error, UnicodeDecodeError) or error.encoding not in ("utf-8", "charmap"):
+        raise error
+    stray = error.object[error.start : error.end]
+    return (chr(stray[0]) if error.encoding == "charmap" else stray.decode(_WINDOWS, _WINDOWS)), error.end
 
 
-codecs.register_error(_WINDOWS, _control)
+codecs.register_error(_WINDOWS, _windows)
 
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
@@ -84,6 +85,9 @@ _FORMULA = re.compile(
 )
 """A cell whose formula has no value: openpyxl computes none. Empty text (`t="str"`) is a value."""
 _MERGED = re.compile(r'<mergeCell ref="(([A-Z]+)(\d+):([A-Z]+)(\d+))"')
+
+_ESCAPED = re.compile(r"_x((?!0000)00[01][0-9A-F]|005F)_", re.IGNORECASE)
+"""A control character, or the underscore of such a text, in a cell (ECMA-376 Part 1, 22.9.2.19); openpyxl leaves it."""
 
 _STRICT = tuple(
     (
@@ -154,12 +158,20 @@ def read_table(path: Path) -> Table:
     if name.endswith((".jsonl", ".ndjson")):
         return _json_table(path)
     numbered = _sheet_rows(path) if name.endswith(".xlsx") else _text_rows(path)
-    line, header, fault = next((row for row in numbered if any(row[1])), (0, [], ""))
+    rows: Iterator[_Numbered] = (row for row in numbered if any(row[1]))
+    line, header, fault = next(rows, (0, [], ""))
+    padded = len(header) > 1 or name.endswith(".xlsx")
+    if padded and any(header[:1]) and not any(header[1:]):  # a title, if a header of several names follows
+        titled = next(rows, (0, [], ""))
+        if sum(map(bool, titled[1])) > 2:
+            line, header, fault = titled
+        else:
+            rows = chain([titled], rows)
     if not header or fault:
         why = f"line {line}: {fault}" if fault else "is empty; a header row is needed"
         raise InputError(f"{path}: {why}")
     header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
-    return Table(path, _check_header(path, header), _rows_under(header, numbered))
+    return Table(path, _check_header(path, header), _rows_under(header, rows))
 
 
 def stated_cell(cell: str) -> str:
@@ -235,8 +247,11 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
-    decoder, read, encoding = codecs.getincrementaldecoder("utf-8")(), 0, "utf-8"
-    while block := file.read(1 << 20):
+    read = 0
+    fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
+    block = b"\n"
+    while block:
+        block = file.read(1 << 20)
         if not read:
             for mark, named in BYTE_ORDER_MARKS.items():
                 if block.startswith(mark):
@@ -246,16 +261,13 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
         read += len(block)
         if packed and read > MAX_TABLE_BYTES:
             raise InputError(f"{path}: more than {MAX_TABLE_BYTES >> 20} MB of text")
-        try:
-            decoder.decode(block)
-        except UnicodeDecodeError:
-            encoding = _WINDOWS
-            decoder.reset()
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return _WINDOWS
-    return encoding
+        for name, decoder in list(fitting.items()):
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                del fitting[name]
+    # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
+    return "gb18030" if [*fitting] == ["gb2312"] else "utf-8"
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -325,7 +337,8 @@ def _sheet_text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).strip()
 
 
 def _json_table(path: Path) -> Table:
@@ -350,11 +363,7 @@ def _json_rows(path: Path) -> Iterator[TableRow]:
             number += 1
             if len(data) == MAX_LINE:
                 raise InputError(f"{path}: line {number}: more than {MAX_LINE} bytes")
-            try:
-                line = data.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                line = data.decode(_WINDOWS, _WINDOWS)
-            if line.strip():
+            if (line := data.decode("utf-8-sig", _WINDOWS)).strip():
                 yield _json_row(number, line)
 
 

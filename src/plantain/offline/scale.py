@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import masked_ssim
+from plantain.metrics.pixelwise import masked_ssim
 from plantain.offline.anatomy.maps import CannotShow, blur, grow
 from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.change import doubled

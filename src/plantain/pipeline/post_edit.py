@@ -1,4 +1,4 @@
-"""Restoring the original around an edit, the text check, and the veto of the text check and the original check.
+"""After an edit: restore the original around it, check its burned-in text, and reject it if a check fails.
 
 `[loop] restore = "outside"` restores the original outside the edit. The editor's answer is kept as `raw`, with the mask
 of the pixels that may differ. The score `restored` is the share of restored pixels, or the reason for none.
@@ -10,8 +10,6 @@ durable before a judge is called, so that a resumed run decides as before.
 from __future__ import annotations
 
 import asyncio
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +18,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
-from plantain.privacy.text import TextChange, TextReader, text_changes
+from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes
 from plantain.records import (
     Attempt,
     Criterion,
@@ -39,7 +37,7 @@ NONE = "none"
 
 
 class RestoredEdit(NamedTuple):
-    """A restored answer: JPEG and PNG of the mask of what may differ, both None where it stays as it came."""
+    """A restored edit as JPEG, and a PNG mask of the pixels that may differ; both None if it was not restored."""
 
     edited: bytes | None
     mask: bytes | None
@@ -47,7 +45,7 @@ class RestoredEdit(NamedTuple):
 
 
 def restore_identity(restore: str) -> dict[str, str]:
-    """Return {"restore": version}, a part of the method and of a request's identity; {} if it is off."""
+    """Return {"restore": version}, which identifies runs and requests with restoring; {} if it is off."""
     if restore == NONE:
         return {}
     from plantain.pixels.restore import VERSION  # heavy
@@ -56,7 +54,7 @@ def restore_identity(restore: str) -> dict[str, str]:
 
 
 def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
-    """Return an edit with the original's pixels outside its change, and a score. Call it in a thread."""
+    """Restore the original's pixels outside an edit's change, with a score; slow, so call it in a thread."""
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)
@@ -75,23 +73,18 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
 
 
-METRIC = "text_kept"
-
 NAME = "text check"
 """Its part of a run's method, and a suffix of the judge's name in verdicts that it changed."""
 
-_READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Few, since each thread needs an engine of about 200 MB."""
-
 
 def fingerprint(check: TextCheck | None) -> dict[str, str]:
-    """Return {NAME: name of the text reader or "none"}, a part of the method that a resume must repeat."""
+    """Return {NAME: name of the text reader, or "none"}, which a resumed run must repeat."""
     return {NAME: "none" if check is None else check.reader.name}
 
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """Compares edited images with their originals, whose text the catalogue may know; for the tasks of one run."""
+    """Check if edits change the burned-in text of their originals, which the catalogue may have recorded."""
 
     reader: TextReader
     catalogue: Catalogue
@@ -100,18 +93,18 @@ class TextCheck:
     async def objections(
         self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
     ) -> tuple[str, ...]:
-        """Return a description of each change of burned-in text, recorded or new; () if there is none."""
+        """Describe each change that an edit made to burned-in text; return () if none was made."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
-            if stored.metric == METRIC and stored.round == attempt.round:
+            if stored.metric == TextKept.name and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
                 assert isinstance(stored_changes, list)
                 return tuple(str(change) for change in stored_changes)
         loop = asyncio.get_running_loop()
-        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
+        changes = await loop.run_in_executor(READERS, self._compare, image, original, edited)
         words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
         detail: dict[str, JsonValue] = {"changes": words, "reader": self.reader.name}
-        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
+        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, TextKept.name, score, detail)
         await self.journal.add_scores([stored])
         return tuple(str(change) for change in words)
 
@@ -122,7 +115,7 @@ class TextCheck:
 
 
 def object_to(observations: Observations, objection: str) -> Observations:
-    """Return a report with fidelity failed and `objection` in its evidence; unchanged without fidelity."""
+    """Fail the criterion fidelity of a report, with `objection` as evidence; unchanged without that criterion."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
@@ -133,5 +126,5 @@ def object_to(observations: Observations, objection: str) -> Observations:
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """Return the verdict with `qualified` False under any policy: no score outweighs a check that failed."""
+    """Return the verdict with `qualified` False under every policy, for an edit that failed a check."""
     return replace(verdict, qualified=False)

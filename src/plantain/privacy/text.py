@@ -1,4 +1,4 @@
-"""Text burned into an image: its kinds (marker, number of the device, possible identity), and its changes.
+"""Text burned into an image: its kinds (marker, device, possible identity), its changes, and a metric of them.
 
 The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity. Reading costs
 a second, so an edit is read only where it matters: around known text whose pixels changed, and where strokes appeared.
@@ -6,9 +6,11 @@ a second, so an edit is read only where it matters: around known text whose pixe
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -16,8 +18,11 @@ from typing import Protocol
 import cv2
 import numpy as np
 
+from plantain.metrics import Metric, MetricSample
+from plantain.metrics.metric import Measured, Networks
 from plantain.pixels.arrays import Image, Pixels
 from plantain.pixels.boxes import Box
+from plantain.records import Score
 
 SURE = 0.6
 """Least confidence of a reading that counts; real letters read above 0.85, texture mostly below 0.6."""
@@ -310,3 +315,33 @@ def _around(box: Box, pixels: Pixels) -> Box:
 def _hull(boxes: Sequence[Box]) -> Box:
     left, top = min(box.left for box in boxes), min(box.top for box in boxes)
     return Box(left, top, max(box.right for box in boxes) - left, max(box.bottom for box in boxes) - top)
+
+
+READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
+"""Few threads, as the text reader of each needs about 200 MB."""
+
+
+class TextKept(Metric):
+    """1 where an output left text alone and drew none, else 0; another reader is another version of it.
+
+    A build fails such edits; a benchmark keeps them, and the mean is the share of outputs that left text alone.
+    """
+
+    name, label, low, high = "text_kept", "share that left burned-in text alone and drew none", 0.0, 1.0
+    uses = "text reader"
+
+    def __init__(self, reader: TextReader) -> None:
+        super().__init__()
+        self.version = f"1, {reader.name}"
+        self._reader = reader
+
+    @classmethod
+    def open(cls, networks: Networks) -> Metric | str:
+        from plantain.privacy.rapid_text import open_reader, why_no_reader
+
+        reader = open_reader()
+        return cls(reader) if reader is not None else why_no_reader()
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        changes = READERS.submit(text_changes, sample.before, output, None, self._reader).result()
+        return Score(0.0 if changes else 1.0), {"changes": [str(change) for change in changes]}

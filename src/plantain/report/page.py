@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.accepted import AcceptedRow, TurnRow, accepted_rows, turn_rows
+from plantain.journal.questions.status import StepCost, Unsuccessful, costs, status_summary, unsuccessful
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -35,28 +36,17 @@ from plantain.journal.questions.tasks import (
     corrections_line,
     images_used,
 )
-from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate
-from plantain.pages.drawing import (
-    ACCENT,
-    FAILED,
-    INK,
-    MUTED,
-    SUCCESS,
-    percent_axis,
-    row_axis,
-    svg,
-)
+from plantain.pages.drawing import ACCENT, FAILED, INK, MUTED, SUCCESS, percent_axis, row_axis, svg
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.pages.wording import words
 from plantain.records import state_after
 from plantain.report import labels
 from plantain.report.gallery import PAGE, PAIR, PAIRS, THUMBNAIL, Selection, leading, select, story_of
-from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -134,10 +124,7 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
             judges=judges,
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
-            figures={
-                "codes": codes_figure(numbers.judged),
-                "figure3": figure_three(numbers.findings),
-            },
+            figures={"codes": codes_figure(numbers.judged), "figure3": figure_three(numbers.findings)},
             in_run=target.parent == run,
             telemetry_name=target.with_suffix(".telemetry.html").name,
             json_name=target.with_suffix(".json").name,

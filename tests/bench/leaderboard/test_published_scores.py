@@ -76,6 +76,9 @@ def test_plain_ssim_is_measured_from_the_pictures(folder: Path) -> None:
     assert (found.pairs, found.within, found.rank_correlation) == (4, 4, 1.0)
     ranks = folder / "human_ranked_scores.json"  # is read first; the images have the spelling of the scores
     ranks.write_text('{"Eyes": {"7": {"accuracy": {"model_one": 1, "model_two": 2, "Model One+": 3}}}}')
+    (folder / "7_Model_One.png").rename(
+        folder / "7_model-one.png"
+    )  # another spelling, of the same two images
     scores = published_scores(folder)
     assert published_agreement(scores).pairs == 4
     assert scores.values(scores.arm("Model One+"), "rank_ea")[0] == 3  # as MGIE and MGIE+: two models

@@ -181,6 +181,9 @@ def test_untagged_padding_does_not_set_the_contrast() -> None:
     values = RAMP.astype(np.int16)
     values[:, :20] = -2000
     assert np.array_equal(grey(made(values)), grey(made(values, PixelPaddingValue=-2000)))
+    dark = np.full((64, 64), 255, np.uint8)
+    dark[8:-8, 8:-8] = RAMP[:48, :48] % 60
+    assert np.array_equal(grey(made(dark))[8:-8, 8:-8], grey(made(dark[8:-8, 8:-8])))  # as without it
 
 
 def test_a_colour_profile_is_converted_as_littlecms_does() -> None:

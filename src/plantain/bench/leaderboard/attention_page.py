@@ -48,7 +48,7 @@ STEP = 0.1
 
 
 class FailureType(StrEnum):
-    """The result of one edit."""
+    """The kind of success or failure of one edit."""
 
     EDITED = "edited"
     DAMAGED = "not accurate, surroundings damaged"
@@ -58,12 +58,12 @@ class FailureType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CutOffs:
-    """Cut-offs of low and high.
+    """The cut-offs that separate low from high scores when failures are classified.
 
     Attributes:
         ea: editing accuracy below this is low, in [0, 1].
-        cp: context preservation from this on is high, in [-1, 1].
-        iou: overlap from this on is high, in [0, 1].
+        cp: context preservation at or above this is high, in [-1, 1].
+        iou: overlap at or above this is high, in [0, 1].
     """
 
     ea: float = 0.4
@@ -73,12 +73,12 @@ class CutOffs:
 
 @dataclass(frozen=True, slots=True)
 class FailureRow:
-    """The failure types of an arm's edits.
+    """The number of an arm's edits of each failure type.
 
     Attributes:
-        arm: label.
-        counts: edits of each type, among those with all three scores.
-        unscored: edits without one of the three.
+        arm: label of the arm.
+        counts: edits of each type, among those with scores of accuracy, preservation and overlap.
+        unscored: edits without one of these scores.
         around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
     """
 
@@ -93,24 +93,24 @@ class FailureRow:
 
     @property
     def split(self) -> tuple[int, int]:
-        """Return (failures with high IoU, failures with low IoU), of edits with low EA and high CP as in the paper."""
+        """Return (failures with high IoU, failures with low IoU) among edits with low EA and high CP (MedEBench, 4)."""
         return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
 
     @property
     def split_line(self) -> str:
-        """Return the arm and its `split` as one line."""
+        """Return one line with the arm's label and its failures with high and with low IoU."""
         high, low = self.split
         return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
 
 
 @dataclass(frozen=True, slots=True)
 class GroundingRow:
-    """One arm on one group of samples.
+    """The attention scores of one arm on one group of samples.
 
     Attributes:
-        arm: label; organ, task: of the samples, task "" for all of an organ, organ `OVERALL` for all.
-        samples: that the arm covers there.
-        estimates: by measure, over those that have a score.
+        arm: label; organ, task: of the samples; task "" for all of an organ, organ `OVERALL` for all.
+        samples: number of the group's samples that the arm covers.
+        estimates: estimates by measure, over the samples that have a score.
     """
 
     arm: str
@@ -121,7 +121,7 @@ class GroundingRow:
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
-    """Return the number of edits of each type; scores have shape (edits,), without NaN.
+    """Count the edits of each failure type; scores are float64 (edits,), without NaN.
 
     Example:
         >>> import numpy as np
@@ -137,7 +137,7 @@ def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[F
 
 
 def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
-    """Return the failure types of an arm's edits; scores have shape (edits,), NaN where unscored."""
+    """Count the failure types of an arm's edits; scores are float64 (edits,), NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
     scores = ea[known], cp[known], iou[known]
     around = {}
@@ -152,7 +152,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
 
 
 def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
-    """Return the failure types of every arm with measured attention; [] if EA or CP was not scored."""
+    """Count the failure types of every arm with measured attention; [] if EA or CP was not scored."""
     table = make_table(scores, judge)
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
@@ -208,16 +208,12 @@ def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
 
 
 def write_attention_page(
-    run: Path,
-    benchmark: Benchmark,
-    to: Path | None = None,
-    *,
-    judge: str | None = None,
+    run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
-    """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
+    """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
 
     Raises:
-        InputError: nothing was measured yet; no such judge; the folder cannot be written to.
+        InputError: attention was not measured yet, the judge is unknown, or the folder cannot be written to.
     """
     target = html_target((to or run) / PAGE)
     with BenchRun.open(run) as opened:
@@ -265,7 +261,7 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Return descriptions of the recorded layers by arm: one entry, unless options changed between samples."""
+    """Describe the attention layers recorded for each arm: one entry unless options changed between samples."""
     found: dict[str, list[str]] = {}
     for arm in recorded_arms(scores):
         rows = [
@@ -342,7 +338,7 @@ def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
-    """Return the image in grey, uint8 (H, W, 3), blended with orange in proportion to its attention.
+    """Draw an attention map over an image: grey, blended with orange in proportion to attention; uint8 (H, W, 3).
 
     Args:
         pixels: uint8 (H, W, 3).

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, Sampl
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.files.opening import read_inside, read_regular
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import ssim
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
@@ -42,11 +43,11 @@ PLAIN = "ssim_previous"
 
 @dataclass(frozen=True, slots=True)
 class PublishedAgreement:
-    """Plain SSIM against the published masked SSIM.
+    """A comparison of our plain SSIM with the published masked SSIM.
 
     Attributes:
-        pairs: (sample, model) with both; within: those whose plain SSIM is at most the published one and its rounding.
-        rank_correlation: mean over images of Spearman's rho across models; None without images; lowest: of those.
+        pairs: number of (sample, model) with both; within: number whose plain SSIM is at most the published value.
+        rank_correlation: mean over images of Spearman's rho across models, None without images; lowest: the least.
     """
 
     pairs: int
@@ -67,7 +68,7 @@ class PublishedAgreement:
 
 
 def published_files(path: Path) -> list[Path]:
-    """Return the published files at a path: the JSON file itself, or those in a folder; [] for a run's folder."""
+    """Return MedEBench's published JSON files at a path, a file or a folder; [] for a run's folder."""
     if path.is_file():
         return [path] if path.suffix == ".json" else []
     if (path / "journal.sqlite").exists():
@@ -79,7 +80,7 @@ def published_scores(*paths: Path) -> Scores:
     """Read published scores and ranks, and measure plain SSIM where their folder has the images.
 
     Args:
-        paths: files, or folders with them; ranks by people name the organs of samples.
+        paths: files, or folders with them; the files of human ranks also name the samples' organs.
 
     Raises:
         InputError: a file has another form; the message names sample, model and field.
@@ -137,7 +138,7 @@ def published_scores(*paths: Path) -> Scores:
 
 
 def published_agreement(scores: Scores) -> PublishedAgreement:
-    """Compare plain SSIM with the published masked SSIM."""
+    """Compare our plain SSIM with the published masked SSIM of the same outputs."""
     published, plain = (
         np.stack([scores.values(arm, stored) for arm in scores.arms], axis=1)
         for stored in ("cp_reference", PLAIN)
@@ -151,7 +152,7 @@ def published_agreement(scores: Scores) -> PublishedAgreement:
 
 
 def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
-    """Return the first `size` samples with images, without those that have no image before; regions are empty."""
+    """Return up to `size` samples for the gallery, with the published images; their regions are empty."""
     folder, stories = (path.parent if path.is_file() else path), []
     for i, facts in enumerate(table.scores.samples[:size]):
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
@@ -180,7 +181,25 @@ def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
 
 def _image(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    return decode_output(read_inside(folder, path), str(path)) if path.is_file() else None
+    found = [path] if path.is_file() else _images(folder, folder.stat().st_mtime_ns)[sample, _folded(name)]
+    if len(found) > 1:
+        raise InputError(f"{path}: may be {' or '.join(one.name for one in found)}: rename all but one")
+    return decode_output(read_inside(folder, found[0]), str(found[0])) if found else None
+
+
+@lru_cache(1)
+def _images(folder: Path, changed: int) -> Mapping[tuple[str, str], list[Path]]:
+    """Return the images of a folder, last changed at `changed`, by sample and folded name of the model."""
+    found = defaultdict[tuple[str, str], list[Path]](list)
+    for path in sorted(folder.glob("*_*.png")):
+        sample, _, name = path.stem.partition("_")
+        found[sample, _folded(name)].append(path)
+    return found
+
+
+def _folded(name: str) -> str:
+    """Return a model's name in small letters, digits and "+" only."""
+    return re.sub(r"[^\w+]|_", "", name.casefold())
 
 
 def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
@@ -234,13 +253,13 @@ COLLECTED = (
 
 @dataclass(slots=True)
 class PublishedFile:
-    """One file.
+    """The content of one of MedEBench's published files.
 
     Attributes:
         path: the file.
         ranks: True for ranks by people (1 is best), False for automated scores.
         rows: sample -> model -> published name -> number.
-        organs: of the samples that the file gives an organ.
+        organs: organ by sample, if the file states it.
     """
 
     path: Path
@@ -253,8 +272,8 @@ class PublishedFile:
         return list(dict.fromkeys(model for row in self.rows.values() for model in row))
 
     def match(self, known: Collection[str]) -> dict[str, str]:
-        """Return each model's known name, equal exactly or in letters, digits and "+"; InputError if several are."""
-        keys = {name: re.sub(r"[^\w+]|_", "", name.casefold()) for name in (*self.models, *known)}
+        """Match the file's models to known names by letters, digits and "+". Raise InputError if several match."""
+        keys = {name: _folded(name) for name in (*self.models, *known)}
         own = dict(zip(self.models, self.models, strict=True))
         for model in sorted(own.keys() - known):
             alike = sorted(name for name in keys if name != model and keys[name] == keys[model])
@@ -265,7 +284,7 @@ class PublishedFile:
 
 
 def is_published_file(path: Path) -> bool:
-    """Return True if a file can be read and its content is in a published form."""
+    """Return True if a file is readable and has the form of one of MedEBench's published files."""
     try:
         data = json.loads(read_regular(path, str(path), MAX_BYTES))
     except (InputError, OSError, ValueError):
@@ -274,7 +293,7 @@ def is_published_file(path: Path) -> bool:
 
 
 def read_published(path: Path) -> PublishedFile:
-    """Return the scores or ranks of one published file.
+    """Read the scores or ranks of one published file.
 
     A null or NaN counts as missing.
 

@@ -18,7 +18,7 @@ from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress, print_stop
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import status_summary
 from plantain.pipeline.demo import peak_rss_mb
 from plantain.records.messages import next_line
 

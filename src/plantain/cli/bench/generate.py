@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.editors import function_in_file
-from plantain.bench.generate.generate import generate
+from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
@@ -25,12 +24,6 @@ from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
-
-
-class Restore(StrEnum):
-    """Choice of restored arms."""
-
-    NONE, OUTSIDE = "none", "outside"
 
 
 def generate_outputs(
@@ -52,7 +45,6 @@ def generate_outputs(
     settings: SettingsFile = None,
     seed: Seed = 0,
     retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
-    restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
     limit: int | None = typer.Option(None, min=1, help="Request at most N outputs, baselines excluded."),
     to: Path | None = typer.Option(None, metavar="DIR", help="Write {model}/{id}_{k}.png there."),
     engine: EngineKind = "",
@@ -83,7 +75,6 @@ def generate_outputs(
         tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         retry=parse_retry(retry),
-        restore=restore is Restore.OUTSIDE,
     )
     if task and not wanted.shots:
         raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
@@ -128,6 +119,10 @@ def generate_outputs(
         print_json(document)
     else:
         _print_table(rows)
+        if any(ANOTHER_RATIO in reason for row in rows for reason in cast(dict[str, int], row["reasons"])):
+            print(
+                f"the models must edit the images in {benchmark.samples[0].previous.parent}, not the raw ones"
+            )
         if summary.stopped is None:
             print(next_line("bench", "score", run))
     return print_end(context, summary)

@@ -60,7 +60,8 @@ def rank(
                 + command_line("bench", "table", "RUN", published[0])
             )
         raise InputError(
-            "--ratings: name a CSV file for each rater, published ranks (JSON), or a reader study with --study"
+            "--ratings: name a CSV file for each rater or published ranks (JSON); or --study: a reader study, made by "
+            + command_line("review", "new", "STUDY", "--from", run, "--task", "rank")
         )
     if files and study is not None:
         raise InputError("--study replaces --ratings; give only one of them")

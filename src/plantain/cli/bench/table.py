@@ -17,12 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.leaderboard.attention_page import (
-    GroundingRow,
-    failure_rows,
-    grounding_rows,
-    missing_maps,
-)
+from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
 from plantain.bench.leaderboard.export import shot_grid, table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import learning_of
@@ -128,7 +123,7 @@ def _print(runs: list[Path], made: Table) -> None:
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
-    if made.against:
+    if made.against and made.main:
         print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")
@@ -148,6 +143,7 @@ def _scored_by(run: Path, made: Table) -> str:
     typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
     words = ["--judge", found[1], "--variant", found[2]] if found else []
     words += ["--without-truth"] if found and found[3] else []
+    typed.sort(key=lambda line: "--metrics" in line)  # may not measure all that is missing
     return [*typed, command_line("bench", "score", run, *words)][0]
 
 
@@ -214,7 +210,9 @@ def _caption(made: Table) -> list[str]:
     published = [measure.name for measure in made.main if measure.name.startswith(("Accuracy_", "Quality_"))]
     judged = f"{', '.join(published)}, published protocol" if published else "EA, VQ"
     lines = [
-        f"{judged}: {made.judge}" if made.judge else "no judge has scored this run",
+        f"{judged}: {made.judge}"
+        if made.judge
+        else "no judge has scored this run: bench score --judge adds EA and VQ",
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",

@@ -24,7 +24,6 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.images import parent_of
 from plantain.records.messages import counted, next_line, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
@@ -68,7 +67,8 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         print(next_line("report", run))
         return
     for line in summary:
-        connected = _connected(ips.get(str(line["address"]), []))
+        known = ", ".join(ips.get(str(line["address"]), []))
+        connected = f" (connected to {known})" if known else ""
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
@@ -86,10 +86,6 @@ def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster
         row = orjson.dumps({**asdict(sent), "dataset": dataset, "licence": licence}).decode()
         print(f"{',' if number else ''}\n    {row}", end="")
     print(f"\n  ],{rest[1:]}")
-
-
-def _connected(ips: Sequence[str]) -> str:
-    return f" (connected to {', '.join(ips)})" if ips else ""
 
 
 _MOST = 20
@@ -111,6 +107,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> int:
     """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
+
+    The source image of a later turn (`plantain show` prints its id) is deleted with that turn and those after it.
 
     Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
     in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
@@ -285,13 +283,11 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """Return the original of a later turn's image; else the nearest known name, or some of them."""
+    """Return the nearest known name, or some of them."""
     if not images:
         return "no image is left there"
     if not there:
         return "none of its images has a group: withdraw them with --image"
-    if parent_of(name):
-        return f"withdraw its original: --image {name.rpartition('+turn')[0]}"
     known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
     return suggest(name, there, otherwise=known)
 

@@ -16,12 +16,13 @@ from types import FrameType
 from typing import Any, Self, TypeVar
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 from typer._click.globals import get_current_context
 
 from plantain.calls import Budget
-from plantain.cli.terminal.groups import command_again
+from plantain.cli import command_again
 from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.offline.workers import close_workers
@@ -82,7 +83,7 @@ class Bar:
     """
 
     def __init__(self, what: str = "", *, quiet: bool = False, transient: bool = False) -> None:
-        console = TerminalConsole(stderr=True)
+        console = Console(stderr=True)
         self.live, self.plain = not quiet and console.is_terminal, not quiet and not console.is_terminal
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -90,7 +91,7 @@ class Bar:
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
             _Speed(),
-            console=console,
+            console=TerminalConsole(stderr=True) if self.live else console,
             transient=transient,
             disable=not self.live,
         )

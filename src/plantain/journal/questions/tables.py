@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plantain.journal.questions.telemetry import BY_STEP, came_back, put_back
+from plantain.journal.questions.status import BY_STEP, came_back, put_back
 from plantain.journal.questions.units import NOTHING, rates, units
 from plantain.journal.reader import JournalReader
 from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED

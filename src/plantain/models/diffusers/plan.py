@@ -43,14 +43,14 @@ class EditorPlan:
     """An editor that is ready to be loaded.
 
     Attributes:
-        name: as in the recipe.
-        preset: with its settings and prompt.
-        method: how the weights are run.
-        weights: to load.
+        name: name in the recipe.
+        preset: the preset, with its settings and prompt.
+        method: the method that runs the weights.
+        weights: the weights to load.
         loras: LoRA weights, each with its weight.
         terms: licence of the weights.
-        loading, steering: for the device.
-        options: of the provider.
+        loading, steering: the pipeline to load and the settings of its calls.
+        options: settings of the provider.
     """
 
     name: str
@@ -65,7 +65,7 @@ class EditorPlan:
 
     @property
     def fingerprint(self) -> str:
-        """Return as text everything that answers depend on in addition to the request."""
+        """Return, as text, all settings and versions on which edits depend besides the request."""
         settings = {**self.steering.settings, **self.loading.running.settings}
         parts = [
             f"diffusers@{VERSION} {self.method.name} {self.weights.name}@{self.weights.digest}",
@@ -83,10 +83,10 @@ class EditorPlan:
 
 
 def plan_editor(name: str, options: Settings) -> EditorPlan:
-    """Return the plan of `diffusers/NAME`: its weights, method and settings; no weights are loaded.
+    """Resolve `diffusers/NAME` to its weights, method and settings; no weights are loaded.
 
     Raises:
-        InputError: no such preset, no weights on disk, a missing part, a setting that the method does not follow, or a
+        InputError: no such preset, no weights on disk, a missing part, a setting that the method does not support, or a
             licence that was not accepted; one line with the remedy.
     """
     chosen, where = _preset_and_weights(name)
@@ -231,11 +231,11 @@ def fetch_pipeline(name: str, revision: str, cache_dir: Path | None, disk_gb: fl
     """Download a pipeline into the hub's cache, or resume an interrupted download.
 
     Args:
-        name, revision, cache_dir: as for the hub.
-        disk_gb: size of the weights, if known.
+        name, revision, cache_dir: hub id, branch or commit, and folder of the cache.
+        disk_gb: size of the weights in gigabytes, 0 if unknown.
 
     Raises:
-        InputError: the hub does not return them, or the disk is too small.
+        InputError: the download fails, or the disk is too small.
     """
     from diffusers import DiffusionPipeline
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import masked_ssim
+from plantain.metrics.pixelwise import masked_ssim
 from plantain.offline.anatomy.maps import grow, largest_channel
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.change import doubled

@@ -59,7 +59,7 @@ def render_planes(
         name: of the file, for messages.
         frame: from 0.
         how: one of `WINDOWS`.
-        bounds: of the frame's series, instead of its own percentiles.
+        bounds: values shown black and white, from the frame's series; None for the frame's own percentiles.
 
     Raises:
         BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
