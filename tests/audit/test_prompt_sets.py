@@ -26,7 +26,6 @@ concurrency = 3
 {limits}
 [providers.gemini]
 base_url = "{url}"
-form = "{form}"
 [providers.gemini.prices.m]
 input_per_m = 1.0
 output_per_m = 4.0
@@ -61,9 +60,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
         yield provider
 
 
-def settings(folder: Path, url: str, form: str = "plain", limits: str = "") -> Path:
+def settings(folder: Path, url: str, limits: str = "") -> Path:
     path = folder / "settings.toml"
-    path.write_text(SETTINGS.format(url=url, form=form, limits=limits))
+    path.write_text(SETTINGS.format(url=url, limits=limits))
     return path
 
 

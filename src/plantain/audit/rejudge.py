@@ -115,11 +115,15 @@ def repeated(name: str, repeat: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """The result of a rejudging: juries in the requested order, summary, and missing verdicts by (jury, reason)."""
+    """The result of a rejudging: juries in the requested order, summary, and missing verdicts by (jury, reason).
+
+    `vetoed` counts edits on which a decisive judge does not decide: the text check or the original check rejects them.
+    """
 
     juries: tuple[JuryInRun, ...]
     summary: RunSummary
     unjudged: Mapping[tuple[str, str], int]
+    vetoed: int = 0
 
 
 def check_rejudgeable(reader: JournalReader) -> None:
@@ -138,7 +142,7 @@ def chosen_attempts(reader: JournalReader, request: RejudgeRequest) -> Iterator[
 
 def _tasks_in(reader: JournalReader, path: Path) -> frozenset[str]:
     found: set[str] = set()
-    text = read_regular(path, str(path), MAX_TEXT_BYTES).decode("utf-8", "replace")
+    text = read_regular(path, str(path), MAX_TEXT_BYTES).decode("utf-8-sig", "replace")
     for number, line in enumerate(text.splitlines(), 1):
         if prefix := line.strip():
             try:
@@ -283,9 +287,10 @@ async def run_rejudge(
             observer.advanced(1)
 
         await opened.walk(work(), carry)
+        vetoed = 0
         if request.decisive and not opened.stopping:
-            await opened.journal.make_decisive(numbered[0].jury.name, numbered[0].draws[0])
-    return Rejudged(tuple(numbered), opened.summary, judging.unjudged)
+            vetoed = await opened.journal.make_decisive(numbered[0].jury.name, numbered[0].draws[0])
+    return Rejudged(tuple(numbered), opened.summary, judging.unjudged, vetoed)
 
 
 def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubric:

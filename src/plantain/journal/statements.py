@@ -71,7 +71,11 @@ _STEPS = [step.value for step in Step]
 
 NO_VERDICT = "imported without a verdict"
 """Why an imported task without any verdict is stopped; a judge's verdict may decide it."""
-_DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_OF_JUDGE = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_VETOED = (
+    "SELECT task, generation, round FROM score WHERE metric IN ('text_kept', 'untouched_kept') AND value < 1"
+)
+_DECIDES = f"{_OF_JUDGE} EXCEPT {_VETOED}"  # a measured change rejects an edit under every judge
 _DECIDED = (
     "decisive = 1 AND task = ? AND (task, generation) IN (SELECT id, generation FROM task WHERE kind = 'edit' "
     f"AND (state IN ('success', 'failed', 'undecided') OR reason = '{NO_VERDICT}'))"
@@ -249,7 +253,7 @@ def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
-    """Let a judge's verdicts decide where it gave one; close these tasks accordingly and return their number."""
+    """Let a judge's verdicts decide where it gave one, except on edits that a check rejects; return their number."""
     tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
     connection.execute(
         "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "
@@ -261,7 +265,7 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
         if rounds:
             last = next((one for one in rounds if one.verdict.qualified is not False), rounds[-1])
             close_task(connection, task, state_after(last.verdict), last.round, last.verdict.why_not)
-    return len(tasks)
+    return len(connection.execute(f"{_OF_JUDGE} INTERSECT {_VETOED}", (judge, draw)).fetchall())
 
 
 def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:

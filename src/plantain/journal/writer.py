@@ -227,7 +227,7 @@ class Journal:
         await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Close tasks again by a judge's verdicts of this draw, where it gave one; return their number."""
+        """Close tasks again by a judge's verdicts of this draw; return the number of edits that a check rejects."""
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:

@@ -1,7 +1,7 @@
 """Multi-turn edits, `[loop] turns`: an accepted edit is the source image of a task of the next turn.
 
 The image and its task are derived from the journal and the seed alone, so a resumed run finds the same ones. The
-image has the licence, consent and group of its original, and is withdrawn with it.
+image has the licence, consent and group of its original, and is withdrawn with it; it can be withdrawn alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view, why_not_shown
 from plantain.journal import BlobRef, Journal, JournalReader, StoredScore
 from plantain.journal.questions.accepted import accepted_edits
+from plantain.journal.reader import account_of
 from plantain.pipeline.plan import chosen_findings
 from plantain.pipeline.recipe import Recipe
 from plantain.pixels.decode import decode
@@ -42,7 +43,7 @@ Chain = list[tuple[EditTask, SourceImage]]
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
     """Add a task of the next turn for each accepted edit without one, up to `loop.turns`; return their number."""
-    reader = journal.reader
+    reader, withdrawn = journal.reader, account_of(journal.reader.connection)
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)
     images: list[tuple[SourceImage, BlobRef]] = []
@@ -60,9 +61,10 @@ async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, jo
         chosen = None if image.id in edited else next_edit(recipe, further, image)
         if chosen is not None:
             finding, direction = chosen
-            images.append((image, blob))
             key = task_id(image.source_sha256, image.frame, finding.name, direction)
-            tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
+            if not withdrawn.holds(f"task {key}"):
+                images.append((image, blob))
+                tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
     await journal.add_images(images)  # first: a task needs its image
     return await journal.add_tasks(tasks)
 

@@ -93,6 +93,10 @@ def concerned(
         ids = {image_id for image_id, named in found.items() if named}
         planned = _planned(reader, wanted.images - found.keys())
         ids |= planned | _same(reader, others) | _samples(reader, samples)
+        tasks = {task for name in ids for task in tasks_of_image(reader, name)}
+        while further := {image.id for image in images if image.parent in tasks} - ids:  # of later turns
+            ids |= further
+            tasks.update(task for name in further for task in tasks_of_image(reader, name))
         account = account_of(reader.connection)
         before = {name for name, mark in asked.marks().items() if account.holds(mark)}
         known = frozenset(before | {name for name in asked.names if {name, *behind[name]} & (met | planned)})
@@ -109,7 +113,7 @@ def concerned(
             tuple(releases_with(run, ids)),
             tuple(files_left_of(reader, ids)),
             image_ids=frozenset(ids),
-            tasks=frozenset(task for name in ids for task in tasks_of_image(reader, name)),
+            tasks=frozenset(tasks),
             known=known,
             groups=frozenset({image.group for image in gone if image.group} - others_of),
         )

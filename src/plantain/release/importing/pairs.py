@@ -97,7 +97,7 @@ class PairsSummary:
         without_instruction: number of rows without an instruction; direction and finding are used instead.
         resized: number of a benchmark's edits that had another shape than their original.
         published: number of rows with a published verdict, by verdict.
-        unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding.
+        unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding or "".
         guessed: number of rows whose direction was inferred from the instruction, by direction.
         left_out: number of rows not imported, by reason with FILE for the file; first: the first of each, in full.
         rejected: the file that lists the rows not imported; None if all were.
@@ -195,7 +195,7 @@ async def _fill(
                 assert isinstance(row, PairRow)
                 seen[one.task.row.id] = row.row
                 summary.without_instruction += not row.instruction.strip()
-                summary.unknown.update(filter(None, [one.unknown]))
+                summary.unknown.update(one.unknown)
                 summary.guessed.update(
                     [one.task.row.task.direction.value] if not row.direction.strip() else []
                 )
@@ -224,7 +224,7 @@ class _Imported:
     task: RecordedTask
     verdict: bool | None
     resized: bool
-    unknown: str
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +306,9 @@ class _RowImporter:
         )
         reference = before.reference if before is not None else NO_IMAGE
         near = nearest(finding, (one.name for one in findings))
-        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "")
-        foreign = bool(findings) and known_finding is None
-        return _Imported(image, reference, task, verdict, resized, unknown if foreign else "")
+        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "") if finding else ""
+        foreign = not finding or (bool(findings) and known_finding is None)
+        return _Imported(image, reference, task, verdict, resized, (unknown,) if foreign else ())
 
     def _prepared(
         self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow
