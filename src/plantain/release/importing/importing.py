@@ -77,7 +77,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
             it; they are found by the hash of their prepared bytes, so they must have been prepared in the same way.
 
     Raises:
-        InputError: the path is no readable release, `originals` is neither catalogue nor run, or `run` is not empty.
+        InputError: the path is not a readable release, `originals` is neither catalogue nor run, or `run` is not empty.
     """
     if not path.is_dir():
         raise InputError(
