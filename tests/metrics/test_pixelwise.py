@@ -65,14 +65,7 @@ def test_masked_ssim_counts_exactly_the_windows_outside(eye):
     assert masked_ssim(eye, after, roi, field=field).value == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (7, 7),
-        (40, 1500),
-        (7, 8, 4),
-    ],
-)
+@pytest.mark.parametrize("shape", [(7, 7), (40, 1500), (7, 8, 4)])
 def test_ssim_of_extreme_values_and_odd_shapes_agrees_with_scikit_image(shape):
     # Only 0 and 255: the largest sums that the 32-bit loop meets; wide rows cross its strips.
     rng = np.random.default_rng(8)

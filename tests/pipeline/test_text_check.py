@@ -10,8 +10,10 @@ from pathlib import Path
 import cv2
 import pytest
 
+from audit.stored_run import RuleJudge, seen
 from fakes.samples import sample_of
 from pipeline.quick import CallLog, Draws, judging, quick_method, quick_recipe
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
 from plantain.pipeline.run import run_build
@@ -21,6 +23,7 @@ from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.privacy.text import TextReader
 from plantain.records import Criterion, Licence, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage
+from plantain.runs.terms import Terms
 
 PLACE = (60, 120)
 
@@ -87,3 +90,7 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert scores == {1: 0.0, 2: 1.0}
         assert "rapidocr" in str(reader.meta("method"))
         assert verify(reader).problems == ()
+    lenient = RejudgeRequest([RuleJudge("rule/yes", lambda request: seen(True))], decisive=True)
+    assert asyncio.run(run_rejudge(run, lenient, Terms(()))).vetoed == 1
+    with JournalReader.open(run) as reader:
+        assert next(reader.tasks()).round == 2  # not the first one, under no judge

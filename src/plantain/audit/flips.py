@@ -44,11 +44,11 @@ Record = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's verdict on one attempt.
+    """A judge's answer on one attempt.
 
     Attributes:
-        passed: "qualified" and each criterion; None where unscored.
-        values: each criterion in JSON: true, false, a number, or None where unscored.
+        passed: True or False for "qualified" and for each criterion; None if unscored.
+        values: the JSON value of each criterion: true, false, a number, or None if unscored.
     """
 
     passed: Mapping[str, bool | None]
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAttempt:
-    """One stored attempt with the answers of all judges, by name; a judge without a verdict has none.
+    """One stored attempt with the answers of all judges that have a verdict, by the judge's name.
 
     Attributes:
         about: "id" (of the imported row, else of the task), "task", "round", "modality", "finding", "direction",
@@ -83,7 +83,7 @@ class JudgedAttempt:
         return self.answers[judge].passed.get(criterion) if judge in self.answers else None
 
     def rows(self, judges: Sequence[str]) -> list[Record]:
-        """Return a record for each of these judges: attempt, verdict (None if missing) and criteria."""
+        """Return one JSON record per judge: the attempt, the judge's verdict (None if missing) and criteria."""
         rows: list[Record] = []
         for judge in judges:
             answer = self.answers.get(judge, Answer({}))
@@ -93,9 +93,9 @@ class JudgedAttempt:
 
 
 def judged_attempts(reader: JournalReader, done: Rejudged, request: RejudgeRequest) -> list[JudgedAttempt]:
-    """Return the attempts that the request chooses, and all others that a stored jury has judged.
+    """Return the attempts that the request chooses, and all others that another judge has judged before.
 
-    Each has the answers of all stored juries and of the run's own judge, and the published verdict.
+    Each contains the answers of all judges so far, the run's judge included, and the published verdict.
     """
     names = _stored_names(reader, done.juries)
     drawn = {one.key for one in chosen_attempts(reader, request)}
@@ -154,7 +154,7 @@ def _answer(verdict: Verdict) -> Answer:
 def tallies(
     reader: JournalReader, attempts: Sequence[JudgedAttempt], done: Rejudged
 ) -> tuple[list[Record], list[Record]]:
-    """Return records of the requested juries (with calls, cost, missing verdicts), and of other judges."""
+    """Count verdicts by judge: return records of the requested judges (with calls and cost), and of all others."""
     asked = []
     for jury in done.juries:
         name = jury.name
@@ -166,7 +166,7 @@ def tallies(
 
 
 def consistency(attempts: Sequence[JudgedAttempt]) -> list[Record]:
-    """Return the consistency study of each judge that was asked again, now or before, over every two repetitions.
+    """Measure how consistent each repeatedly asked judge is, by comparing every two of its repetitions.
 
     "identical": the same verdict and the same answer on every criterion; "one_dimension": otherwise different on at
     most one criterion (Med-Banana-50K, 4.3). A pair with an unscored criterion counts in neither, nor in `n`.
@@ -236,10 +236,10 @@ def _bill(reader: JournalReader, attempts: Sequence[JudgedAttempt], jury: JuryIn
 
 
 def flips(attempts: Sequence[JudgedAttempt], judges: Sequence[str]) -> list[Record]:
-    """Return the flips of every two judges on the attempts that both decided.
+    """Count flips, the attempts on which two judges decide differently, for every two judges.
 
-    Verdicts and criteria over all attempts, with kappa and the first flips; then verdicts by modality, finding and
-    direction. `rate` is the share on which the two differ, with its interval over patients or images.
+    The records are verdict and criteria over all attempts, with kappa and the first flips, then verdicts by modality,
+    finding and direction. `rate` is the share of flips, with its interval over patients or images.
     """
     found = []
     for first, second in combinations(judges, 2):

@@ -14,7 +14,7 @@ from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitRea
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import AnnouncedLimit
 
-TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.LOOK: 5_000, Step.JUDGE: 5_000}
+TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
 """Tokens that a call is assumed to take of a token limit before one was seen."""
 
 SMOOTHING = 0.1

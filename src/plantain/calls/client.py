@@ -7,7 +7,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -19,8 +19,8 @@ from plantain.calls.limits import Deadline
 from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
-from plantain.records import OK, CallKey, Outcome, OutcomeKind, Step
-from plantain.roles import Exchange, Judge, JudgeRequest, LooksFirst, Reply, exchange, failed, fingerprint_of
+from plantain.records import CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Exchange, Reply, exchange, failed
 
 T = TypeVar("T")
 
@@ -358,47 +358,6 @@ class TaskCalls:
         if outcome is draft.outcome:
             return draft
         return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())
-
-
-async def look_first(
-    calls: TaskCalls,
-    judge: Judge,
-    request: JudgeRequest,
-    *,
-    round: int,
-    draw: int,
-    identity: Mapping[str, object],
-    unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
-) -> tuple[JudgeRequest, Outcome]:
-    """Return the request, with the judge's description if it looks first, and that call's outcome (else OK).
-
-    The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
-    """
-    if not isinstance(judge, LooksFirst) or not judge.looks_first:
-        return request, OK
-    looking = request.images_alone
-    asked = {
-        **identity,
-        "fingerprint": fingerprint_of(judge, request.rubric),
-        "seed": looking.seed,
-        "edited_first": looking.edited_first,
-    }
-
-    async def send() -> Reply[str]:
-        return await judge.look(looking)
-
-    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
-        if reply.value is None:
-            return unanswered(reply.outcome, draft)
-        return replace(draft, answer=reply.value)
-
-    answer = await calls.answer(CallSpec(Step.LOOK, round, draw, judge.name, asked, send, settle))
-    return (replace(request, seen=answer.text) if answer.outcome.ok else request), answer.outcome
-
-
-def seen_in(request: JudgeRequest) -> dict[str, object]:
-    """Return the part of the second turn's identity that depends on the first; empty without one."""
-    return {"seen": hashlib.sha256(request.seen.encode()).hexdigest()} if request.seen else {}
 
 
 def _too_long(model: str, outcome: Outcome) -> Outcome:

@@ -42,7 +42,7 @@ class Demand:
         return read + written + self.image_tokens * image_rate / 1e6
 
 
-INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.LOOK: 12_000, Step.JUDGE: 16_000}
+INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.JUDGE: 16_000}
 """Three 1024x1024 images (at most 2,600 tokens each with the providers known to us), the prompt, and for a writer the
 history of twenty rounds."""
 

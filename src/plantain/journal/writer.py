@@ -199,16 +199,15 @@ class Journal:
         """Open a new generation of closed tasks and mark their attempts superseded; return how many were closed."""
         return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
-    async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
+    async def continue_tasks(self, ids: Iterable[str]) -> list[str]:
         """Make stopped tasks pending again in their generation, so that finished calls are reused.
 
-        The call that stopped each has more tries; with `start`, its round is repeated from an earlier step. Other
-        tasks are skipped. Returns the ids that were stopped.
+        The call that stopped each has more tries. Other tasks are skipped. Returns the ids that were stopped.
         """
         continued: list[str] = []
         source = iter(ids)
         while batch := list(islice(source, BATCH)):
-            continued += await self._submit(statements.continue_tasks, batch, start)
+            continued += await self._submit(statements.continue_tasks, batch)
         return continued
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
@@ -228,7 +227,7 @@ class Journal:
         await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Close tasks again by a judge's verdicts of this draw, where it gave one; return their number."""
+        """Close tasks again by a judge's verdicts of this draw; return the number of edits that a check rejects."""
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:

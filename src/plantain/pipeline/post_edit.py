@@ -1,4 +1,4 @@
-"""Restoring the original around an edit, the text check, the original check of later turns, and the veto of both.
+"""After an edit: restore the original around it, check its text and its later turns, and reject it if a check fails.
 
 `[loop] restore = "outside"` restores the original outside the edit. The editor's answer is kept as `raw`, with the mask
 of the pixels that may differ. The score `restored` is the share of restored pixels, or the reason for none.
@@ -41,7 +41,7 @@ UNTOUCHED = "untouched_kept"
 
 
 class RestoredEdit(NamedTuple):
-    """A restored answer: JPEG and PNG of the mask of what may differ, both None where it stays as it came."""
+    """A restored edit as JPEG, and a PNG mask of the pixels that may differ; both None if it was not restored."""
 
     edited: bytes | None
     mask: bytes | None
@@ -49,7 +49,7 @@ class RestoredEdit(NamedTuple):
 
 
 def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
-    """Return an edit with the original's pixels outside its change, and a score. Call it in a thread."""
+    """Restore the original's pixels outside an edit's change, with a score; slow, so call it in a thread."""
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)
@@ -69,7 +69,7 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
 
 
 class EditCheck(Protocol):
-    """A check of the edits of one run; its score is durable before a judge is called.
+    """A check of the edits of one run; its score is stored before a judge is called.
 
     Attributes:
         name: a suffix of the judge's name in verdicts that the check changed.
@@ -78,13 +78,13 @@ class EditCheck(Protocol):
     name: ClassVar[str]
 
     async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Return what is wrong with the encoded edit of an image, recorded or new; "" if nothing is."""
+        """Describe what is wrong with the encoded edit of an image; return "" if nothing is."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """Compares edited images with their originals, whose text the catalogue may know."""
+    """Check if edits change the burned-in text of their originals, which the catalogue may have recorded."""
 
     name: ClassVar[str] = "text check"
     reader: TextReader
@@ -93,7 +93,7 @@ class TextCheck:
     images: ImageCache
 
     async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Return each change of burned-in text; "" if there is none."""
+        """Describe each change that an edit made to burned-in text; return "" if none was made."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
             if stored.metric == TextKept.name and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
@@ -121,9 +121,9 @@ def _texts_in_words(changes: Sequence[JsonValue]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OriginalCheck:
-    """Compares an edit of a later turn with the original, where no turn made a change.
+    """Check that an edit of a later turn equals the original where no turn made a change.
 
-    Its score is the share of pixels there that are as before.
+    Its score is the share of unchanged pixels there.
     """
 
     name: ClassVar[str] = "original check"
@@ -132,7 +132,7 @@ class OriginalCheck:
     taxonomy: Taxonomy
 
     async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Return how an edit differs from the original outside all changes; "" if it does not, or in a first turn."""
+        """Describe how an edit differs from the original outside all changes; "" if it does not, and for a first turn."""
         if not image.parent:
             return ""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
@@ -162,7 +162,7 @@ def _share_in_words(score: Score) -> str:
 
 
 def object_to(observations: Observations, objection: str) -> Observations:
-    """Return a report with fidelity failed and `objection` in its evidence; unchanged without fidelity."""
+    """Fail the criterion fidelity of a report, with `objection` as evidence; unchanged without that criterion."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
@@ -173,5 +173,5 @@ def object_to(observations: Observations, objection: str) -> Observations:
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """Return the verdict with `qualified` False under any policy: no score outweighs a check that failed."""
+    """Return the verdict with `qualified` False under every policy, for an edit that failed a check."""
     return replace(verdict, qualified=False)

@@ -1,7 +1,7 @@
 """Multi-turn edits, `[loop] turns`: an accepted edit is the source image of a task of the next turn.
 
 The image and its task are derived from the journal and the seed alone, so a resumed run finds the same ones. The
-image has the licence, consent and group of its original, and is withdrawn with it.
+image has the licence, consent and group of its original, and is withdrawn with it; it can be withdrawn alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view, why_not_shown
 from plantain.journal import BlobRef, Journal, JournalReader
 from plantain.journal.questions.accepted import accepted_edits
+from plantain.journal.reader import account_of
 from plantain.pipeline.plan import chosen_findings
 from plantain.pipeline.recipe import Recipe
 from plantain.records import (
@@ -30,8 +31,8 @@ Chain = list[tuple[EditTask, SourceImage]]
 
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Add the next turn, up to `loop.turns`, to accepted edits without one; return how many tasks it adds."""
-    reader = journal.reader
+    """Add a task of the next turn for each accepted edit without one, up to `loop.turns`; return their number."""
+    reader, withdrawn = journal.reader, account_of(journal.reader.connection)
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)
     images: list[tuple[SourceImage, BlobRef]] = []
@@ -49,17 +50,18 @@ async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, jo
         chosen = None if image.id in edited else next_edit(recipe, further, image)
         if chosen is not None:
             finding, direction = chosen
-            images.append((image, blob))
             key = task_id(image.source_sha256, image.frame, finding.name, direction)
-            tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
+            if not withdrawn.holds(f"task {key}"):
+                images.append((image, blob))
+                tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
     await journal.add_images(images)  # first: a task needs its image
     return await journal.add_tasks(tasks)
 
 
 def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
-    """Return the record of a chain's accepted edit (SHA-256 in hex) as the next turn's source image.
+    """Make the record of an accepted edit (SHA-256 in hex) as the next turn's source image.
 
-    `normal` is the modality's normal class.
+    `chain` has the turns so far; `normal` is the modality's normal class.
     """
     (task, source), turn = chain[-1], len(chain) + 1
     if task.direction is Direction.ADD:
@@ -81,7 +83,7 @@ def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
 def next_edit(
     recipe: Recipe, findings: Sequence[Finding], image: SourceImage
 ) -> tuple[Finding, Direction] | None:
-    """Return the next turn's finding and direction, drawn by the seed; None if the image allows none."""
+    """Choose the next turn's finding and direction at random by seed; return None if the image allows none."""
     possible = [
         (finding, direction)
         for finding in findings

@@ -34,7 +34,7 @@ _WORST_TONE = 2.5
 """Largest median difference in grey levels, smoothed, outside of the edit."""
 
 _NEAR, _MARGIN, _SOFT = 24.0, 10.0, 8.0
-"""Pixels of a 1024-pixel frame: kept around a region and around a change, and over which a change fades."""
+"""Pixels of a 1024-pixel frame: kept around what turns changed and around a change, and over which a change fades."""
 
 _MOST = 0.6
 """Largest share of the image that an edit may cover."""
@@ -59,26 +59,21 @@ class Restored:
     why_not: str = ""
 
 
-def restore_outside(
-    original: Pixels, answer: Pixels, finding: Finding | None, region: Mask | None = None
-) -> Restored:
+def restore_outside(original: Pixels, answer: Pixels, finding: Finding) -> Restored:
     """Restore the original wherever an answer differs from it by no more than redrawing explains.
 
     Args:
         original, answer: uint8 (H, W, 3), of one shape.
-        finding: the requested finding; None if the taxonomy does not contain it.
-        region: bool (H, W), True where the edit belongs; None if unknown.
+        finding: the requested one.
     """
     residual = 0.0  # until the answer is registered
 
     def unrestored(why: str) -> Restored:
         return Restored(answer, np.ones(answer.shape[:2], bool), 0.0, residual, why)
 
-    if region is None and finding is None:
-        return unrestored("neither a known finding nor a region limits the edit")
-    if region is None and finding is not None and finding.support == "diffuse":
+    if finding.support == "diffuse":
         return unrestored("the finding changes the whole image")
-    toned, changed, residual, why_not = _compared(original, answer, region)
+    toned, changed, residual, why_not = _compared(original, answer)
     if why_not:
         return unrestored(why_not)
     unit = max(original.shape[:2]) / 1024
@@ -119,9 +114,7 @@ def changed_untouched(versions: Sequence[Pixels], findings: Sequence[Finding]) -
     return 1.0 if why_not else float(changed[untouched].mean()), ""
 
 
-def _compared(
-    original: Pixels, answer: Pixels, region: Mask | None = None
-) -> tuple[Pixels, Mask, float, str]:
+def _compared(original: Pixels, answer: Pixels) -> tuple[Pixels, Mask, float, str]:
     """Return an answer with its original's position and tones, where it differs, the residual, and why it cannot be."""
     registered, residual, why_not = register(original, answer)
     changed = np.zeros(original.shape[:2], bool)
@@ -132,8 +125,6 @@ def _compared(
         unchanged = ~dilate(changed, _MARGIN * unit)
         toned = match_tone(original, registered, unchanged)
         changed = _changed(original, toned, unit)
-        if region is not None:
-            changed &= dilate(region, _NEAR * unit)
     apart = np.abs(cv2.GaussianBlur(toned.astype(np.float32) - original, (0, 0), 1.5).mean(axis=2))
     left = float(np.median(apart[~changed])) if not changed.all() else 0.0
     if left > _WORST_TONE:

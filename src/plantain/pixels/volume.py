@@ -134,7 +134,7 @@ def read_volume(data: bytes, name: str) -> Volume:
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     values = _unpadded(values)
     bottom, top = _range(values, name)
-    if _is_label_map(values):
+    if _is_label_map(values, counted=image.header.get_data_dtype().kind in "iu"):
         raise BadImage(f"{name}: whole numbers in uniform regions: a mask or label map, not an image")
     oblique = round(float(np.degrees(np.arccos(min(1.0, straight)))), 1)
     volumes = int(np.prod(shape[3:]))
@@ -218,17 +218,18 @@ def _unpack(data: bytes, name: str) -> bytes:
     return raw
 
 
-def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
-    """Return True if values are whole numbers, and nearly all neighbours above background are equal.
+def _is_label_map(values: npt.NDArray[np.generic], *, counted: bool) -> bool:
+    """Return True if values are `counted` (stored as whole numbers) or whole, and nearly all neighbours are equal.
 
-    Noise makes neighbours differ in an image, however few its levels; a segmentation differs at borders alone.
+    Background is not compared. Noise makes neighbours differ in an image, however few its levels; a segmentation
+    differs at borders alone.
     """
     slices = np.asarray(values[:, :, :: max(1, values.shape[2] // 32)], np.float64)
     levels, counts = np.unique(slices.ravel()[:: max(1, slices.size // 250_000)], return_counts=True)
     inside = ~np.isin(slices, (slices.min(), levels[counts.argmax()]))  # padding and background are uniform
     inside = inside[1:] & inside[:-1]
     one, other = slices[1:][inside], slices[:-1][inside]
-    if one.size == 0 or not np.array_equal(one, np.rint(one)):
+    if one.size == 0 or not (counted or np.array_equal(one, np.rint(one))):
         return False
     return one.min() != one.max() and float((one == other).mean()) > _UNIFORM
 

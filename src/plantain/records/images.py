@@ -137,14 +137,15 @@ class Withdrawal:
     def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
         """Return the names that select an image for removal; empty if none does.
 
-        A rendering ("0_left+drusen") and the source image of a later turn are removed with the image that they are of.
+        A rendering ("0_left+drusen") and the source image of a later turn are removed with the image that they are of;
+        by its own id, such an image is removed alone.
 
         Args:
             image: its record.
             groups: further patients or studies that the image belongs to.
         """
         return self.groups.intersection((image.group, *groups)) | self.images.intersection(
-            (image.origin, image.id.partition("+")[0])
+            (image.id, image.origin, image.id.partition("+")[0])
         )
 
 

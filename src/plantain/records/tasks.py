@@ -14,11 +14,10 @@ K = TypeVar("K")
 
 
 class Step(StrEnum):
-    """The model calls of a round, in order. LOOK is only made for a judge that describes the image unprompted."""
+    """The model calls of a round, in their order."""
 
     WRITE = "write"
     EDIT = "edit"
-    LOOK = "look"
     JUDGE = "judge"
 
 

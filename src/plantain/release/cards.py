@@ -113,13 +113,11 @@ def datasheet(
     numbers: Numbers,
     parts: Sequence[SourcePart],
     images: ImageCounts,
-    embedded: int,
     judged_by: Sequence[str] = (),
 ) -> str:
     """Return the text of DATASHEET.md.
 
     Args:
-        embedded: number of edits that came with a manifest of their provider.
         judged_by: a line for each judge.
     """
     return render(
@@ -128,7 +126,6 @@ def datasheet(
         numbers=numbers,
         parts=parts,
         images=images,
-        embedded=embedded,
         judged_by=judged_by,
         rubric=recorded(facts.frozen),
     )
@@ -160,7 +157,7 @@ def render(template: str, **context: object) -> str:
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
     """Return a row (step, requested model, model that answered) for each model, in the order of steps."""
-    order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
+    order = {"write": 0, "edit": 1, "judge": 2}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
 

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import orjson
 
-from plantain.files.opening import replace_file
 from plantain.journal import JournalReader
 from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
@@ -32,10 +31,9 @@ from plantain.journal.withdrawal import (
 )
 from plantain.records import SourceImage, Withdrawal
 from plantain.release.naming import CROSSWALK, Pseudonyms
-from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import REGISTER, forget, releases_with
 
-JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
+JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER)
 """Files of a run that are kept, besides its journal and settings; withdrawn images are removed from each."""
 
 OWN = (JOURNAL_NAME, "catalogue.sqlite", "study.json", "manifest.parquet", "benchmark.json", "training.json")
@@ -95,6 +93,10 @@ def concerned(
         ids = {image_id for image_id, named in found.items() if named}
         planned = _planned(reader, wanted.images - found.keys())
         ids |= planned | _same(reader, others) | _samples(reader, samples)
+        tasks = {task for name in ids for task in tasks_of_image(reader, name)}
+        while further := {image.id for image in images if image.parent in tasks} - ids:  # of later turns
+            ids |= further
+            tasks.update(task for name in further for task in tasks_of_image(reader, name))
         account = account_of(reader.connection)
         before = {name for name, mark in asked.marks().items() if account.holds(mark)}
         known = frozenset(before | {name for name in asked.names if {name, *behind[name]} & (met | planned)})
@@ -111,7 +113,7 @@ def concerned(
             tuple(releases_with(run, ids)),
             tuple(files_left_of(reader, ids)),
             image_ids=frozenset(ids),
-            tasks=frozenset(task for name in ids for task in tasks_of_image(reader, name)),
+            tasks=frozenset(tasks),
             known=known,
             groups=frozenset({image.group for image in gone if image.group} - others_of),
         )
@@ -135,7 +137,6 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
         _remove(path)
     remove_unfinished(run.parent)
     _cut_samples(connection, set(note.images))
-    _cut_provenance(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)
@@ -215,14 +216,3 @@ def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
     kept = [sample for sample in orjson.loads(samples) if sample["id"] not in gone]
     replace_meta(connection, BENCH_SAMPLES, orjson.dumps(kept).decode())
     replace_meta(connection, BENCH_SETS, None)
-
-
-def _cut_provenance(run: Path, tasks: Collection[str]) -> None:
-    """Remove withdrawn tasks from an imported run's list of embedded manifests."""
-    path = run / PROVENANCE
-    if not path.is_file():
-        return
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if orjson.loads(line)["task"] not in tasks]
-    if len(kept) < len(lines):
-        replace_file(path, b"".join(kept))

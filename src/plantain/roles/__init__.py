@@ -74,7 +74,6 @@ class WriteRequest:
     original: EncodedImage
     history: tuple[Attempt, ...]
     seed: int
-    failed_edit: EncodedImage | None = None
 
     @property
     def round(self) -> int:
@@ -152,22 +151,6 @@ class EditedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class LookRequest:
-    """The first request to a judge that looks first: two images without the instruction.
-
-    Attributes:
-        original, edited: the image before the edit, and the edit; the judge does not learn which is which.
-        seed: of the judge's draws.
-        edited_first: the edit is shown before the original.
-    """
-
-    original: EncodedImage
-    edited: EncodedImage
-    seed: int
-    edited_first: bool
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """The request to a judge. It never has the editor's mask.
 
@@ -181,8 +164,6 @@ class JudgeRequest:
         seed: of the judge's draws.
         truth: the real image after the procedure, if a benchmark has one and shows it to the judge.
         variant: kind of `instruction` in a benchmark: "P" (the prompt) or "D" (a description of the change).
-        seen: first answer of a judge that looks first; "" for others.
-        edited_first: the edit is shown before the original; None to draw that from the seed.
         task: id of the task in its run, by which readers' verdicts are found; "" if none.
     """
 
@@ -196,15 +177,7 @@ class JudgeRequest:
     seed: int
     truth: EncodedImage | None = None
     variant: str = "P"
-    seen: str = ""
-    edited_first: bool | None = None
     task: str = ""
-
-    @property
-    def images_alone(self) -> LookRequest:
-        """Return the images without the instruction, for the first call to a judge that looks first."""
-        first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
-        return LookRequest(self.original, self.edited, self.seed, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,19 +297,6 @@ class Judge(Protocol):
     def fingerprint(self) -> str: ...
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...
-
-
-@runtime_checkable
-class LooksFirst(Protocol):
-    """A judge that is shown the images without the instruction in a first call.
-
-    Its answer is kept as text, and is `JudgeRequest.seen` of the second call. See `calls.client.look_first`.
-    """
-
-    @property
-    def looks_first(self) -> bool: ...
-
-    async def look(self, request: LookRequest) -> Reply[str]: ...
 
 
 @runtime_checkable

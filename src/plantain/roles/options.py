@@ -50,12 +50,11 @@ class Marker(str):
     """The use of a field, in its annotation; see the aliases below."""
 
 
-FREE, EDITS, WORDS, JUDGES = map(Marker, ("free", "editors", "writers or judges", "judges"))
+FREE, EDITS, WORDS = map(Marker, ("free", "editors", "writers or judges"))
 Free = Annotated[T, FREE]
 """A field that may change when a run is resumed. All others change answers: they are frozen."""
 ForEditors = Annotated[T, EDITS]
 ForWords = Annotated[T, WORDS]
-ForJudges = Annotated[T, JUDGES]
 """Fields that only these roles follow; a field without a marker holds for every role."""
 
 PUBLIC = (
@@ -206,8 +205,6 @@ class ProviderOptions(ProviderSettings):
         image_size: size of an edited image, in the provider's terms, e.g. "1K".
         shown_side: longer side in pixels at which a writer or judge is shown images; unset for as they are.
         media_resolution: how closely a writer or judge looks at images ("low", "high").
-        leniency: how the judge's prompt weighs small imperfections.
-        form: how a judge is asked: "plain", at once, or "blind", in two calls, the first with the two images alone.
         prompts: folder whose templates replace ours, by file name; frozen by the hash of each.
     """
 
@@ -228,8 +225,6 @@ class ProviderOptions(ProviderSettings):
         default=None, ge=64, le=16_384
     )
     media_resolution: ForWords[str] = ""
-    leniency: ForJudges[Literal["balanced", "strict"]] = "balanced"
-    form: ForJudges[Literal["plain", "blind"]] = "plain"
     prompts: Free[Path | None] = None
 
     @field_validator("base_url", "proxy")

@@ -53,16 +53,16 @@ class RunSummary:
     """The results of one process in a run, and why it stopped.
 
     Attributes:
-        planned: tasks of the plan.
-        closed: tasks that this process closed, by state.
-        measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
-        kept: outputs that were measured before.
-        made, replayed: calls.
-        spent_usd: cost of the run so far, earlier processes included.
-        stopped: None when all is done, else the reason ("interrupted", "limit", or another).
-        failed: stopped by a fault, not by a limit.
-        left: which batch jobs are still under way, "" where none is.
-        regrouped: images that have another group or split now than when the run took them.
+        planned: number of tasks in the plan.
+        closed: number of tasks that this process closed, by state.
+        measured, judged, sets: number of metric scores, judge scores and set distances that it stored.
+        kept: number of outputs that were measured before.
+        made, replayed: number of calls made, and of recorded answers reused.
+        spent_usd: cost of the run so far in US dollars, including earlier processes.
+        stopped: None if all is done, else the reason ("interrupted", "limit", or another).
+        failed: True if stopped by a fault, not by a limit.
+        left: sentence on the batch jobs that continue; "" if none does.
+        regrouped: images whose group or split has changed since they entered the run.
         notes: omitted items with their reasons, a line each.
     """
 

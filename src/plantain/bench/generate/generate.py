@@ -82,12 +82,11 @@ async def generate(
 
 
 async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: int | None) -> None:
-    """Run hosted arms, baselines and files together, then models that fill the machine one by one, then restored."""
+    """Run hosted arms, baselines and files together, then models that fill the machine one by one."""
     opened = generation.opened
-    restored = [one for one in arms if one.arm.kind is ArmKind.RESTORED]
-    together = [one for one in arms if not one.alone and one not in restored]
+    together = [one for one in arms if not one.alone]
     allowance = _Allowance(limit)
-    for wave in (together, *([one] for one in arms if one.alone), restored):
+    for wave in (together, *([one] for one in arms if one.alone)):
         by_label = {one.arm.label: one for one in wave}
         rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
         if any(one.alone for one in wave):  # images of one size are batched through the weights
@@ -117,7 +116,7 @@ class _Allowance:
 
 def _pending(reader: JournalReader, arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
     rows = reader.tasks(state=TaskState.PENDING)
-    return (row for row in rows if row.task.finding in arms and arms[row.task.finding].ready(row))
+    return (row for row in rows if row.task.finding in arms)
 
 
 def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, grown, planned_arms
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, grown, planned_arms
 from plantain.bench.generate.runfile import (
     BENCH,
     Arm,
@@ -54,7 +54,7 @@ async def make_plan(
     facts = _facts(benchmark, journal)
     recorded = read_arms(journal.reader)
     study = _study(benchmark, recorded.values(), wanted, seed)
-    asked = planned_arms(benchmark, wanted, resolve, study, journal.reader)
+    asked = planned_arms(benchmark, wanted, resolve, study)
     arms = tuple(
         replace(one, arm=grown(recorded[one.arm.label], one.arm)) if one.arm.label in recorded else one
         for one in asked
@@ -66,7 +66,6 @@ async def make_plan(
     await write_bench(journal, header, all_arms.values(), facts)
     await journal.add_tasks(_tasks(benchmark, arms))
     await journal.extend_tasks(_incomplete(journal, arms, wanted.retry))
-    await journal.reopen_tasks(_outdated(journal, arms))
     return arms
 
 
@@ -186,17 +185,6 @@ def _incomplete(journal: Journal, arms: Sequence[PlannedArm], retry: frozenset[O
             if 0 < task.round < len(one.arm.grid) or any(wants_retry(a, retried) for a in attempts):
                 found.append(task.id)
     return found
-
-
-def _outdated(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
-    """Return closed tasks of restored arms without an output that the editor has made since."""
-    return [
-        task.id
-        for one in arms
-        if isinstance(one.source, RestoredSource)
-        for task, attempts in _tasks_of(journal, one)
-        if task.state is not TaskState.PENDING and one.source.is_outdated(task.sample, attempts)
-    ]
 
 
 def wants_retry(attempt: Attempt, outcomes: frozenset[OutcomeKind]) -> bool:

@@ -41,12 +41,11 @@ T = TypeVar("T")
 
 
 class ArmKind(StrEnum):
-    """The producer of an arm's outputs: a model, a baseline, files, or another arm's restored outputs."""
+    """The producer of an arm's outputs: a model, one of our baselines, or files."""
 
     EDITOR = "editor"
     BASELINE = "baseline"
     OUTPUTS = "outputs"
-    RESTORED = "restored"
 
 
 class PromptVariant(StrEnum):

@@ -12,7 +12,6 @@ import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
@@ -20,7 +19,6 @@ from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
 from plantain.metrics.statistics.means import mean_of_known
 from plantain.models.registry import close_models
-from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -112,7 +110,7 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
 
 
 def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None) -> Path:
-    """Write MedEBench's Table 7, with a figure, as HTML, JSON, CSV and SVG; return the path of the HTML page.
+    """Write MedEBench's Table 7 as HTML, JSON and CSV; return the path of the HTML page.
 
     Args:
         run: folder of the run of the trained models.
@@ -134,15 +132,13 @@ def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None
             raise InputError(
                 f"--few-shot {few_shot}: no study with several numbers of demonstrations (--shots)"
             )
-    figure = shots_figure("trained", learning.rows, learning.measures, "training samples of each task")
     records = [_record(row) for row in learning.rows]
     write_page(target.with_suffix(".json"), json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
-    write_page(target.with_suffix(".svg"), printed(figure))
     environment = page_environment(TEMPLATES, "")
     tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
-        learning=learning, studies=studies, figure=figure, title=title, tasks=tasks, version=__version__
+        learning=learning, studies=studies, title=title, tasks=tasks, version=__version__
     )
     write_page(target, page)
     return target

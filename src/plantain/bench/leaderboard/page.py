@@ -149,7 +149,7 @@ def _published_board(paths: Sequence[Path], judge: str | None, against: str) -> 
 
 def _without_images(table: Table) -> Leaderboard:
     shots = shot_studies(table)
-    return Leaderboard(table, shots, sweeps(table), all_figures(table, shots))
+    return Leaderboard(table, shots, sweeps(table), all_figures(table))
 
 
 def _files(board: Leaderboard, target: Path) -> dict[Path, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
@@ -27,12 +26,6 @@ from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
 
 
-class Restore(StrEnum):
-    """Choice of restored arms."""
-
-    NONE, OUTSIDE = "none", "outside"
-
-
 def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
@@ -52,7 +45,6 @@ def generate_outputs(
     settings: SettingsFile = None,
     seed: Seed = 0,
     retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
-    restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
     limit: int | None = typer.Option(None, min=1, help="Request at most N outputs, baselines excluded."),
     to: Path | None = typer.Option(None, metavar="DIR", help="Write {model}/{id}_{k}.png there."),
     engine: EngineKind = "",
@@ -83,7 +75,6 @@ def generate_outputs(
         tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         retry=parse_retry(retry),
-        restore=restore is Restore.OUTSIDE,
     )
     if task and not wanted.shots:
         raise InputError("--task: names the tasks of a few-shot study; give --shots as well")

@@ -227,7 +227,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
-        joint = _joint(regions)
+        joint = staple(regions).region if len(regions) >= FEWEST else majority(regions)
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
@@ -238,10 +238,6 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         choose_region(benchmark, sample, joint, f"study {study.digest[:16]}", how)
         chosen[sample] = how
     return chosen, undecided
-
-
-def _joint(regions: list[Mask]) -> Mask:
-    return staple(regions).region if len(regions) >= FEWEST else majority(regions)
 
 
 def _region(benchmark: Path, sample: str, row: Row, size: tuple[int, int]) -> Mask:

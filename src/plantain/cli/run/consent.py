@@ -24,7 +24,6 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.images import parent_of
 from plantain.records.messages import counted, next_line, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
@@ -67,7 +66,8 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
         return
     for line in summary:
-        connected = _connected(ips.get(str(line["address"]), []))
+        known = ", ".join(ips.get(str(line["address"]), []))
+        connected = f" (connected to {known})" if known else ""
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
@@ -87,10 +87,6 @@ def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster
     print(f"\n  ],{rest[1:]}")
 
 
-def _connected(ips: Sequence[str]) -> str:
-    return f" (connected to {', '.join(ips)})" if ips else ""
-
-
 _MOST = 20
 """Names shown on one line."""
 
@@ -106,6 +102,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> int:
     """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
+
+    The source image of a later turn (`plantain show` prints its id) is deleted with that turn and those after it.
 
     Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
     in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
@@ -278,13 +276,11 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """Return the original of a later turn's image; else the nearest known name, or some of them."""
+    """Return the nearest known name, or some of them."""
     if not images:
         return "no image is left there"
     if not there:
         return "none of its images has a group: withdraw them with --image"
-    if parent_of(name):
-        return f"withdraw its original: --image {name.rpartition('+turn')[0]}"
     known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
     return suggest(name, there, otherwise=known)
 

@@ -87,7 +87,6 @@ def retry(
     direction: str = typer.Option(
         "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
     ),
-    start: str = typer.Option("", "--from-step", help="Repeat the last round from: edit or write."),
     settle_held: float | None = typer.Option(
         None, metavar="USD", min=0.0, help="Record the total cost of calls whose cost is unknown."
     ),
@@ -107,10 +106,6 @@ def retry(
         _settle_held(run, settle_held, dry_run=dry_run)
         if not outcome and not state:
             return
-    if start not in ("", Step.EDIT, Step.WRITE):
-        raise InputError(
-            f"--from-step {start!r}: choose edit or write; without it the call that failed is made again"
-        )
     directions = _words(direction)
     choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
     with JournalReader.open(run) as reader:
@@ -122,9 +117,7 @@ def retry(
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
-    continued, reopened = (
-        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen], start))
-    )
+    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
         document = {
@@ -177,12 +170,12 @@ def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
     )
 
 
-async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:
+async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
     """Return how many tasks continue their generation, and how many start a new one."""
     if not ids:
         return 0, 0
     async with Journal.open(run) as journal:
-        continued = set(await journal.continue_tasks(ids, Step(start) if start else None))
+        continued = set(await journal.continue_tasks(ids))
         return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
 
 

@@ -9,9 +9,6 @@ from enum import StrEnum
 from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
 
-ANY_JUDGE_DIFFERS = "any"
-"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a human reader, disagree."""
-
 _STATES = tuple(state.value for state in TaskState)
 Values = list[str | int]
 
@@ -31,7 +28,7 @@ class TaskQuery:
         judge: only tasks on which this judge gave a verdict; the next three then apply to its verdicts only.
         verdict: "qualified" or "not": some attempt was judged so.
         criterion, code: some attempt failed this one, or for this reason.
-        differ: "any", or two judges by "A|B": judges disagree on some attempt.
+        differ: "any": two judges, or a judge and a human reader, disagree on some attempt.
         text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
 
@@ -111,18 +108,6 @@ class Offered:
     criteria: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePair:
-    """Two judges over the attempts that both decided: how many, and on how many they differ."""
-
-    one: str
-    other: str
-    both: int
-    differ: int
-    only_one: int
-    only_other: int
-
-
 _LAST = "SELECT {} FROM attempt a WHERE a.task = t.id AND a.generation = t.generation {} ORDER BY a.round DESC LIMIT 1"
 _COLUMNS = (
     "t.id, t.image_id, t.modality, t.finding, t.direction, t.kind, t.state, t.round, t.reason, "
@@ -197,22 +182,6 @@ def offered(reader: JournalReader) -> Offered:
     )
 
 
-def judge_pairs(reader: JournalReader) -> list[JudgePair]:
-    """Return the agreement of every two judges on the same current attempts; of several draws the last counts."""
-    last = (
-        "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
-        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 AND v.qualified IS NOT NULL"
-        " GROUP BY 1, 2, 3, 4"
-    )
-    rows = reader.connection.execute(
-        f"WITH last AS MATERIALIZED ({last}) SELECT one.judge, other.judge, count(*),"
-        " sum(one.qualified <> other.qualified), sum(one.qualified > other.qualified),"
-        " sum(one.qualified < other.qualified) FROM last one JOIN last other USING (task, generation, round)"
-        " WHERE one.judge < other.judge GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
-    ).fetchall()
-    return [JudgePair(*row) for row in rows]
-
-
 def newest_call(reader: JournalReader) -> int:
     """Return the id of the last call that was started, which grows during a build; 0 without any."""
     return int(reader.connection.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()[0])
@@ -241,11 +210,8 @@ def _where(query: TaskQuery) -> tuple[str, Values]:
         coded = "EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
         some("criterion", f"v.passed = 0 AND {coded}", query.code)
     if query.differ:
-        pair = query.differ.split("|") if query.differ != ANY_JUDGE_DIFFERS else []
-        two = f" AND v.judge IN ({', '.join('?' * len(pair))})" if pair else ""
         uneven = "GROUP BY v.round HAVING min(v.qualified) <> max(v.qualified)"
-        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{two} {uneven})")
-        values += pair
+        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} {uneven})")
     if query.text:
         instructed = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
         parts.append(

@@ -35,15 +35,6 @@ def closed_digest(reader: JournalReader) -> list[tuple[str, str, int, int, int]]
     ).fetchall()
 
 
-def raw_answers(reader: JournalReader) -> Iterator[tuple[str, int, int, str]]:
-    """Return (task, generation, round, hash) of every image of a closed task as its provider sent it."""
-    query = (
-        "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
-        "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
-    )
-    return iter(reader.connection.execute(query))
-
-
 def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
     """Return every (step, model requested, model that answered)."""
     query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"

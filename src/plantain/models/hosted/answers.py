@@ -203,7 +203,7 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
 _HARMONY_WITHOUT_TOKENS = re.compile(r"\Aanalysis.*assistantfinal", re.DOTALL)
 _NAMES = r"(?:final[_ ]?)?answer|final|response|output|result|(?:edit[_ ]?)?instruction|prompt"
 _TAGGED = re.compile(
-    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
+    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)(?:\s[^<>]*)?>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
@@ -213,6 +213,10 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 """Tokens of chat formats, with the role after the start of a turn."""
+
+_TURN_END = re.compile(r"<\|(?:im_end|eot_id|endoftext)\|>|<end_of_turn>|</s>")
+_TURN_START = re.compile(r"[<\[]|(?:user|system|human)\b", re.IGNORECASE)
+"""After its own turn, a model without a stop token invents the user's; before it, a server may repeat the prompt."""
 
 _ECHO = re.compile(
     r"\A.*(?:\[/INST\]|<\|(?:im_start|start_header_id)\|>assistant|<\|assistant\|>|<start_of_turn>model|"
@@ -226,7 +230,8 @@ _PREFACE = re.compile(
     r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
     rf"|(?:(?:the|my|your|final|revised|refined|new|updated|edit(?:ing|ed)?) )*(?:{_NAMES}|assistant|edit)(?: is)?"
     r"[*_ ]*(?::|(?=\n)))[*_]*\s*|\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
-    r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image) )*(?:instruction|prompt)[*_]*:[*_]*\s*|"
+    r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image|round \d+) )*"
+    r"(?:instruction|prompt|final|revised)[*_]*:[*_]*\s*|"
     r"\A[^\n:]{0,300}\b(?:instruction|prompt)\b[^\n:]{0,80}:[*_]*\s*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -235,12 +240,14 @@ _REMARK = re.compile(
     r"(?:please )?feel free to (?:ask|reach|request|tell)|(?:would|do) you (?:like|want)|"
     r"if you(?:['’]d| would) like|if you (?:want|need|have|prefer) (?:a |an |any |me |some )?"
     r"(?:another|changes|different|me to|more (?:options|versions)|questions)\b|"
-    r"(?:explanation|rationale|reason(?:ing)?|justification|word count)[*_]*:)[^\n]*\Z",
+    r"\d+ words\)|(?:explanation|rationale|reason(?:ing)?|justification|word count|confidence(?: score)?|"
+    r"negative prompt)[*_]*:)[^\n]*\Z",
     re.IGNORECASE,
 )
 _TITLED = re.compile(rf"(?ims)^#+ [^\n]*\b(?:{_NAMES})[\W_]*?$(.*?)(?=^#+ |\Z)")
 _NO_INSTRUCTION = re.compile(
-    r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ "
+    r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ |"
+    r"^[*_ ]*(?:(?:option|version|variant|alternative) (?:2|b)\b|alternatively\b|or[*_:]*$)"
 )
 _OBJECT = re.compile(r"\{\s*(?:[\"']|\w+:)")
 _NEARLY_JSON = re.compile(
@@ -275,7 +282,10 @@ def without_thoughts(text: str) -> str:
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer))
+    own = _TURN_END.split(answer.strip(), maxsplit=1)[0]
+    answer = own if own and not _TURN_START.match(own) else answer
+    answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer)).strip()
+    answer = _TURN_END.split(answer, maxsplit=1)[0] or answer
     for _ in range(MOST_NESTED_TAGS):
         if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
             answer = tagged[-1]

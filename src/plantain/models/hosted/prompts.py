@@ -37,7 +37,7 @@ OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
 TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
-    **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
+    **dict.fromkeys(("judge_add", "judge_remove", "rubric"), "judge_system"),
     "describe": "describe_system",
 }
 """Prompt -> template of its system message, where that is not `system`."""
@@ -309,7 +309,6 @@ def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
         return library.render("write_initial", values)
     values |= {
         "history": [_round(attempt) for attempt in request.history],
-        "shows_failed_edit": request.failed_edit is not None,
     }
     return library.render("refine", values)
 

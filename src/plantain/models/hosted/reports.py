@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,11 +258,11 @@ def _label(name: str) -> str:
 # --- the prompt that asks for it ---------------------------------------------------------------------
 
 
-def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
+def judge_prompt(library: PromptLibrary, request: JudgeRequest) -> Prompt:
     """Make the judge's prompt from the template that the rubric names for the request's direction."""
     rubric = request.rubric
     name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
-    return library.render(name, _judged(request, leniency), system_of(rubric))
+    return library.render(name, _judged(request), system_of(rubric))
 
 
 def system_of(rubric: Rubric) -> str:
@@ -278,7 +278,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     """
     if not can_answer_in_lines(rubric):
         return ()
-    text = judge_prompt(library, example_of(rubric), "balanced").text
+    text = judge_prompt(library, example_of(rubric)).text
     if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
         return ()
     named = names_in(text)
@@ -290,24 +290,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     return named
 
 
-def blind_prompt(
-    library: PromptLibrary,
-    request: JudgeRequest,
-    leniency: str,
-    letters: tuple[str, str],
-    seen: Sequence[str],
-) -> Prompt:
-    """Make the prompt for a blind judge's second call, which reveals the instruction.
-
-    Args:
-        letters: letters of the original and of the edit, e.g. ("B", "A").
-        seen: lines of the judge's report in the first call.
-    """
-    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
-    return library.render("blind", values)
-
-
-def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+def _judged(request: JudgeRequest) -> dict[str, object]:
     """Return the variables of a judge's template; those of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     keys = {criterion.key for criterion in rubric.criteria}
@@ -329,7 +312,6 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
         "differences": rubric.asked.differences,
         "opinion": rubric.asked.opinion,
         "decides": "qualified" in keys,
-        "leniency": leniency,
     }
 
 
@@ -382,15 +364,13 @@ def _render_all(library: PromptLibrary) -> None:
     for direction in BUILD_DIRECTIONS:
         case = case_of(finding, image, direction)
         library.render("write_initial", case)
-        library.render("refine", {**case, "history": history, "shows_failed_edit": True})
+        library.render("refine", {**case, "history": history})
         plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
         for rubric in (MED_BANANA, MEDEBENCH, *plain):
             full = replace(example_of(rubric), direction=direction)
             asked = [full, replace(full, finding=None, truth=None, variant="D")]
             for request in asked[: 1 if rubric == MED_BANANA else 2]:
-                judge_prompt(library, request, "strict")
-                blind_prompt(library, request, "strict", ("A", "B"), ("example",))
-    library.render("look", {})
+                judge_prompt(library, request)
     for prompt in ("", "example"):
         facts = [{"what": "modality", "value": "example"}]
         library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})

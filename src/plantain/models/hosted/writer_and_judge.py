@@ -21,19 +21,10 @@ from plantain.models.hosted.answers import (
     read_object,
     record,
 )
-from plantain.models.hosted.blind import (
-    BLIND_TEMPLATES,
-    blindly_shown,
-    check_blind,
-    look_schema,
-    read_look,
-    seen_of,
-)
 from plantain.models.hosted.editor import HostedEditor, ImageModel
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, describe_prompt, with_images, write_prompt
 from plantain.models.hosted.reports import (
-    blind_prompt,
     checked_library,
     judge_prompt,
     lines_asked,
@@ -51,7 +42,6 @@ from plantain.roles import (
     DescribeRequest,
     EncodedImage,
     JudgeRequest,
-    LookRequest,
     Reply,
     WriteRequest,
     failed,
@@ -323,21 +313,17 @@ class HostedWriter(LanguageRole):
     async def write(self, request: WriteRequest) -> Reply[str]:
         """Return an instruction; `malformed` after two unreadable answers."""
         prompt = write_prompt(self._library, request)
-        images = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        return await self._ask(prompt, (*images, prompt.text), request.seed, read_instruction)
+        return await self._ask(prompt, (request.original, prompt.text), request.seed, read_instruction)
 
 
 class HostedJudge(LanguageRole):
     """A judge of edits by any rubric that uses a hosted language model.
 
-    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do. In the blind
-    form the first call shows the images without the instruction.
+    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
-        self._leniency = options.leniency
-        self.looks_first = options.form == "blind"
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
@@ -346,51 +332,22 @@ class HostedJudge(LanguageRole):
         Raises:
             InputError: the rubric names an unknown template.
         """
-        if self.looks_first:
-            check_blind(rubric)
-        templates = BLIND_TEMPLATES if self.looks_first else rubric.asked.templates
-        forms = [look_schema()] if self.looks_first else []
-        if self.looks_first or not lines_asked(self._library, rubric):
-            forms.append(report_schema(rubric))
-        prompts = self._asked_by((*templates, "again"), system_of(rubric))
+        forms = [] if lines_asked(self._library, rubric) else [report_schema(rubric)]
+        prompts = self._asked_by((*rubric.asked.templates, "again"), system_of(rubric))
         schema = hashlib.sha256(orjson.dumps(forms)).hexdigest()[:12]
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
-        form = " form=blind" if self.looks_first else ""
-        return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
-
-    async def look(self, request: LookRequest) -> Reply[str]:
-        """Make the first call of a blind judge; return differences between two images and findings of each, as JSON.
-
-        The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
-        """
-        prompt, first = self._library.render("look", {}), request.edited_first
-        parts = blindly_shown(prompt.text, request, first)
-        read = partial(read_look, edited_first=first)
-        return await self._ask(prompt, parts, request.seed, read, look_schema())
+        return f"hosted@{VERSION} {prompts} rubric={known} schema={schema}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports.
-
-        In the blind form `request.seen` is the reply of `look`.
-        """
-        rubric, seen = request.rubric, ""
-        lines = () if self.looks_first else lines_asked(self._library, rubric)
-        if self.looks_first:
-            looked = seen_of(request.seen)
-            prompt = blind_prompt(self._library, request, self._leniency, looked.letters, looked.lines)
-            parts, seen = blindly_shown(prompt.text, request, looked.edited_first), looked.description()
-        else:
-            prompt = judge_prompt(self._library, request, self._leniency)
-            parts = _shown(prompt.text, request)
+        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports."""
+        rubric, lines = request.rubric, lines_asked(self._library, request.rubric)
+        prompt = judge_prompt(self._library, request)
         schema = None if lines else report_schema(rubric)
 
         def read(text: str) -> Observations:
             return read_lines(text, rubric, lines) if lines else read_report(text, rubric, request.direction)
 
-        reply = await self._ask(prompt, parts, request.seed, read, schema)
-        if reply.value is not None and seen:
-            return replace(reply, value=replace(reply.value, differences=seen))
-        return reply
+        return await self._ask(prompt, _shown(prompt.text, request), request.seed, read, schema)
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:

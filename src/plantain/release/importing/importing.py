@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease
 from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
-from plantain.release.proof.provenance import PROVENANCE, without_manifest
+from plantain.release.proof.provenance import without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
 
 ReleaseSource = OurRelease | PublishedTree
@@ -99,8 +98,6 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     try:
         with new_run(run) as part:
             asyncio.run(_fill(part, source, facts, held, summary))
-            if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
-                shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
             for card in cards_of(path):
                 keep_card(part, card)
     except (OverflowError, sqlite3.IntegrityError) as error:

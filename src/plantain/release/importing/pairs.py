@@ -97,7 +97,7 @@ class PairsSummary:
         without_instruction: rows without an instruction; direction and finding are used instead.
         resized: edits of a benchmark that had another shape than their original.
         published: rows with a verdict, by verdict.
-        unknown: rows of each finding that is none of our own, with the nearest one that is.
+        unknown: rows of each finding that is none of our own, with the nearest one that is; "" for no finding.
         guessed: rows whose direction is from their instruction's words, by direction.
         left_out: rows that could not be imported, by reason with FILE for the file; first: the first of each, in full.
         rejected: the file that lists them; None if there are none.
@@ -195,7 +195,7 @@ async def _fill(
                 assert isinstance(row, PairRow)
                 seen[one.task.row.id] = row.row
                 summary.without_instruction += not row.instruction.strip()
-                summary.unknown.update(filter(None, [one.unknown]))
+                summary.unknown.update(one.unknown)
                 summary.guessed.update(
                     [one.task.row.task.direction.value] if not row.direction.strip() else []
                 )
@@ -224,7 +224,7 @@ class _Imported:
     task: RecordedTask
     verdict: bool | None
     resized: bool
-    unknown: str
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +306,9 @@ class _RowImporter:
         )
         reference = before.reference if before is not None else NO_IMAGE
         near = nearest(finding, (one.name for one in findings))
-        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "")
-        foreign = bool(findings) and known_finding is None
-        return _Imported(image, reference, task, verdict, resized, unknown if foreign else "")
+        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "") if finding else ""
+        foreign = not finding or (bool(findings) and known_finding is None)
+        return _Imported(image, reference, task, verdict, resized, (unknown,) if foreign else ())
 
     def _prepared(
         self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow

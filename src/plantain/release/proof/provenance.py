@@ -1,4 +1,4 @@
-"""C2PA manifests in images: those that we sign, and those that a provider embedded.
+"""C2PA manifests in released images.
 
 Every edited file has the constant XMP mark (`pixels.encode`). A signed manifest is added on request; it names task,
 round and tool, and has no thumbnail and no ingredient, so it contains nothing of the source image.
@@ -22,9 +22,6 @@ from plantain.version import __version__
 
 SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
 """The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
-
-PROVENANCE = "provenance.jsonl"
-"""In a release, and in a run imported from one: edits that arrived with a manifest of their provider."""
 
 ASSERTION = "org.plantain.attempt"
 
@@ -108,23 +105,6 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
     return state, None, None
 
 
-def embedded_manifest(path: Path) -> tuple[str, int] | None:
-    """Return (container, size in bytes) of the C2PA manifest in a JPEG, PNG or WebP; None without one.
-
-    Reads segment headers only; a damaged file counts as having none.
-    """
-    with path.open("rb") as file:
-        head = file.read(12)
-        if head[:2] == b"\xff\xd8":
-            size = sum(size for _, size in _jpeg_manifests(file))
-            return ("jpeg", size) if size else None
-        if head[:8] == b"\x89PNG\r\n\x1a\n":
-            return _chunked(file, 8, "big", b"caBX", "png")
-        if head[:4] == b"RIFF" and head[8:] == b"WEBP":
-            return _chunked(file, 12, "little", b"C2PA", "webp")
-    return None
-
-
 def without_manifest(jpeg: bytes) -> bytes:
     """Return a JPEG without its C2PA manifest: the inverse of `sign`. Other bytes are returned as they are."""
     kept: list[bytes] = []
@@ -147,23 +127,6 @@ def _jpeg_manifests(file: BinaryIO) -> Iterator[tuple[int, int]]:
         if header[1] == 0xEB and header[4:6] == b"JP":
             yield at, size
         at += 2 + size
-
-
-def _chunked(file: BinaryIO, start: int, order: str, wanted: bytes, container: str) -> tuple[str, int] | None:
-    at = start
-    while True:
-        file.seek(at)
-        header = file.read(8)
-        if len(header) < 8:
-            return None
-        if order == "big":
-            size, name, rest = int.from_bytes(header[:4], "big"), header[4:], 12
-        else:
-            size, name, rest = int.from_bytes(header[4:], "little"), header[:4], 8
-            size += size % 2
-        if name == wanted:
-            return container, size
-        at += rest + size
 
 
 def _manifest(task: str, round: int) -> str:

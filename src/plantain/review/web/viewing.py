@@ -1,12 +1,11 @@
-"""Routes of the viewer, all by GET: over a run (tasks, judges, calls) and over a study (cases with every answer)."""
+"""Routes of the viewer, all by GET: over a run (its tasks) and over a study (cases with every answer)."""
 
 from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
-from plantain.journal.questions.status import costs
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, newest_call
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import as_json, href, image, rendered
@@ -98,16 +97,6 @@ def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Resp
         previous=href(f"/task/{previous}", kept) if previous else "",
         next=href(f"/task/{behind}", kept) if behind else "",
     )
-
-
-@run_router.get("/judges")
-def judges(view: Run) -> Response:
-    return rendered("judges.html.j2", view=view, pairs=judge_pairs(view.reader))
-
-
-@run_router.get("/calls")
-def calls(view: Run) -> Response:
-    return rendered("calls.html.j2", view=view, rows=costs(view.reader), standing=view.standing())
 
 
 @run_router.get("/api/count")

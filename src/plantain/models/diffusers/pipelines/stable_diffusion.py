@@ -87,7 +87,7 @@ class InpaintRunner(Runner):
     """Run inpainting: draw the prompt inside the region.
 
     Weights with nine input channels were trained for it. For any others, such as a model of radiographs, the original's
-    latents are restored around the region at every step. (RadEdit also inverts the original and has a second mask.)
+    latents are restored around the region at every step.
     """
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInpaintPipeline
