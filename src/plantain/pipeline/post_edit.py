@@ -132,7 +132,7 @@ class OriginalCheck:
     taxonomy: Taxonomy
 
     async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Describe how an edit differs from the original outside all changes; "" if it does not, and for a first turn."""
+        """Describe how an edit differs from the original outside all changes; "" if it does not, or in a first turn."""
         if not image.parent:
             return ""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
