@@ -53,6 +53,9 @@ def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path
     assert read(tmp_path / "t.csv", "a\nM\u00fc\u20ac".encode() + b"\xe9") == [
         (2, {"a": "Mü€é"})
     ]  # two programs
+    assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [
+        (2, {"a": "正常眼底，lens"})
+    ]  # of Chinese Excel
     for name, data in (("t.csv", b"a\n\x81"), ("t.jsonl", b'\n{"a": "\x81"}')):
         assert read(tmp_path / name, data) == [(2, {"a": "\u0081"})]  # WHATWG, index-windows-1252
 

@@ -46,7 +46,7 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is UTF-8, except for bytes that are not."""
+"""Encodings that a table's first bytes name; any other table is GB2312 if it can be that alone, else UTF-8."""
 
 _WINDOWS = "cp1252"
 """Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
@@ -248,7 +248,10 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
     read = 0
-    while block := file.read(1 << 20):
+    fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
+    block = b"\n"
+    while block:
+        block = file.read(1 << 20)
         if not read:
             for mark, named in BYTE_ORDER_MARKS.items():
                 if block.startswith(mark):
@@ -258,7 +261,13 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
         read += len(block)
         if packed and read > MAX_TABLE_BYTES:
             raise InputError(f"{path}: more than {MAX_TABLE_BYTES >> 20} MB of text")
-    return "utf-8"
+        for name, decoder in list(fitting.items()):
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                del fitting[name]
+    # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
+    return "gb18030" if [*fitting] == ["gb2312"] else "utf-8"
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
