@@ -24,7 +24,7 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
-from plantain.runs.progress import RunSummary
+from plantain.runs.progress import PlainProgress, RunSummary
 from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
@@ -135,11 +135,14 @@ def evaluate(
     judging = load_terms(file, tuple(dict.fromkeys(judges)))
     path = Path(tempfile.mkdtemp(prefix="plantain-evaluate-") if run_dir is None else run_dir)
 
+    progress = PlainProgress()
+
     async def work() -> Evaluation:
-        made = await generate(loaded, path, wanted, terms)
+        made = await generate(loaded, path, wanted, terms, observer=progress)
         _warn_of_missing(path, wanted.own)
         request = ScoreRequest(metrics, seats)
-        return Evaluation(path, made, await score_run(path, loaded, request, terms=judging))
+        scored = await score_run(path, loaded, request, terms=judging, observer=progress)
+        return Evaluation(path, made, scored)
 
     use_workers()
     try:

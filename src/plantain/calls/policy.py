@@ -259,7 +259,8 @@ def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
     verb = "ended so" if len(streak.kinds) == 1 else "failed"
     return (
         f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is fixed; "
-        f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}"
+        f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}, or those of a "
+        "benchmark's run by the same command with --retry"
     )
 
 

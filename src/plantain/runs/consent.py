@@ -138,7 +138,8 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
     return (
         f"{why}, and {model} is a hosted model at {address}: its owner has not allowed a copy to leave this machine. "
         "Use a model that runs here; or, where the service is your institution's own, set "
-        f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the owner's permission: "
+        f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the "
+        "owner's permission in the recipe or a file for --settings: "
         f'[{section}] by = "who allowed it", agreement = "where that is written down"'
         + (f', tenant = "{to.tenant}"' if to.tenant else "")
     )

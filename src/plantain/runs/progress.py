@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +48,32 @@ class ProgressObserver:
 
 
 SILENT = ProgressObserver()
+
+FIRST_S, EVERY_S = 2.0, 10.0
+"""Seconds before the first line of progress, and between lines."""
+
+
+class PlainProgress(ProgressObserver):
+    """Prints the number of finished tasks, or items of a stage, as lines on stderr, for `evaluate`."""
+
+    def __init__(self) -> None:
+        self._what, self._done, self._total = "tasks", 0, 0
+        self._next = time.monotonic() + FIRST_S
+
+    def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
+        self._done, self._total = tasks - counts.get(TaskState.PENDING, 0), tasks
+
+    def closed(self, state: TaskState, steps: int) -> None:
+        self.advanced(steps)
+
+    def stage_started(self, what: str, total: int) -> None:
+        self._what, self._done, self._total = what, 0, total
+
+    def advanced(self, stored: int) -> None:
+        self._done += 1
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + EVERY_S
+            print(f"plantain: {self._what}: {self._done}/{self._total}", file=sys.stderr, flush=True)
 
 
 @dataclass(slots=True)

@@ -67,7 +67,7 @@ def split_task(
     if len(training) < largest or not held_out:
         raise InputError(
             f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: too few "
-            f"to train on {largest} and hold others out; choose smaller sizes, or other tasks"
+            f"to train on {largest} and hold others out; choose smaller sizes, e.g. --set sizes=1, or another --task"
         )
     return TaskSplit(task, tuple(held_out), tuple(training))
 

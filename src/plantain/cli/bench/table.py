@@ -141,6 +141,7 @@ def _scored_by(run: Path, made: Table) -> str:
     typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
     words = ["--judge", found[1], "--variant", found[2]] if found else []
     words += ["--without-truth"] if found and found[3] else []
+    typed.sort(key=lambda line: "--metrics" in line)  # may not measure all that is missing
     return [*typed, command_line("bench", "score", run, *words)][0]
 
 
@@ -207,7 +208,9 @@ def _caption(made: Table) -> list[str]:
     published = [measure.name for measure in made.main if measure.name.startswith(("Accuracy_", "Quality_"))]
     judged = f"{', '.join(published)}, published protocol" if published else "EA, VQ"
     lines = [
-        f"{judged}: {made.judge}" if made.judge else "no judge has scored this run",
+        f"{judged}: {made.judge}"
+        if made.judge
+        else "no judge has scored this run: bench score --judge adds EA and VQ",
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",

@@ -191,7 +191,7 @@ async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
     if width == 0:
         raise BadImage("the editor returned bytes that are not an image")
     if width != height:
-        raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
+        raise BadImage(f"the editor returned {width}x{height} pixels, not the square that it received")
     if width < SMALLEST_SIDE:
         raise BadImage(f"the editor returned only {width}x{height} pixels")
     if geometry is None:
