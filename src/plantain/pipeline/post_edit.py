@@ -78,7 +78,7 @@ class EditCheck(Protocol):
     name: ClassVar[str]
 
     async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Describe what is wrong with the encoded edit of an image; return "" if nothing is."""
+        """Describe the fault of an image's encoded edit; return "" if there is none."""
         ...
 
 
