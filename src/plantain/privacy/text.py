@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,6 +17,7 @@ from typing import Protocol
 
 import cv2
 import numpy as np
+import orjson
 
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Measured, Networks
@@ -53,6 +54,20 @@ class Text:
     kind: TextKind
     box: Box
     sure: float
+
+
+def texts_to_json(texts: Iterable[Text]) -> str:
+    """Return texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
+    rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
+    return orjson.dumps(rows).decode()
+
+
+def texts_from_json(recorded: str) -> tuple[Text, ...]:
+    """Return the texts that `texts_to_json` wrote."""
+    return tuple(
+        Text(text, TextKind(kind), Box(left, top, width, height), sure)
+        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
+    )
 
 
 class TextReader(Protocol):

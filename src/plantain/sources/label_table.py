@@ -40,8 +40,9 @@ MASK = re.compile(
 
 CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
 
-MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
-    ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
+MARKS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x", "+", "positive", "present"), True)
+MARKS |= dict.fromkeys(
+    ("", "0", "0.0", "false", "f", "no", "n", "-", "negative", "absent", "nan", "na", "-1", "-1.0"), False
 )
 """Cells of a table with a column for each label. An uncertain finding (-1) is not a label."""
 
