@@ -44,11 +44,6 @@ class MetricSample(Protocol):
         ...
 
     @property
-    def field(self) -> Mask:
-        """Return the field of view, bool (H, W): True where the image before is not background."""
-        ...
-
-    @property
     def prompt(self) -> str:
         """Return the instruction."""
         ...

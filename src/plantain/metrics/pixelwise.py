@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -77,17 +76,16 @@ def ssim(before: Image, after: Image) -> Score:
     return mean_over(before, after, np.ones(before.shape[:2], bool))
 
 
-def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = None) -> Score:
+def masked_ssim(before: Image, after: Image, roi: Mask) -> Score:
     """Return the SSIM outside the region of interest: how well an edit preserved the rest of the image.
 
-    Averages the SSIM over pixels whose whole window is outside `roi` (and inside `field`), so neither the edit
-    itself nor zero-filling nor an empty background can raise the score (the contextual preservation of MedEBench 2.2,
+    Averages the SSIM over pixels whose whole window is outside `roi` so neither the edit itself nor
+    zero-filling can raise the score (the contextual preservation of MedEBench 2.2,
     without the inflation of its published code).
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole image.
 
     Returns:
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
@@ -103,10 +101,7 @@ def masked_ssim(before: Image, after: Image, roi: Mask, *, field: Mask | None = 
         True
     """
     before, after = check_images(before, after)
-    outside = ~check_mask(roi, before.shape)
-    if field is not None:
-        outside &= check_mask(field, before.shape, "field")
-    return mean_over(before, after, outside)
+    return mean_over(before, after, ~check_mask(roi, before.shape))
 
 
 def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
@@ -195,7 +190,7 @@ class Preservation:
         score: SSIM outside the region, in [-1, 1], or unscored.
         method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, if
             hardly any whole one fits) or "" when unscored.
-        roi_share: the region's share of the field of view, or of the image, in [0, 1].
+        roi_share: the region's share of the image, in [0, 1].
         pixels: number of window centres that the score averages.
     """
 
@@ -205,13 +200,12 @@ class Preservation:
     pixels: int
 
 
-def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = None) -> Preservation:
+def preservation(before: Image, after: Image, roi: Mask) -> Preservation:
     """Return the SSIM outside a region; by normalised convolution if too little is outside for whole windows.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
         roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-        field: as `roi`; True marks the field of view. None: the whole image.
 
     Raises:
         ValueError: the arguments are not such images or masks.
@@ -225,13 +219,9 @@ def preservation(before: Image, after: Image, roi: Mask, field: Mask | None = No
     """
     before, after = check_images(before, after)
     roi = check_mask(roi, before.shape)
-    domain = np.ones(roi.shape, bool) if field is None else check_mask(field, before.shape, "field")
-    size = int(np.count_nonzero(domain))
-    if not size:
-        return Preservation(unscored("field of view is empty"), "", 0.0, 0)
-    outside = domain & ~roi
+    outside = ~roi
     left = int(np.count_nonzero(outside))
-    share = 1.0 - left / size
+    share = 1.0 - left / roi.size
     whole = int(np.count_nonzero(whole_windows(outside)))
     if whole and whole >= THIN * left:
         return Preservation(mean_over(before, after, outside), "strict", share, whole)
@@ -328,21 +318,5 @@ class MaskedSSIM(Metric):
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.roi is not None
-        found = preservation(sample.before, output, sample.roi, self._field(sample))
+        found = preservation(sample.before, output, sample.roi)
         return found.score, {"roi_share": found.roi_share, "method": found.method, "pixels": found.pixels}
-
-    def _field(self, sample: MetricSample) -> Mask | None:
-        return None
-
-
-class MaskedSSIMInField(MaskedSSIM):
-    """SSIM outside the region and inside the field of view (`preservation`); in [-1, 1]."""
-
-    name, label, column = "masked_ssim_fov", "CP (strict) inside the field of view", ""
-
-    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
-        score, detail = cast(tuple[Score, dict[str, Any]], super().measure(sample, output))
-        return score, {**detail, "field_share": float(sample.field.mean())}
-
-    def _field(self, sample: MetricSample) -> Mask:
-        return sample.field

@@ -1,8 +1,7 @@
 """Table 4 and Figures 6 and 13 of MedEBench: attention against the region, and failed edits by where attention was.
 
 MedEBench (section 4) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and
-high context preservation, and gives no cut-offs. Here they are parameters, and the page shows how the result depends on
-them.
+high context preservation, and gives no cut-offs. Here they are parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from itertools import product
 from pathlib import Path
 
 import cv2
@@ -42,9 +40,6 @@ OVERLAYS = 8
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
-
-STEP = 0.1
-"""How far each cut-off is moved, both ways, to show how the result depends on it."""
 
 
 class FailureType(StrEnum):
@@ -79,13 +74,11 @@ class FailureRow:
         arm: label of the arm.
         counts: edits of each type, among those with scores of accuracy, preservation and overlap.
         unscored: edits without one of these scores.
-        around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
     """
 
     arm: str
     counts: dict[FailureType, int]
     unscored: int
-    around: dict[FailureType, tuple[float, float]]
 
     @property
     def known(self) -> int:
@@ -140,15 +133,7 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) ->
     """Count the failure types of an arm's edits; scores are float64 (edits,), NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
     scores = ea[known], cp[known], iou[known]
-    around = {}
-    if known.any():
-        moved = [
-            count_failures(*scores, CutOffs(max(0.0, cuts.ea + e), cuts.cp + c, max(0.0, cuts.iou + i)))
-            for e, c, i in product((-STEP, 0.0, STEP), repeat=3)
-        ]
-        shares = {kind: [counts[kind] / known.sum() for counts in moved] for kind in FailureType}
-        around = {kind: (min(found), max(found)) for kind, found in shares.items()}
-    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()), around)
+    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()))
 
 
 def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
@@ -295,7 +280,6 @@ def _failure_record(row: FailureRow) -> dict[str, object]:
         "counts": {kind.value: count for kind, count in row.counts.items()},
         "unscored": row.unscored,
         "paper": {"high_iou": row.split[0], "low_iou": row.split[1]},
-        "around": {kind.value: row.around.get(kind) for kind in FailureType},
     }
 
 

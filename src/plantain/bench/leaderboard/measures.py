@@ -58,7 +58,6 @@ ATTENTION = {
 """Measures of attention: short name and label."""
 
 _NOT_REGISTERED = (
-    Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
     *(
         Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, None if name == "mass" else 1.0)
         for name, (_, label) in ATTENTION.items()
@@ -74,8 +73,6 @@ _FIRST = (
     *(
         "cp_reference",
         "masked_ssim",
-        "masked_ssim_fov",
-        "ssim_previous",
         "ssim",
         "psnr",
         "text_kept",

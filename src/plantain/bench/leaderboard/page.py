@@ -16,7 +16,6 @@ from plantain.bench.leaderboard.figures import all_figures, slug
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
-    published_agreement,
     published_files,
     published_scores,
     published_stories,
@@ -143,7 +142,7 @@ def _published_board(paths: Sequence[Path], judge: str | None, against: str) -> 
     table = make_table(published_scores(*paths), judge, against)
     board = _without_images(table)
     board.samples = published_stories(paths[0], table, GALLERY)
-    board.remarks = (published_agreement(table.scores).line, *table.scores.remarks)
+    board.remarks = table.scores.remarks
     return board
 
 

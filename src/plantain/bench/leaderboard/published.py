@@ -3,9 +3,7 @@
 A file is recognised by its content. Each number belongs to one sample, model and name: a judge's score, `masked_ssim`,
 or a dimension of the human study. Sample, model and (of ranks) organ are its keys, in any of the published nestings.
 
-The published `masked_ssim` is `cp_reference` here, which is what its code computes; plain SSIM with the previous image
-is measured too where the images exist. Masking by zeros can only raise a score, up to the one decimal that was
-published: plain SSIM above the published number would contradict that reading of the code.
+The published `masked_ssim` is `cp_reference` here, which is what its code computes.
 """
 
 from __future__ import annotations
@@ -25,8 +23,6 @@ from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, Sampl
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.files.opening import read_inside, read_regular
-from plantain.metrics.pixelwise import ssim
-from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
@@ -34,37 +30,6 @@ from plantain.records import InputError, Licence
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
-ROUNDING = 0.05
-"""Half of the last published decimal."""
-
-PLAIN = "ssim_previous"
-"""Plain SSIM of output and previous image, over the whole frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedAgreement:
-    """A comparison of our plain SSIM with the published masked SSIM.
-
-    Attributes:
-        pairs: number of (sample, model) with both; within: number whose plain SSIM is at most the published value.
-        rank_correlation: mean over images of Spearman's rho across models, None without images; lowest: the least.
-    """
-
-    pairs: int
-    within: int
-    rank_correlation: float | None
-    lowest: float | None
-
-    @property
-    def line(self) -> str:
-        """Return the comparison as one line."""
-        if self.rank_correlation is None or self.lowest is None:
-            return "Without images plain SSIM cannot be compared with the published masked SSIM."
-        return (
-            f"Plain SSIM is at most the published masked SSIM and its rounding in {self.within} of {self.pairs} "
-            "pairs; within an image the two order models with a Spearman correlation of "
-            f"{self.rank_correlation:z.2f} on average (lowest {self.lowest:z.2f})."
-        )
 
 
 def published_files(path: Path) -> list[Path]:
@@ -77,7 +42,7 @@ def published_files(path: Path) -> list[Path]:
 
 
 def published_scores(*paths: Path) -> Scores:
-    """Read published scores and ranks, and measure plain SSIM where their folder has the images.
+    """Read published scores and ranks.
 
     Args:
         paths: files, or folders with them; the files of human ranks also name the samples' organs.
@@ -119,13 +84,6 @@ def published_scores(*paths: Path) -> Scores:
         scores.outputs.setdefault((model, stored), np.full((len(samples), 1), np.nan))[i, 0] = value
 
     for i, sample in enumerate(samples):
-        before = _image(folder, sample, "Previous")
-        for model in models:
-            after = _image(folder, sample, model)
-            if before is not None and after is not None and before.shape == after.shape:
-                plain = ssim(before, after).value
-                if plain is not None:
-                    put(model, PLAIN, i, plain)
         for model, row in rows[sample].items():
             for name, value in row.items():
                 stored, high = _STORED[name]
@@ -135,20 +93,6 @@ def published_scores(*paths: Path) -> Scores:
                 else:
                     put(model, stored, i, value / high)
     return scores
-
-
-def published_agreement(scores: Scores) -> PublishedAgreement:
-    """Compare our plain SSIM with the published masked SSIM of the same outputs."""
-    published, plain = (
-        np.stack([scores.values(arm, stored) for arm in scores.arms], axis=1)
-        for stored in ("cp_reference", PLAIN)
-    )
-    both = np.isfinite(published) & np.isfinite(plain)
-    within = both & (plain <= published + ROUNDING + 1e-9)
-    rho = [spearman(a, b).value for a, b in zip(plain, published, strict=True)]
-    known = [value for value in rho if value is not None]
-    mean = float(np.mean(known)) if known else None
-    return PublishedAgreement(int(both.sum()), int(within.sum()), mean, min(known, default=None))
 
 
 def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:

@@ -25,7 +25,6 @@ from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
 from plantain.metrics.networks import find_networks
-from plantain.metrics.pixelwise import field_of_view
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
@@ -133,10 +132,6 @@ class SampleCase:
     @cached_property
     def roi_grey(self) -> Image | None:
         return None if self._sample.roi is None else self._benchmark.roi_grey(self._sample)
-
-    @cached_property
-    def field(self) -> Mask:
-        return field_of_view(self.before)
 
 
 def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:

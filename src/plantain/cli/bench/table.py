@@ -24,7 +24,6 @@ from plantain.bench.leaderboard.learning import learning_of
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
 from plantain.bench.leaderboard.page import read_tables, reasons_of, write_leaderboard
 from plantain.bench.leaderboard.published import (
-    published_agreement,
     published_files,
     published_scores,
     read_published,
@@ -46,6 +45,7 @@ from plantain.records.messages import (
     counted,
     next_line,
     settings_typed,
+    typed,
     typed_before,
     with_settings,
 )
@@ -102,6 +102,7 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
+        print(f"next: {typed.get()} --to leaderboard")
     if published:
         _print(published, make_table(published_scores(*published)))
 
@@ -127,8 +128,6 @@ def _print(runs: list[Path], made: Table) -> None:
         print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
-    if published_files(runs[0]):
-        print(published_agreement(made.scores).line)
     for remark in made.scores.remarks:
         print(remark)
 

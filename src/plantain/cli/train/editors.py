@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -332,5 +331,5 @@ def dpo(
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")
     typer.echo(f"model: {to / MODEL}")
-    typer.echo(f"next: measure it by bench generate with --editor {shlex.quote(f'diffusers/{to / MODEL}')}")
+    typer.echo(next_line("bench", "generate", "BENCH", "--run", "RUN", "--editor", f"diffusers/{to / MODEL}"))
     return 0
