@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import orjson
-
 from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextKind, TextReader
+from plantain.privacy.text import Text, TextReader, texts_from_json, texts_to_json
 from plantain.records import Geometry, SourceImage
 from plantain.sources.registry import SourceEntry
 
@@ -103,17 +101,3 @@ def in_prepared(box: Box, geometry: Geometry) -> Box:
     across, down = geometry.inner_width / geometry.width, geometry.inner_height / geometry.height
     left, top = round(geometry.left + box.left * across), round(geometry.top + box.top * down)
     return Box(left, top, max(1, round(box.width * across)), max(1, round(box.height * down)))
-
-
-def texts_to_json(texts: Iterable[Text]) -> str:
-    """Return texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
-    rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
-    return orjson.dumps(rows).decode()
-
-
-def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """Return the texts that `texts_to_json` wrote."""
-    return tuple(
-        Text(text, TextKind(kind), Box(left, top, width, height), sure)
-        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
-    )

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
+from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious
 from plantain.catalogue.store import Catalogue
 from plantain.journal.blobs import sync_folder
 from plantain.journal.rows import from_json, to_json
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared
-from plantain.privacy.text import TextReader
+from plantain.privacy.text import TextReader, texts_to_json
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import counted, suggest
 

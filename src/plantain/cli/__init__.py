@@ -324,9 +324,12 @@ class _Command(_Readable, TyperCommand):
     def invoke(self, ctx: Context) -> Any:
         before = typed.set(command_again(ctx, "limit", "pilot", "as_json"))
         try:
-            return super().invoke(ctx)
+            ended = super().invoke(ctx)
         finally:
             typed.reset(before)
+        if ctx.params.get("dry_run") and not (ended or ctx.params.get("as_json")):
+            print(f"next: {command_again(ctx, 'dry_run')}")
+        return ended
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         pieces = [self.options_metavar] if self.options_metavar else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import asdict, fields
 
@@ -18,7 +17,7 @@ from plantain.journal.questions.accepted import accepted_rows, turn_rows
 from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskState
-from plantain.records.messages import COMMANDS, counted, next_line, typed_before
+from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
 
@@ -103,9 +102,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         )
     print_table(table)
     if document["held_usd"]:
-        print(
-            f"Record the billed amount for held calls by run retry {shlex.quote(str(run))} with --settle-held"
-        )
+        print(f"held calls, once billed: {command_line('run', 'retry', run, '--settle-held', 'USD')}")
     print(*ended.lines(run), *resumes, next_line("report", run), sep="\n")
 
 

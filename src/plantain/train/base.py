@@ -24,14 +24,14 @@ METHOD = "instruct-pix2pix"
 
 @dataclass(frozen=True, slots=True)
 class TrainingBase:
-    """Weights that a training starts from.
+    """The weights that a training starts from.
 
     Attributes:
-        name: as the user wrote it, "diffusers/…".
-        folder: of the pipeline.
-        digest: of its weights.
-        licence: "unknown" if not stated.
-        device: of torch.
+        name: name given by the user, "diffusers/…".
+        folder: folder of the pipeline.
+        digest: hash of its weights.
+        licence: licence of the weights; "unknown" if not stated.
+        device: name of the torch device.
     """
 
     name: str
@@ -70,14 +70,14 @@ class TrainingBase:
 
 
 def open_base(name: str, options: Settings) -> TrainingBase:
-    """Return the weights of a model to train; they are not loaded yet.
+    """Locate the weights of a model to train, without loading them.
 
     Args:
         name: "diffusers/<preset, hub id or folder>".
-        options: of the provider: device, cache, accepted licences.
+        options: settings of the provider: device, cache, accepted licences.
 
     Raises:
-        InputError: no such weights, no torch, a licence that was not accepted, or a model of another class.
+        InputError: weights or torch are missing, a licence was not accepted, or the model is of another class.
     """
     try:
         import torch

@@ -45,6 +45,7 @@ from plantain.records.messages import (
     counted,
     next_line,
     settings_typed,
+    typed,
     typed_before,
     with_settings,
 )
@@ -101,6 +102,7 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
+        print(f"next: {typed.get()} --to leaderboard")
     if published:
         _print(published, make_table(published_scores(*published)))
 

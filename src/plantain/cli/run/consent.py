@@ -64,6 +64,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         )
     if not summary:
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
+        print(next_line("report", run))
         return
     for line in summary:
         known = ", ".join(ips.get(str(line["address"]), []))
@@ -89,6 +90,10 @@ def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster
 
 _MOST = 20
 """Names shown on one line."""
+
+_NEXT = {"run": "report", "bench run": "bench table", "benchmark": "bench check"}
+_NEXT |= {"study": "review results", "catalogue": "init"}
+"""Kind of the first folder -> the usual next command."""
 
 
 def withdraw(
@@ -169,8 +174,7 @@ def withdraw(
         named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
         print_json({**named, "dry_run": dry_run, "folders": [{"before": False, **row} for row in rows]})
         return int(failed)
-    for row in rows:
-        print(_line(row, dry_run))
+    print(*(_line(row, dry_run) for row in rows), sep="\n")
     for folder, gone in catalogues.items():
         if gone.alike:
             print(
@@ -178,6 +182,9 @@ def withdraw(
             )
     for row in rows:
         _print_elsewhere(row)
+    kind = "bench run" if of["run"][:1] == folders[:1] and is_bench_run(folders[0]) else _kind(folders[0])
+    if kind in _NEXT and not (failed or dry_run):
+        print(next_line(*_NEXT[kind].split(), folders[0]))
     return int(failed)
 
 
@@ -320,11 +327,8 @@ def _line(row: dict[str, Any], dry_run: bool) -> str:
     else:
         taken = counted(row["images"], "image")
     if row["kind"] == "run":
-        counts = ("tasks", "attempts", "calls", "blobs")
-        names = ("task", "attempt", "call", "file")
-        taken = ", ".join(
-            [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
-        )
+        counts = {"tasks": "task", "attempts": "attempt", "calls": "call", "blobs": "file"}
+        taken = ", ".join([taken, *(counted(row[key], name) for key, name in counts.items())])
     return f"{row['folder']}: {'would remove' if dry_run else 'removed'} {taken}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
-from plantain.records.messages import counted
+from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.runs.terms import costs_of
 
 OUTCOMES = (
@@ -117,6 +116,7 @@ def retry(
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
+        again = [f"next: {line}" for line in typed_before(reader.meta(COMMANDS), run, "build", "demo")]
     continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
@@ -133,18 +133,16 @@ def retry(
         print_json(document)
         return
     if not chosen:
-        print("no task matches")
-        return
+        print(f"no task matches\n{next_line('show', run)}")
+        raise typer.Exit
     title = f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}"
     table = Table("ended as", "step", "finding", "direction", *right("tasks"), title=title)
     for key, n in sorted(counts.items()):
         table.add_row(*key, str(n))
     print_table(table)
     if continued or reopened:
-        print(
-            f"{continued} continue where they stopped, {reopened} start again; build the recipe with --run "
-            f"{shlex.quote(str(run))} to resume"
-        )
+        print(f"{continued} continue where they stopped, {reopened} start again")
+        print((again or [next_line("status", run)])[0])
 
 
 def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:

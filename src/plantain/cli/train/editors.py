@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -234,9 +233,8 @@ def _print_plan(
     shots = ", ".join(map(str, sorted({0, *plan.sizes})))
     typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total; shots: {shots}")
     for split in splits:
-        typer.echo(
-            f"  {split.task}: {len(split.training)} samples to train on, {len(split.held_out)} held out"
-        )
+        training = counted(len(split.training), "sample")
+        typer.echo(f"  {split.task}: {training} to train on, {len(split.held_out)} held out")
 
 
 def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> None:
@@ -332,5 +330,5 @@ def dpo(
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")
     typer.echo(f"model: {to / MODEL}")
-    typer.echo(f"next: measure it by bench generate with --editor {shlex.quote(f'diffusers/{to / MODEL}')}")
+    typer.echo(next_line("bench", "generate", "BENCH", "--run", "RUN", "--editor", f"diffusers/{to / MODEL}"))
     return 0

@@ -34,10 +34,10 @@ UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
+    """Cost of one step with one model: number of settled tries, `final` of which gave the answer that was used.
 
-    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed;
-    `reported_usd` the sum of the costs that the server reported, None if none.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` the mean over timed tries;
+    `reported_usd` the sum of the costs that the server reported, None without any.
     """
 
     step: str
@@ -65,10 +65,10 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
 
 
 def reported_cost(reader: JournalReader) -> dict[str, object] | None:
-    """Return what servers reported that calls cost, and how many did; None if none did.
+    """Compare the costs that servers reported with those computed from prices; None if no call has a reported cost.
 
-    `usd` sums their reports, `computed_usd` our costs of the same calls; `differs` is True from 0.0001 USD on, or if
-    one of ours is unknown.
+    `usd` sums the reported costs, `computed_usd` the computed ones of the same calls; `differs` is True if they differ
+    by 0.0001 USD or more, or if a computed one is unknown.
     """
     usd, computed, calls, known = reader.connection.execute(
         f"SELECT sum({_REPORTED}), total(cost_usd), count(*), count(cost_usd) FROM call WHERE {_REPORTED} IS NOT NULL"
@@ -90,7 +90,7 @@ def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | Non
 
 
 def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
-    """Return (US dollars of these models' answers, None unless all are known; mean seconds, None if unknown)."""
+    """Return (US dollars of these models' answers, None unless all are known; mean seconds per answer or None)."""
     cost, priced, settled, seconds = reader.connection.execute(
         "SELECT sum(cost_usd), count(cost_usd), count(*), avg(latency_s) FROM call "
         f"WHERE state = 'settled' AND model IN ({', '.join('?' * len(models))})",
@@ -101,12 +101,12 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
 
 
 def worked_s(reader: JournalReader) -> float:
-    """Return the sum of the seconds that all processes have worked on the run."""
+    """Return the total time in seconds that all processes have worked on the run."""
     return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
 
 
 def came_back(reader: JournalReader) -> int:
-    """Return the number of current attempts whose image equals, byte for byte, one of an earlier round."""
+    """Count the current attempts whose image is byte for byte that of an earlier round."""
     return int(
         reader.connection.execute(
             "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
@@ -126,11 +126,11 @@ def put_back(reader: JournalReader) -> tuple[int, float, int]:
 
 
 def status_summary(reader: JournalReader) -> dict[str, object]:
-    """Return the state of a run, in the shape that scripts rely on (design, section 4).
+    """Return the state of a run as JSON values, which `plantain status --json` prints.
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
-    answers that sessions took from the journal; `cost_usd` sums the known costs.
+    of current generations; `calls.made` and `outcomes` all settled tries; `calls.replayed` answers reused from the
+    journal; `cost_usd` sums the known costs.
     """
     connection = reader.connection
     counts = reader.counts()
@@ -171,11 +171,11 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 
 
 def not_closed(reader: JournalReader) -> str:
-    """Return one line about a run that its last process did not close; "" if it did, or still runs here.
+    """Return a warning for a run whose last process was killed; "" if it ended normally, or still runs here.
 
-    A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
-    its last commits without a trace in the database, the process's own row included; what remains of them is images
-    that no row names, and the process in the lock file.
+    A kill loses no recorded result. But a log that is cut afterwards, as by copying the folder during a build, loses
+    its last commits without a trace in the database; they only leave images that no row names, and the process in the
+    lock file.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))
