@@ -120,9 +120,9 @@ class Table:
     """A table that is being read.
 
     Attributes:
-        path: of its file.
-        columns: names of the header, without columns that have no name (an index that a program wrote).
-        rows: rows with any text, streamed once.
+        path: path of the file.
+        columns: names in the header, without unnamed columns, such as an index that a program wrote.
+        rows: rows with any text; can be iterated once.
     """
 
     path: Path
@@ -130,7 +130,7 @@ class Table:
     rows: Iterator[TableRow]
 
     def require(self, *columns: str) -> Table:
-        """Return the table itself. Raise InputError if one of these columns is missing."""
+        """Check that the table has these columns, and return it. Raise InputError if one is missing."""
         if missing := [name for name in columns if name not in self.columns]:
             which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
             has = ", ".join(map(repr, self.columns[:20]))
@@ -175,7 +175,7 @@ def read_table(path: Path) -> Table:
 
 
 def stated_cell(cell: str) -> str:
-    """Return a cell's text; "" for "NaN", "null", "#REF!" and the like; "3" for "3.0", as pandas writes it."""
+    """Clean a cell's text: "NaN", "null", "#REF!" and the like become ""; "3.0", as pandas writes it, becomes "3"."""
     return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
@@ -390,12 +390,12 @@ _HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
 
 
 def written_csv(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV text, lines ended by a line feed. Numbers stay numbers; other cells are defused."""
+    """Return rows as CSV text with line feeds. Cells that a spreadsheet would run as formulas are made harmless."""
     return "".join(map(csv_line, rows))
 
 
 def csv_line(row: Sequence[object]) -> str:
-    """Return one row as a line of CSV, as in `written_csv`."""
+    """Return one row as a line of CSV, in the form of `written_csv`."""
     text = io.StringIO()
     # Python's writer quotes its line terminator's characters; a carriage return must be quoted too.
     csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])
@@ -403,18 +403,18 @@ def csv_line(row: Sequence[object]) -> str:
 
 
 def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the rows of lines of CSV with the cells as they were before `defused`. Raise csv.Error."""
+    """Parse lines of CSV that plantain wrote, with cells as they were before `defused`. Raise csv.Error."""
     for row in csv.reader(lines):
         yield [whole(cell) for cell in row]
 
 
 def defused(cell: object) -> object:
-    """Return a cell that a spreadsheet would run as a formula with an apostrophe before it; others unchanged."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; others are unchanged."""
     if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
         return cell
     return f"'{cell}"
 
 
 def whole(cell: str) -> str:
-    """Return a cell as it was before `defused`: without the apostrophe before a formula."""
+    """Remove the apostrophe that `defused` put before a formula."""
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell
