@@ -46,7 +46,7 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is GB2312 if it can be that alone, else UTF-8."""
+"""Encodings that a table's first bytes name; any other is GB2312 if it can be that alone, UTF-8, or `_WINDOWS`."""
 
 _WINDOWS = "cp1252"
 """Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
@@ -247,7 +247,7 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
-    read = 0
+    read = stray = 0
     fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
     block = b"\n"
     while block:
@@ -266,8 +266,13 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError:
                 del fitting[name]
+        if "utf-8" not in fitting:  # count bytes that are not UTF-8 against characters that are
+            text = block.decode("utf-8", "replace")
+            stray += 2 * text.count("\ufffd") - (len(text) - len(text.encode("ascii", "ignore")))
     # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
-    return "gb18030" if [*fitting] == ["gb2312"] else "utf-8"
+    if [*fitting] == ["gb2312"]:
+        return "gb18030"
+    return _WINDOWS if stray > 0 else "utf-8"
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -363,7 +368,11 @@ def _json_rows(path: Path) -> Iterator[TableRow]:
             number += 1
             if len(data) == MAX_LINE:
                 raise InputError(f"{path}: line {number}: more than {MAX_LINE} bytes")
-            if (line := data.decode("utf-8-sig", _WINDOWS)).strip():
+            try:
+                line = data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                line = data.decode(_WINDOWS, _WINDOWS)
+            if line.strip():
                 yield _json_row(number, line)
 
 

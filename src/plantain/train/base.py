@@ -92,7 +92,7 @@ def open_base(name: str, options: Settings) -> TrainingBase:
             f"--model {name}: runs as {found.method.name}; only InstructPix2Pix and weights trained from it can be "
             "trained here"
         )
-    if any(lora.folder.parent != found.weights.folder for lora, _ in found.loras):
+    if found.lora is not None and found.lora.folder.parent != found.weights.folder:
         raise InputError(
             f"--model {name}: LoRA weights of another folder cannot be trained; merge them first"
         )

@@ -233,9 +233,8 @@ def _print_plan(
     shots = ", ".join(map(str, sorted({0, *plan.sizes})))
     typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total; shots: {shots}")
     for split in splits:
-        typer.echo(
-            f"  {split.task}: {len(split.training)} samples to train on, {len(split.held_out)} held out"
-        )
+        training = counted(len(split.training), "sample")
+        typer.echo(f"  {split.task}: {training} to train on, {len(split.held_out)} held out")
 
 
 def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> None:
