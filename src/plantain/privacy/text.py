@@ -57,13 +57,13 @@ class Text:
 
 
 def texts_to_json(texts: Iterable[Text]) -> str:
-    """Return texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
+    """Encode texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
     rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
     return orjson.dumps(rows).decode()
 
 
 def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """Return the texts that `texts_to_json` wrote."""
+    """Decode texts from the JSON that `texts_to_json` returns."""
     return tuple(
         Text(text, TextKind(kind), Box(left, top, width, height), sure)
         for text, kind, left, top, width, height, sure in orjson.loads(recorded)

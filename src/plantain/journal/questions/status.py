@@ -210,7 +210,7 @@ def _runs_here(pid: int, host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """One task as a line, with the reason why it did not succeed; "" if it did."""
+    """One task of a list, with the reason why it did not succeed; "" if it did."""
 
     id: str
     state: str
@@ -222,7 +222,7 @@ class ListedTask:
 
     @property
     def line(self) -> str:
-        """Return e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)", for a terminal."""
+        """Format the task for a terminal, e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
         where = f" in round {self.round}" if self.round else ""
         why = f": {self.why}" if self.why else ""
         return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
@@ -230,7 +230,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class Unsuccessful:
-    """Failed, undecided and stopped tasks: the first of each state by id, and how many there are by state."""
+    """Failed, undecided and stopped tasks: the first ones of each state by id, and their numbers by state."""
 
     tasks: tuple[ListedTask, ...]
     counts: tuple[tuple[str, int], ...]
@@ -247,7 +247,7 @@ class Unsuccessful:
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Which tasks are listed; an empty field sets no condition. Findings are compared by letters and digits."""
+    """The filter for a list of tasks; an empty field sets no condition. Findings match by letters and digits."""
 
     states: Sequence[TaskState] = ()
     findings: Sequence[str] = ()
@@ -267,7 +267,7 @@ class TaskFilter:
 
 
 def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
-    """Yield the run's tasks that pass, by state if the filter has states, else by id."""
+    """Yield the run's tasks that match a filter, by state if the filter has states, else by id."""
     for state in wanted.states or (None,):
         yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
 
@@ -280,7 +280,7 @@ def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:
 
 
 def tasks_line(summary: dict[str, object]) -> str:
-    """Return the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    """Format the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     always = ("success", "failed")
@@ -294,7 +294,7 @@ def tasks_line(summary: dict[str, object]) -> str:
 
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:
-    """Return the `most` frequent reasons of tasks without a result, a line each, and a line for the rest."""
+    """Return the `most` frequent reasons of tasks without a result, one line each, and one line for all others."""
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:
