@@ -53,6 +53,8 @@ def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path
     assert read(tmp_path / "t.csv", "a\nM\u00fc\u20ac".encode() + b"\xe9") == [
         (2, {"a": "Mü€é"})
     ]  # two programs
+    german = "a\n„groß“ für"  # ß and the quote are two bytes that UTF-8 reads as one letter
+    assert read(tmp_path / "t.csv", german.encode("cp1252")) == [(2, {"a": "„groß“ für"})]
     assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [
         (2, {"a": "正常眼底，lens"})
     ]  # of Chinese Excel

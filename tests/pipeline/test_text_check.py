@@ -16,7 +16,6 @@ from pipeline.quick import CallLog, Draws, judging, quick_method, quick_recipe
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
-from plantain.pipeline.post_edit import NAME
 from plantain.pipeline.run import run_build
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -78,7 +77,7 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert first.verdict is not None
         assert second.verdict is not None
         assert not first.verdict.qualified
-        assert first.verdict.judge == f"quick/judge + {NAME}"
+        assert first.verdict.judge == "quick/judge + text check"
         fidelity = first.verdict.observations.criteria[Criterion.FIDELITY_PRESERVATION]
         assert not fidelity.passed
         assert "marker R" in fidelity.evidence

@@ -27,7 +27,7 @@ _RED = (230, 30, 30)
 
 
 def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
-    """Write the page, which may show identities; return its path, or remove it and return None without images."""
+    """Write the page of quarantined images, which may show identities; without any, remove it and return None."""
     path = catalogue.root / PAGE
     if not waiting:
         path.unlink(missing_ok=True)
@@ -54,7 +54,7 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
 
 
 def framed(pixels: Pixels, waiting: Held) -> Pixels:
-    """Draw a red frame around every suspicion into a prepared image, uint8 (H, W, 3), and return it."""
+    """Draw a red frame around every suspicion in a prepared image, uint8 (H, W, 3)."""
     shown = np.ascontiguousarray(pixels)
     for suspicion in waiting.found:
         box = suspicion.box

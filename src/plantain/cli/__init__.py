@@ -196,7 +196,7 @@ class LazyGroup(TyperGroup):
     """A group that shows its help without importing its commands.
 
     Args:
-        name: of the group, e.g. "bench"; "" for the top level.
+        name: name of the group, e.g. "bench"; "" for the top level.
         about: description in the help.
         homes: command -> ("module:name", one line of help); name is a function, a typer application or a group.
         epilog: text below the commands.
@@ -279,7 +279,7 @@ class LazyGroup(TyperGroup):
         )
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
-        """Complete command names without importing them; else the group's own options."""
+        """Complete command names without importing them, or else the group's options."""
         named = [(name, text) for name, (_, text) in self.homes.items() if name.startswith(incomplete)]
         if named and not incomplete.startswith("-"):
             return [CompletionItem(name, help=text) for name, text in named]
@@ -343,7 +343,7 @@ class CommandWithOthers(_Readable, TyperGroup):
 
 
 def command_again(context: Context, *without: str) -> str:
-    """Return the command line with the arguments and options given, but those whose parameters are named."""
+    """Return the command line as typed, without the parameters named in `without`."""
     words = context.command_path.split()[1:]
     for param in context.command.params:
         source = context.get_parameter_source(param.name or "")
@@ -381,5 +381,5 @@ class _Application(typer.Typer):
 
 
 def application() -> typer.Typer:
-    """Return a typer application without completion options, markup or formatted tracebacks."""
+    """Make a typer application without completion options, markup or formatted tracebacks."""
     return _Application(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

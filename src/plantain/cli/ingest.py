@@ -320,7 +320,7 @@ class _Watch:
 
 
 def table_line(table: TableRead) -> str:
-    """Return one line about the columns of a table: their roles, and those not used."""
+    """Describe the columns of a table in one line: their roles, and those not used."""
     columns = table.columns
     roles = (
         ("file", columns.file),

@@ -107,7 +107,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
 
 
 def resume_lines(reader: JournalReader) -> list[str]:
-    """Return the command that made the run's tasks as a line, if some are pending and no process works on them."""
+    """Return a line with the command that resumes the run, if tasks are pending and no process works on them."""
     again = typed_before(reader.meta(COMMANDS), reader.run, "build", "demo", "bench generate", "bench demo")
     pending = reader.counts()[TaskState.PENDING]
     if not again or not pending or (reader.sessions()[-1].ended_at is None and not not_closed(reader)):
@@ -116,7 +116,7 @@ def resume_lines(reader: JournalReader) -> list[str]:
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
-    """Return workers, queue, losses, rate and time left, as last recorded."""
+    """Format an engine's last recorded state: workers, queue, failed workers, rate and time left."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}

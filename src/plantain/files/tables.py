@@ -46,7 +46,7 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is GB2312 if it can be that alone, else UTF-8."""
+"""Encodings that a table's first bytes name; any other is GB2312 if it can be that alone, UTF-8, or `_WINDOWS`."""
 
 _WINDOWS = "cp1252"
 """Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
@@ -120,9 +120,9 @@ class Table:
     """A table that is being read.
 
     Attributes:
-        path: of its file.
-        columns: names of the header, without columns that have no name (an index that a program wrote).
-        rows: rows with any text, streamed once.
+        path: path of the file.
+        columns: names in the header, without unnamed columns, such as an index that a program wrote.
+        rows: rows with any text; can be iterated once.
     """
 
     path: Path
@@ -130,7 +130,7 @@ class Table:
     rows: Iterator[TableRow]
 
     def require(self, *columns: str) -> Table:
-        """Return the table itself. Raise InputError if one of these columns is missing."""
+        """Check that the table has these columns, and return it. Raise InputError if one is missing."""
         if missing := [name for name in columns if name not in self.columns]:
             which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
             has = ", ".join(map(repr, self.columns[:20]))
@@ -175,7 +175,7 @@ def read_table(path: Path) -> Table:
 
 
 def stated_cell(cell: str) -> str:
-    """Return a cell's text; "" for "NaN", "null", "#REF!" and the like; "3" for "3.0", as pandas writes it."""
+    """Clean a cell's text: "NaN", "null", "#REF!" and the like become ""; "3.0", as pandas writes it, becomes "3"."""
     return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
@@ -247,7 +247,7 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
-    read = 0
+    read = stray = 0
     fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
     block = b"\n"
     while block:
@@ -266,8 +266,13 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
                 decoder.decode(block, final=not block)
             except UnicodeDecodeError:
                 del fitting[name]
+        if "utf-8" not in fitting:  # count bytes that are not UTF-8 against characters that are
+            text = block.decode("utf-8", "replace")
+            stray += 2 * text.count("\ufffd") - (len(text) - len(text.encode("ascii", "ignore")))
     # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
-    return "gb18030" if [*fitting] == ["gb2312"] else "utf-8"
+    if [*fitting] == ["gb2312"]:
+        return "gb18030"
+    return _WINDOWS if stray > 0 else "utf-8"
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -363,7 +368,11 @@ def _json_rows(path: Path) -> Iterator[TableRow]:
             number += 1
             if len(data) == MAX_LINE:
                 raise InputError(f"{path}: line {number}: more than {MAX_LINE} bytes")
-            if (line := data.decode("utf-8-sig", _WINDOWS)).strip():
+            try:
+                line = data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                line = data.decode(_WINDOWS, _WINDOWS)
+            if line.strip():
                 yield _json_row(number, line)
 
 
@@ -390,12 +399,12 @@ _HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
 
 
 def written_csv(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV text, lines ended by a line feed. Numbers stay numbers; other cells are defused."""
+    """Return rows as CSV text with line feeds. Cells that a spreadsheet would run as formulas are made harmless."""
     return "".join(map(csv_line, rows))
 
 
 def csv_line(row: Sequence[object]) -> str:
-    """Return one row as a line of CSV, as in `written_csv`."""
+    """Return one row as a line of CSV, in the form of `written_csv`."""
     text = io.StringIO()
     # Python's writer quotes its line terminator's characters; a carriage return must be quoted too.
     csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])
@@ -403,18 +412,18 @@ def csv_line(row: Sequence[object]) -> str:
 
 
 def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the rows of lines of CSV with the cells as they were before `defused`. Raise csv.Error."""
+    """Parse lines of CSV that plantain wrote, with cells as they were before `defused`. Raise csv.Error."""
     for row in csv.reader(lines):
         yield [whole(cell) for cell in row]
 
 
 def defused(cell: object) -> object:
-    """Return a cell that a spreadsheet would run as a formula with an apostrophe before it; others unchanged."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; others are unchanged."""
     if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
         return cell
     return f"'{cell}"
 
 
 def whole(cell: str) -> str:
-    """Return a cell as it was before `defused`: without the apostrophe before a formula."""
+    """Remove the apostrophe that `defused` put before a formula."""
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell

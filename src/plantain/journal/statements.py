@@ -94,7 +94,7 @@ def execute(connection: sqlite3.Connection, sql: str, *values: object) -> None:
 
 
 def was_killed(connection: sqlite3.Connection) -> bool:
-    """Return True if the last process that wrote did not close the run."""
+    """Return True if the last process that wrote to the run was killed before it closed the run."""
     row = connection.execute("SELECT ended_at FROM session ORDER BY id DESC LIMIT 1").fetchone()
     return row is not None and row[0] is None
 
@@ -222,13 +222,13 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
-    """Make stopped tasks pending again in their generation: the call that ended each has more tries.
+    """Make stopped tasks pending again in their generation; the call that ended each is tried again.
 
     Args:
-        ids: tasks; those that are not stopped are skipped.
+        ids: ids of tasks; those that are not stopped are skipped.
 
     Returns:
-        The ids that were stopped.
+        The ids of the tasks that were stopped.
     """
     continued = []
     for task_id in ids:
@@ -269,7 +269,7 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
 
 
 def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
-    """Store a verdict with its criteria. Raises ValueError for a number that is not finite."""
+    """Store a verdict with its criteria. Raise ValueError for a number that is not finite."""
     verdict, seen = stored.verdict, stored.verdict.observations
     key = (stored.task_id, stored.generation, stored.round, verdict.judge, stored.draw)
     _check_finite(score=verdict.score)
@@ -317,7 +317,7 @@ _REPEATED = {
 def repeat_verdict(
     connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
 ) -> None:
-    """Give an attempt all verdicts and scores of an earlier round with the same image and instruction."""
+    """Copy all verdicts and scores of an earlier round with the same image and instruction to an attempt."""
     key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
     for table, columns in _REPEATED.items():
         connection.execute(
@@ -341,7 +341,7 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
 
 
 def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
-    """Divide dollars evenly among calls of unknown cost, in the writer's transaction; return their number."""
+    """Divide US dollars evenly among calls of unknown cost, inside the writer's transaction; return their number."""
     lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {IS_LOST}")]
     connection.executemany(
         "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]

@@ -16,19 +16,8 @@ import orjson
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
-from plantain.pipeline.method import Method
-from plantain.pipeline.post_edit import (
-    NAME,
-    NONE,
-    RestoredEdit,
-    TextCheck,
-    object_to,
-    restore_identity,
-    restored,
-    veto,
-)
-from plantain.pipeline.turns import NAME as ORIGINAL_CHECK
-from plantain.pipeline.turns import OriginalCheck
+from plantain.pipeline.method import NONE, Method, restore_identity
+from plantain.pipeline.post_edit import EditCheck, RestoredEdit, object_to, restored, veto
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
 from plantain.records import (
@@ -151,8 +140,7 @@ class Rounds:
     finding: Finding
     image: SourceImage
     images: ImageCache
-    text_check: TextCheck | None = None
-    original_check: OriginalCheck | None = None
+    checks: Sequence[EditCheck] = ()
 
     @property
     def original(self) -> EncodedImage:
@@ -282,13 +270,9 @@ class Rounds:
             return replace(attempt, judge_outcome=OK, verdict=known.verdict)
         edited = await self._read(attempt.edited)
         objections = dict[str, str]()
-        if self.text_check is not None:
-            changes = await self.text_check.objections(attempt, self.image, self.original.data, edited.data)
-            if changes:
-                objections[NAME] = f"burned-in text: {', '.join(changes)}"
-        if self.original_check is not None:
-            differs = await self.original_check.objection(attempt, edited.data)
-            objections |= {ORIGINAL_CHECK: differs} if differs else {}
+        for check in self.checks:
+            if objection := await check.objection(attempt, self.image, edited.data):
+                objections[check.name] = objection
         panel: Panel = []
         for draw in range(len(self.method.judges)):
             answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))

@@ -27,7 +27,6 @@ from plantain.pipeline.plan import (
     scaled_recipe,
     share_of_run,
 )
-from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import EditTask, InputError, Licence, Rubric, SourceImage, TaskKind, task_id
@@ -38,6 +37,8 @@ from plantain.runs.consent import check_consent, hosted_models, kinship
 from plantain.runs.settings_file import ConsentGiven
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import check_prices
+
+NONE = "none"
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""
@@ -134,6 +135,15 @@ def fingerprints(method: Method) -> dict[str, str]:
     for number, judge in enumerate(method.judges, start=1):
         parts[f"judge {number}"] = f"{judge.name}: {fingerprint_of(judge, method.rubric)}"
     return {**parts, **restore_identity(method.restore)}
+
+
+def restore_identity(restore: str) -> dict[str, str]:
+    """Return {"restore": version}, which identifies runs and requests with restoring; {} if it is off."""
+    if restore == NONE:
+        return {}
+    from plantain.pixels.restore import VERSION  # heavy
+
+    return {"restore": VERSION}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,9 +50,9 @@ from plantain.pipeline.plan import (
     store_share,
     within,
 )
-from plantain.pipeline.post_edit import TextCheck, fingerprint
+from plantain.pipeline.post_edit import EditCheck, OriginalCheck, TextCheck
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.turns import add_turns, original_check
+from plantain.pipeline.turns import add_turns
 from plantain.privacy.rapid_text import open_reader
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
@@ -122,16 +122,17 @@ async def run_build(
             if only is not None:
                 counts[TaskState.PENDING] = sum(1 for _ in only(journal.reader))
             opened.planned(counts, lambda: any(True for _ in chosen(journal.reader)))
-            text_check = None if reader is None else TextCheck(reader, catalogue, journal)
-            changed = await changed_since(
-                journal, METHOD, {**fingerprints(method), **fingerprint(text_check)}
-            )
+            read_by = {TextCheck.name: "none" if reader is None else reader.name}
+            changed = await changed_since(journal, METHOD, {**fingerprints(method), **read_by})
             if changed is not None:
                 opened.halt(changed)
             if counts[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
             images = ImageCache(journal.reader)
-            carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, images)
+            checks: list[EditCheck] = [OriginalCheck(journal, images, ready.taxonomy)]
+            if reader is not None:
+                checks.insert(0, TextCheck(reader, catalogue, journal, images))
+            carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
             while only is None and not journal.reader.counts()[TaskState.PENDING]:
                 if not await extend_plan(recipe, ready, journal):
@@ -171,7 +172,7 @@ class Carrier:
     opened: OpenRun
     catalogue: Catalogue
     taxonomy: Taxonomy
-    text_check: TextCheck | None
+    checks: Sequence[EditCheck]
     images: ImageCache
 
     async def carry(self, row: TaskRow) -> None:
@@ -192,10 +193,7 @@ class Carrier:
             finding=finding,
             image=image,
             images=self.images,
-            text_check=self.text_check,
-            original_check=original_check(journal, self.images, self.taxonomy, row.task)
-            if image.parent
-            else None,
+            checks=self.checks,
         )
         loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified
         await self._close(row, await loop(rounds))

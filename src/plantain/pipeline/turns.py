@@ -6,36 +6,25 @@ image has the licence, consent and group of its original, and is withdrawn with 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view, why_not_shown
-from plantain.journal import BlobRef, Journal, JournalReader, StoredScore
+from plantain.journal import BlobRef, Journal, JournalReader
 from plantain.journal.questions.accepted import accepted_edits
 from plantain.journal.reader import account_of
 from plantain.pipeline.plan import chosen_findings
 from plantain.pipeline.recipe import Recipe
-from plantain.pixels.decode import decode
 from plantain.records import (
-    Attempt,
     Direction,
     EditTask,
     Finding,
-    Score,
     SourceImage,
     TaskState,
     derive_seed,
     task_id,
-    unscored,
 )
-from plantain.runs.open_run import ImageCache
-
-METRIC = "untouched_kept"
-
-NAME = "original check"
-"""A suffix of the judge's name in verdicts that the check changed."""
 
 Chain = list[tuple[EditTask, SourceImage]]
 """The task of each turn with the image that it edits."""
@@ -114,52 +103,3 @@ def chain_of(reader: JournalReader, task: EditTask) -> Chain:
     image = reader.image(task.image_id)
     before = chain_of(reader, reader.task(image.parent).task) if image.parent else []
     return [*before, (task, image)]
-
-
-@dataclass(frozen=True, slots=True)
-class OriginalCheck:
-    """Check that an edit of a later turn equals the original where no turn made a change.
-
-    Its score, the share of unchanged pixels there, is stored before a judge is called.
-
-    Attributes:
-        versions: hashes of the original and of the result of each earlier turn.
-        findings: finding of each turn, the current one last.
-    """
-
-    journal: Journal
-    images: ImageCache
-    versions: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-    async def objection(self, attempt: Attempt, edited: bytes) -> str:
-        """Describe how an encoded edit differs from the original outside all changes; return "" if it does not."""
-        for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
-            if stored.metric == METRIC and stored.round == attempt.round:
-                return _in_words(stored.score)
-        score = await asyncio.to_thread(self._measure, edited)
-        key = (attempt.task_id, attempt.generation, attempt.round)
-        await self.journal.add_scores([StoredScore(*key, METRIC, score)])
-        return _in_words(score)
-
-    def _measure(self, edited: bytes) -> Score:
-        from plantain.pixels.restore import changed_untouched  # heavy
-
-        versions = [decode(self.images.read(sha256)) for sha256 in self.versions]
-        share, why_not = changed_untouched([*versions, decode(edited)], self.findings)
-        return unscored(why_not) if why_not else Score(1.0 - share)
-
-
-def original_check(journal: Journal, images: ImageCache, taxonomy: Taxonomy, task: EditTask) -> OriginalCheck:
-    """Make the check that compares edits of a later turn's task with the original image."""
-    chain = chain_of(journal.reader, task)
-    findings = tuple(taxonomy.get(one.modality, one.finding) for one, _ in chain)
-    return OriginalCheck(journal, images, tuple(image.prepared_sha256 for _, image in chain), findings)
-
-
-def _in_words(score: Score) -> str:
-    if score.value is None or score.value == 1.0:
-        return ""
-    share = 100 * (1 - score.value)
-    amount = f"{share:.1f} %" if share >= 0.1 else "less than 0.1 %"
-    return f"{amount} of the pixels that no turn touched differ from the original"

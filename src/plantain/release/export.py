@@ -70,11 +70,11 @@ class ExportSummary:
     """The result of an export.
 
     Attributes:
-        licences: parts of LICENSES/parts.json: "part", "licence", "decided" and more.
-        images: edited images in all layouts together; `originals`: source images, each counted once.
-        resumed: an earlier, unfinished export was continued.
-        complete: the release was complete already, and nothing was written.
-        remarks: licences that were named and not used.
+        licences: entries of LICENSES/parts.json: "part", "licence", "decided" and more.
+        images: number of edited images in all layouts together; `originals`: number of distinct source images.
+        resumed: True if an earlier, unfinished export was continued.
+        complete: True if the release was complete already, and nothing was written.
+        remarks: notes on named licences that were not used.
     """
 
     out: Path
@@ -92,14 +92,13 @@ class ExportSummary:
 def export_run(
     run: Path, out: Path, options: ExportOptions, report_stage: ReportStage | None = None
 ) -> ExportSummary:
-    """Make a release of a run's closed tasks, or continue one that was interrupted.
+    """Write a release of a run's closed tasks, or continue one that was interrupted.
 
     The release has the state of the run when the export started, even if a build continues meanwhile.
 
     Raises:
-        InputError: `out` contains something else or a release with other options, no task is closed yet, a source
-            needs an agreement that was not named, the licence of the edits of a dataset that decides none itself is
-            missing, or a layout is unknown.
+        InputError: `out` contains other files or a release with other options, no task is closed yet, a source needs
+            an agreement that was not named, edits have no licence, or a layout is unknown.
     """
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")

@@ -45,15 +45,15 @@ BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRun:
-    """Content that a withdrawal removes, or removed, from a run.
+    """The content that a withdrawal removes, or has removed, from a run.
 
     Attributes:
         released_as: ids of the images in releases.
-        releases: folders of releases that contain something of them, and of studies made of the run.
-        batch_jobs: of a provider, whose files contain the images and could not be deleted there.
-        before: they were withdrawn earlier, and nothing is left to remove.
-        known: the asked names that the run knows, or knew before a withdrawal.
-        groups: those of which the run has no other image.
+        releases: folders of releases that contain the images or their edits, and of studies made from the run.
+        batch_jobs: a provider's jobs whose files contain the images and could not be deleted there.
+        before: True if they were withdrawn earlier, and no content is left to remove.
+        known: the requested names that the run contains, or contained before a withdrawal.
+        groups: groups of which the run has no other image.
     """
 
     extent: Extent
@@ -73,11 +73,11 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """Return what a withdrawal would remove, or that it was removed before, changing nothing; None if nothing matches.
+    """Find the content that a withdrawal would remove, or has removed, without changing it; None if none matches.
 
     Args:
         asked: groups and images by their names in the source, a joined group or a release.
-        others: images of these names in a catalogue: the run may know them by others.
+        others: images of these names in a catalogue, which may have other names in the run.
         samples: ids of samples to remove, by the name of their benchmark.
     """
     with JournalReader.open(run) as reader:
@@ -120,7 +120,7 @@ def concerned(
 
 
 def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None:
-    """Remove the images that `concerned` found; after a kill, another call finishes it.
+    """Remove the content that `concerned` found; if killed, call it again to finish.
 
     Raises:
         InputError: another process writes to the run, or a batch job is not finished.
@@ -143,7 +143,7 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
 
 
 def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
-    """Yield every file and folder of a run that was made from its images: all that is not the journal's own."""
+    """Yield every file and folder of a run that was made from its images: all except the journal's."""
     in_jobs = "SELECT count(*) FROM batch_job WHERE state <> 'closed'"
     kept = (*JOURNAL, *([JOBS] if connection.execute(in_jobs).fetchone()[0] else []))
     for path in sorted(run.iterdir()):
@@ -154,7 +154,7 @@ def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
 
 
 def own_folders(run: Path) -> list[Path]:
-    """Return the folders inside a run that a withdrawal leaves, sorted."""
+    """Return the folders inside a run that a withdrawal does not remove, sorted."""
     return [path for path in sorted(run.iterdir()) if path.name not in JOURNAL and _is_own(path)]
 
 
@@ -182,7 +182,7 @@ def is_run(folder: Path) -> bool:
 
 
 def is_bench_run(run: Path) -> bool:
-    """Return True if a run is of a benchmark."""
+    """Return True if a run is a benchmark's, not a build's."""
     with JournalReader.open(run) as reader:
         return reader.meta(BENCH) is not None
 

@@ -59,7 +59,7 @@ LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class ReportNumbers:
-    """Everything that a report counts; free of telemetry."""
+    """All numbers of a report, without telemetry such as cost and time."""
 
     composition: Composition
     judged: Judged
@@ -88,18 +88,18 @@ def write_report(run: Path, to: Path | None = None) -> Path:
 
 
 def make_report(run: Path, to: Path | None = None) -> WrittenReport:
-    """Write the report of a run; works while a build is writing.
+    """Write the report of a run, also while a build writes to it.
 
     Args:
         run: folder of the run.
-        to: the HTML file; default `report.html` in the run. Its numbers get its name with `.json`, values that differ
-            between equal runs (cost, latency, tries, sessions) `.telemetry.json` and `.telemetry.html`.
+        to: the HTML file; default `report.html` in the run. Numbers are written to the same name with `.json`; values
+            that differ between equal runs (cost, latency, tries, sessions) to `.telemetry.json` and `.telemetry.html`.
 
     Returns:
         The HTML file and the numbers in it.
 
     Raises:
-        InputError: no run there, or the page cannot be written there.
+        InputError: the folder is not a run, or the page cannot be written.
     """
     target = html_target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
@@ -176,7 +176,7 @@ def story_html(reader: JournalReader, task: TaskRow) -> str:
 
 
 def gather(reader: JournalReader) -> ReportNumbers:
-    """Return the numbers of all tables of a run's report."""
+    """Compute the numbers of all tables of a run's report."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return ReportNumbers(
         composition=table1(reader),
@@ -253,7 +253,7 @@ DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 
 def codes_figure(table: Judged) -> str:
-    """Return an SVG of failure codes by criterion, counted in judged attempts; frequent ones are darker."""
+    """Draw failure codes by criterion as SVG, counted in judged attempts; frequent ones are darker."""
     criteria = [row.criterion for row in table.criteria]
     totals = {(criterion, code): n for criterion, code, n in table.code_totals}
     codes = sorted(
@@ -281,7 +281,7 @@ def codes_figure(table: Judged) -> str:
 
 
 def figure_three(rows: Sequence[FindingRow]) -> str:
-    """Return an SVG of successful and failed tasks by finding, and weighted qualified rates of attempts."""
+    """Draw successful and failed tasks by finding as SVG, with the share of attempts accepted by weighted score."""
     ordered = sorted(rows, key=lambda row: (row.modality, row.finding, row.direction), reverse=True)
 
     def draw(figure: Figure) -> None:

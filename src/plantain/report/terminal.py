@@ -78,7 +78,7 @@ def task_table(tasks: Sequence[ListedTask]) -> Table:
 
 
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
-    """Return a task in full for rich: every round of all generations with verdict and files, then calls."""
+    """Format a task's whole history for rich: every round of all generations with verdict and files, then calls."""
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),

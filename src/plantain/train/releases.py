@@ -63,7 +63,7 @@ class StoredOriginals:
                 self._blobs = catalogue.blobs
 
     def has(self, sha256: str) -> bool:
-        """Return True if the original is here."""
+        """Return True if the folder contains the original with this SHA-256."""
         return sha256 in self._places if self._blobs is None else self._blobs.path(sha256).is_file()
 
     def read(self, sha256: str) -> Pixels:
@@ -164,11 +164,11 @@ class ReleasePairs(_ReleaseTable):
     """Successful edits of a release: (original, instruction, edited image), by task id.
 
     Args:
-        release: its folder, with the `parquet` layout.
-        originals: where the originals are.
+        release: folder of the release, with the `parquet` layout.
+        originals: the images before the edits.
 
     Raises:
-        InputError: no such tables.
+        InputError: the release has no such tables.
     """
 
     def __init__(self, release: Path, originals: StoredOriginals) -> None:

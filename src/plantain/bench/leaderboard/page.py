@@ -323,8 +323,8 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object
         records: (label of the arm, the record of a call); records of other editors are skipped.
 
     Returns:
-        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `loras`, `settings` (of the
-        calls), `running` (bits, compile, attention_backend, tf32), `region` (True if the editor
+        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `lora`, `settings` (of the
+        calls), `running` (bits, compile, tf32), `region` (True if the editor
         received it) and `outputs`.
     """
     counts: Counter[tuple[str, str]] = Counter()
@@ -337,7 +337,7 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object
             continue
         row = {name: record.get(name, "") for name in ("method", "weights", "licence", "precision")} | {
             "device": str(record.get("device", "")).partition(":")[0],
-            "loras": record.get("loras", [record["lora"]] if "lora" in record else []),
+            "lora": record.get("lora", ""),
             "settings": record.get("settings", {}),
             "running": record.get("running", {}),
             "region": "region" in record,

@@ -133,7 +133,7 @@ REASONS = 3
 
 
 def parse_shots(text: str) -> tuple[int, ...]:
-    """Read "0,1,2,3". Raises InputError for anything else."""
+    """Parse numbers of demonstrations, e.g. "0,1,2,3". Raise InputError for any other text."""
     words = [word.strip() for word in text.split(",")] if text.strip() else []
     if not all(word.isdecimal() and len(word) < 3 for word in words):
         raise InputError(f"--shots: {text!r} is not like 0,1,2,3")
@@ -141,7 +141,7 @@ def parse_shots(text: str) -> tuple[int, ...]:
 
 
 def parse_retry(text: str) -> frozenset[OutcomeKind]:
-    """Read "refused,transport". Raises InputError for other words."""
+    """Parse names of outcomes, e.g. "refused,transport". Raise InputError for unknown ones."""
     allowed = [kind.value for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
@@ -151,7 +151,7 @@ def parse_retry(text: str) -> frozenset[OutcomeKind]:
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
-    """Return an arm's counts: samples, outputs, images, and outputs without an image by outcome and by reason."""
+    """Count an arm's samples, outputs, images, and outputs without an image by outcome and by reason."""
     outputs = list(bench.outputs(label))
     reasons = Counter(output.reason for output in outputs if output.edited is None)
     lost = Counter(output.reason.partition(":")[0] for output in outputs if output.edited is None)
@@ -185,7 +185,7 @@ def _print_table(rows: list[dict[str, object]]) -> None:
 
 
 def generate_progress(*, quiet: bool) -> BuildProgress:
-    """Return the live line of a build, worded for a bench run."""
+    """Make the progress display for generating a benchmark's outputs."""
     return BuildProgress(
         quiet=quiet,
         what="generate",

@@ -36,7 +36,7 @@ from plantain.runs.terms import load_terms
 
 
 class Regions(StrEnum):
-    """Method that proposes regions."""
+    """The method that proposes regions of interest."""
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
@@ -44,7 +44,7 @@ class Regions(StrEnum):
 
 
 class Keep(StrEnum):
-    """Material that is left out by default."""
+    """Pairs and addresses that are omitted by default and can be kept."""
 
     UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
 
@@ -207,16 +207,16 @@ def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
 
 
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Replace the samples' regions by those of the readers.
+    """Replace a benchmark's regions by those that a study's readers drew or chose.
 
-    Three or more readers are joined by STAPLE, two by their intersection. A sample whose readers' regions do not
-    overlap keeps its region.
+    Regions of three or more readers are combined by STAPLE, of two by their intersection. A sample whose readers'
+    regions do not overlap keeps its region.
 
     Returns:
-        By sample: how the region was chosen; and the readers' answers where none was.
+        By sample: how the region was chosen; and the readers' answers if none was.
 
     Raises:
-        InputError: no study, no answers about regions, or a sample that the benchmark does not have.
+        InputError: not a study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
     rows = main_rows(study, ReaderTask.CHOOSE_ROI)

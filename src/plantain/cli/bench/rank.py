@@ -95,10 +95,10 @@ def rank(
 
 
 def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, each for its own.
+    """Read a study's ratings of this run's models: main answers to `rate` by MedEBench's rubric, and to `rank`.
 
     Raises:
-        InputError: no study, or none of its answers orders this run's models.
+        InputError: not a study, or none of its answers orders this run's models.
     """
     rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
     if not rows:
@@ -139,7 +139,7 @@ def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[s
 
 
 def correlations(found: Ranking) -> RichTable:
-    """Return Table 3 for a terminal."""
+    """Format the correlations of metrics with raters (MedEBench's Table 3) for a terminal."""
     dimensions = list(found.images)
     shown = RichTable(
         "metric",

@@ -145,7 +145,7 @@ def _scored_by(run: Path, made: Table) -> str:
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
-    """Return Table 2 of one organ, or overall, for a terminal: means with intervals, baselines below a line."""
+    """Format one organ's or the overall Table 2 for a terminal: means with intervals, baselines below a line."""
     samples = [sample for sample in made.scores.samples if organ in (OVERALL, sample.organ)]
     name = plain(made.scores.benchmark if organ == OVERALL else organ)
     ranked = made.ranked
@@ -177,7 +177,7 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
 
 
 def differences(made: Table) -> RichTable:
-    """Return each model minus the reference over all samples, with interval and p, for a terminal."""
+    """Format each model's difference from the reference over all samples, with interval and p, for a terminal."""
     shown = RichTable(
         *folded("model"),
         *right(*(measure.name for measure in made.main)),
@@ -288,7 +288,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
 
 
 def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
-    """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
+    """Format Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
     names = [short for short, _ in ATTENTION.values()]
     shown = RichTable(*folded("model"), "organ", *right("n", *names))
     for row in rows:

@@ -39,7 +39,7 @@ DIRECTIONS = tuple(direction.value for direction in Direction)
 
 @dataclass(frozen=True, slots=True)
 class RetryChoice:
-    """Which tasks to open again: by outcome or state. Empty steps, findings or directions mean all of them."""
+    """The tasks to retry, by outcome or state. Empty steps, findings or directions mean all of them."""
 
     outcomes: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class RetryChoice:
     directions: tuple[str, ...] = ()
 
     def check(self, reader: JournalReader) -> None:
-        """Raise InputError if a word is unknown, or if neither an outcome nor a state is named."""
+        """Check the names. Raise InputError if one is unknown, or if neither an outcome nor a state is named."""
         if not self.outcomes and not self.states:
             raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
         for what, given, allowed in (
@@ -64,7 +64,7 @@ class RetryChoice:
 
 
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
-    """Yield the tasks that the choice names, in the order of their ids; never a successful one."""
+    """Yield the tasks that the choice names, sorted by id, without successful ones."""
     for task in ended_without_success(reader):
         if (
             (task.ending in choice.outcomes or task.state in choice.states)

@@ -1,4 +1,4 @@
-"""A run's tasks by pages: filtered, searched, in either direction, at a cost that depends on the page alone."""
+"""A run's tasks in pages, filtered and searched; the time for a page does not grow with the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Values = list[str | int]
 
 
 class TaskOrder(StrEnum):
-    """By id; or by the last call, newest first, which is how a build is followed: only tasks with calls."""
+    """The order of tasks: by id; or RECENT, by last call, newest first, without tasks that have no call."""
 
     ID = "id"
     RECENT = "recent"
@@ -22,14 +22,14 @@ class TaskOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks are shown; an empty field sets no condition. The finding of a benchmark's task is its arm.
+    """The filter for tasks; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        judge: only tasks on which this judge gave a verdict; the next three then apply to its verdicts only.
-        verdict: "qualified" or "not": some attempt was judged so.
-        criterion, code: some attempt failed this one, or for this reason.
-        differ: "any": two judges, or a judge and a human reader, disagree on some attempt.
-        text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
+        judge: only tasks with a verdict of this judge; `verdict`, `criterion` and `code` then apply to it only.
+        verdict: "qualified" or "not": at least one attempt was judged so.
+        criterion, code: at least one attempt failed this criterion, or with this failure code.
+        differ: "any": two judges, or a judge and a human reader, disagree on at least one attempt.
+        text: text in an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
 
     state: str = ""
@@ -53,7 +53,7 @@ class TaskQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """Return name -> text of the fields that are not empty."""
+        """Return the fields that are not empty, as text by name."""
         return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
 
 
@@ -68,7 +68,7 @@ class JudgeMark:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedTask:
-    """One task as a line: `original` and `edited` are hashes of blobs, of its last attempt with an image."""
+    """One task in a list; `edited` is the hash of the last attempt's image, `original` of the image before."""
 
     id: str
     image: str
@@ -89,7 +89,7 @@ class BrowsedTask:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedPage:
-    """Tasks in their order; whether there are others before the first and behind the last."""
+    """One page of tasks; True if others come before the first, and True if others follow the last."""
 
     tasks: tuple[BrowsedTask, ...]
     before: bool
@@ -98,7 +98,7 @@ class BrowsedPage:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The values to filter by, each list sorted."""
+    """The values that tasks can be filtered by, each list sorted."""
 
     modalities: tuple[str, ...]
     findings: tuple[str, ...]
@@ -133,9 +133,9 @@ def page_of(
     before: str = "",
     order: TaskOrder = TaskOrder.ID,
 ) -> BrowsedPage:
-    """Return one page of at most `size` tasks that pass.
+    """Return one page of at most `size` tasks that match the query.
 
-    `after` and `before` are the `place` of a task: the page starts behind it, or ends before it. Raises InputError for
+    `after` and `before` are the `place` of a task: the page starts after it, or ends before it. Raise InputError for
     an unknown place.
     """
     where, bound = _where(query)
@@ -158,7 +158,7 @@ def page_of(
 
 
 def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """Return the number of tasks that pass; with `TaskOrder.RECENT`, tasks without calls are left out."""
+    """Count the tasks that match a query; with `TaskOrder.RECENT`, without tasks that have no call."""
     where, values = _where(query)
     if order is TaskOrder.RECENT:
         where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"
@@ -166,7 +166,7 @@ def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrd
 
 
 def offered(reader: JournalReader) -> Offered:
-    """Return the values of the run's tasks and verdicts to filter by; reads every task, so keep the result a while."""
+    """Return the values that tasks can be filtered by; slow, as it reads every task, so cache the result."""
 
     def distinct(column: str, table: str, where: str = "TRUE") -> tuple[str, ...]:
         rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}")

@@ -34,10 +34,10 @@ UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
+    """Cost of one step with one model: number of settled tries, `final` of which gave the answer that was used.
 
-    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed;
-    `reported_usd` the sum of the costs that the server reported, None if none.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` the mean over timed tries;
+    `reported_usd` the sum of the costs that the server reported, None without any.
     """
 
     step: str
@@ -65,10 +65,10 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
 
 
 def reported_cost(reader: JournalReader) -> dict[str, object] | None:
-    """Return what servers reported that calls cost, and how many did; None if none did.
+    """Compare the costs that servers reported with those computed from prices; None if no call has a reported cost.
 
-    `usd` sums their reports, `computed_usd` our costs of the same calls; `differs` is True from 0.0001 USD on, or if
-    one of ours is unknown.
+    `usd` sums the reported costs, `computed_usd` the computed ones of the same calls; `differs` is True if they differ
+    by 0.0001 USD or more, or if a computed one is unknown.
     """
     usd, computed, calls, known = reader.connection.execute(
         f"SELECT sum({_REPORTED}), total(cost_usd), count(*), count(cost_usd) FROM call WHERE {_REPORTED} IS NOT NULL"
@@ -90,7 +90,7 @@ def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | Non
 
 
 def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
-    """Return (US dollars of these models' answers, None unless all are known; mean seconds, None if unknown)."""
+    """Return (US dollars of these models' answers, None unless all are known; mean seconds per answer or None)."""
     cost, priced, settled, seconds = reader.connection.execute(
         "SELECT sum(cost_usd), count(cost_usd), count(*), avg(latency_s) FROM call "
         f"WHERE state = 'settled' AND model IN ({', '.join('?' * len(models))})",
@@ -101,12 +101,12 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
 
 
 def worked_s(reader: JournalReader) -> float:
-    """Return the sum of the seconds that all processes have worked on the run."""
+    """Return the total time in seconds that all processes have worked on the run."""
     return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
 
 
 def came_back(reader: JournalReader) -> int:
-    """Return the number of current attempts whose image equals, byte for byte, one of an earlier round."""
+    """Count the current attempts whose image is byte for byte that of an earlier round."""
     return int(
         reader.connection.execute(
             "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
@@ -126,11 +126,11 @@ def put_back(reader: JournalReader) -> tuple[int, float, int]:
 
 
 def status_summary(reader: JournalReader) -> dict[str, object]:
-    """Return the state of a run, in the shape that scripts rely on (design, section 4).
+    """Return the state of a run as JSON values, which `plantain status --json` prints.
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
-    answers that sessions took from the journal; `cost_usd` sums the known costs.
+    of current generations; `calls.made` and `outcomes` all settled tries; `calls.replayed` answers reused from the
+    journal; `cost_usd` sums the known costs.
     """
     connection = reader.connection
     counts = reader.counts()
@@ -171,11 +171,11 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 
 
 def not_closed(reader: JournalReader) -> str:
-    """Return one line about a run that its last process did not close; "" if it did, or still runs here.
+    """Return a warning for a run whose last process was killed; "" if it ended normally, or still runs here.
 
-    A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
-    its last commits without a trace in the database, the process's own row included; what remains of them is images
-    that no row names, and the process in the lock file.
+    A kill loses no recorded result. But a log that is cut afterwards, as by copying the folder during a build, loses
+    its last commits without a trace in the database; they only leave images that no row names, and the process in the
+    lock file.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))
@@ -210,7 +210,7 @@ def _runs_here(pid: int, host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ListedTask:
-    """One task as a line, with the reason why it did not succeed; "" if it did."""
+    """One task of a list, with the reason why it did not succeed; "" if it did."""
 
     id: str
     state: str
@@ -222,7 +222,7 @@ class ListedTask:
 
     @property
     def line(self) -> str:
-        """Return e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)", for a terminal."""
+        """Format the task for a terminal, e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
         where = f" in round {self.round}" if self.round else ""
         why = f": {self.why}" if self.why else ""
         return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
@@ -230,7 +230,7 @@ class ListedTask:
 
 @dataclass(frozen=True, slots=True)
 class Unsuccessful:
-    """Failed, undecided and stopped tasks: the first of each state by id, and how many there are by state."""
+    """Failed, undecided and stopped tasks: the first ones of each state by id, and their numbers by state."""
 
     tasks: tuple[ListedTask, ...]
     counts: tuple[tuple[str, int], ...]
@@ -247,7 +247,7 @@ class Unsuccessful:
 
 @dataclass(frozen=True, slots=True)
 class TaskFilter:
-    """Which tasks are listed; an empty field sets no condition. Findings are compared by letters and digits."""
+    """The filter for a list of tasks; an empty field sets no condition. Findings match by letters and digits."""
 
     states: Sequence[TaskState] = ()
     findings: Sequence[str] = ()
@@ -267,7 +267,7 @@ class TaskFilter:
 
 
 def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
-    """Yield the run's tasks that pass, by state if the filter has states, else by id."""
+    """Yield the run's tasks that match a filter, by state if the filter has states, else by id."""
     for state in wanted.states or (None,):
         yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
 
@@ -280,7 +280,7 @@ def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:
 
 
 def tasks_line(summary: dict[str, object]) -> str:
-    """Return the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    """Format the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     always = ("success", "failed")
@@ -294,7 +294,7 @@ def tasks_line(summary: dict[str, object]) -> str:
 
 
 def reasons(reader: JournalReader, most: int = 4) -> list[str]:
-    """Return the `most` frequent reasons of tasks without a result, a line each, and a line for the rest."""
+    """Return the `most` frequent reasons of tasks without a result, one line each, and one line for all others."""
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:

@@ -98,8 +98,8 @@ class DiffusersEditor:
             "weights": f"{plan.weights.name}@{plan.weights.digest}",
             "licence": plan.terms.licence,
         }
-        if plan.loras:
-            record["loras"] = [f"{each.name}@{each.digest} x {weight:g}" for each, weight in plan.loras]
+        if plan.lora:
+            record["lora"] = f"{plan.lora.name}@{plan.lora.digest}"
         raw = orjson.dumps(record).decode()
         if isinstance(edited.result, Outcome):
             return failed(edited.result, Usage(), raw)

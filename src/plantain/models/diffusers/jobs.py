@@ -17,13 +17,11 @@ class Running:
     Attributes:
         bits: bits of the denoiser's quantised weights: 8 or 4; 0: not quantised.
         compile: True to compile the denoiser's blocks with torch.compile.
-        attention_backend: backend of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
         tf32: True to compute float32 matrix products in TF32, on NVIDIA's GPUs.
     """
 
     bits: int = 0
     compile: bool = False
-    attention_backend: str = ""
     tf32: bool = False
 
     @property
@@ -44,7 +42,7 @@ class Loading:
         offload: "none", "model" or "sequential".
         safety_checker: True to use the folder's safety checker.
         variant: variant in the files' names, e.g. "fp16"; "" for none.
-        loras: files or folders of LoRA weights, each with its weight.
+        lora: file or folder of LoRA weights; None for none.
         running: settings that make it smaller or faster.
     """
 
@@ -54,7 +52,7 @@ class Loading:
     offload: str = "none"
     safety_checker: bool = True
     variant: str = ""
-    loras: tuple[tuple[Path, float], ...] = ()
+    lora: Path | None = None
     running: Running = Running()
 
 

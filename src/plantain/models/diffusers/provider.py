@@ -10,21 +10,7 @@ from pydantic import Field
 from plantain.files.installed import require_extra
 from plantain.models.registry import presets
 from plantain.records import InputError
-from plantain.roles.options import Free, ProviderSettings, Section
-
-
-class LoraChoice(Section):
-    """One of several sets of LoRA weights, as `[[providers.diffusers.loras]]`.
-
-    Attributes:
-        weights: hub id, folder or file.
-        file: name of the file in it; "" for the usual name.
-        weight: factor on the LoRA, 1 as trained.
-    """
-
-    weights: str = Field(min_length=1)
-    file: str = ""
-    weight: float = Field(default=1.0, ge=-4.0, le=4.0)
+from plantain.roles.options import Free, ProviderSettings
 
 
 class Settings(ProviderSettings):
@@ -43,11 +29,9 @@ class Settings(ProviderSettings):
         strength: how far an editor that is given a region starts from the original there: 1 from noise, less from it.
         side: longest side, or square root of the area, of the canvas in pixels; unset for the method's default.
         batch_size: most edits computed together on one device; unset for one on a CPU, four on a GPU.
-        lora: hub id or folder of LoRA weights.
-        loras: several sets of LoRA weights together.
+        lora: hub id, folder or file of LoRA weights.
         bits: bits to which the denoiser is quantised, 8 or 4; 0: not quantised.
         compile: compile the denoiser's blocks (torch.compile) with the first edits.
-        attention_backend: one of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
         tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
         revision: branch, tag or commit of weights from the hub.
         cache_dir: folder of weights from the hub, instead of the usual cache.
@@ -69,10 +53,8 @@ class Settings(ProviderSettings):
     side: int | None = Field(default=None, ge=32, le=4096)
     batch_size: Free[int | None] = Field(default=None, ge=1, le=256)
     lora: str = ""
-    loras: tuple[LoraChoice, ...] = ()
     bits: Literal[0, 4, 8] = 0
     compile: bool = False
-    attention_backend: str = ""
     tf32: bool = False
     revision: str = ""
     cache_dir: Free[Path | None] = None

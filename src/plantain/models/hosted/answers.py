@@ -419,16 +419,6 @@ def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
     return orjson.dumps(kept).decode()
 
 
-def object_schema(properties: JsonObject) -> JsonObject:
-    """Return the JSON schema of an object with these properties, all required, as OpenAI and Gemini accept it."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:
     found: JsonObject = {}
     for key, value in pairs:

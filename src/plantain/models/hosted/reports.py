@@ -15,7 +15,6 @@ from pathlib import Path
 from plantain.models.hosted.answers import (
     JsonObject,
     Unreadable,
-    object_schema,
     read_object,
     without_thoughts,
 )
@@ -39,6 +38,16 @@ from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
+
+
+def object_schema(properties: JsonObject) -> JsonObject:
+    """Return the JSON schema of an object with these properties, all required, as OpenAI and Gemini accept it."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def report_schema(rubric: Rubric) -> JsonObject:

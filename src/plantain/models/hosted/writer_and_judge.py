@@ -16,7 +16,6 @@ import orjson
 from plantain.models.hosted.answers import (
     JsonObject,
     Unreadable,
-    object_schema,
     read_instruction,
     read_object,
     record,
@@ -28,6 +27,7 @@ from plantain.models.hosted.reports import (
     checked_library,
     judge_prompt,
     lines_asked,
+    object_schema,
     read_lines,
     read_report,
     report_schema,

@@ -21,7 +21,7 @@ CODING = 0.15
 
 
 def fidelity(case: Case) -> list[Check]:
-    """Return the checks of fidelity preservation of an edit."""
+    """Check if an edit preserved the image outside its change, and the grain inside."""
     pair, change = case.pair, case.change
     excess = FailureCode.EXCESS_CHANGE
     if case.whole_field:

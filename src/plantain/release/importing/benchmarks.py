@@ -49,16 +49,16 @@ _Rows = Iterator[PairRow | RejectedRow]
 def benchmark_rows(
     root: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
 ) -> _Rows | None:
-    """Return the edits in a benchmark's output folder; None for any other path.
+    """Read the edits in a benchmark's output folder; return None for any other path.
 
     Args:
         root: the folder.
-        columns: not allowed here.
-        constants: role -> value of all rows, in place of the folder's own.
-        originals: a folder whose images are joined by name to originals that are not in the folder.
+        columns: must be empty.
+        constants: role -> value of all rows, instead of the folder's values.
+        originals: a folder with originals that `root` does not contain; found by name.
 
     Raises:
-        InputError: an unknown role, or a column.
+        InputError: a role is unknown, or a column is given.
     """
     read = _reader(root)
     if read is None:
@@ -71,7 +71,7 @@ def benchmark_rows(
 
 
 def is_benchmark(root: Path) -> bool:
-    """Return True for a folder that `benchmark_rows` reads."""
+    """Return True if a folder is the output of a benchmark that `benchmark_rows` can read."""
     return _reader(root) is not None
 
 

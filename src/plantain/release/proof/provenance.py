@@ -32,7 +32,7 @@ _ALGORITHMS = {("EC", 256): "ES256", ("EC", 384): "ES384", ("EC", 521): "ES512",
 
 
 class C2paSigner:
-    """Signs released JPEGs with one certificate chain; the same signer may be used by several threads."""
+    """Sign released JPEGs with one certificate chain; thread-safe."""
 
     def __init__(self, chain: bytes, key: bytes, algorithm: str) -> None:
         import c2pa
@@ -42,7 +42,7 @@ class C2paSigner:
         self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
 
     def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
-        """Return a JPEG with a manifest; bytes differ every time. Raise InputError if it cannot be signed."""
+        """Add a signed manifest to a JPEG; the bytes differ every time. Raise InputError if signing fails."""
         import c2pa
 
         signed = io.BytesIO()
@@ -55,10 +55,10 @@ class C2paSigner:
 
 
 def open_signer(options: ExportOptions) -> C2paSigner:
-    """Return the signer of an export, tried once.
+    """Make the signer of an export, and test it once.
 
     Raises:
-        InputError: a certificate or key that cannot be read or used, or c2pa-python is not installed.
+        InputError: certificate or key cannot be read or used, or c2pa-python is not installed.
     """
     assert options.sign_cert is not None and options.sign_key is not None
     chain, key = _read(options.sign_cert, "--sign"), _read(options.sign_key, "--key")
@@ -85,7 +85,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
 
 
 def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
-    """Return (state of a JPEG's manifest, its task, its round); None for a task or round that it does not name.
+    """Check a JPEG's manifest; return (state, task, round), None for a task or round that it does not name.
 
     The state is "Trusted", "Valid" (signed by an unknown signer), "Invalid", or "none".
     """
@@ -106,7 +106,7 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
 
 
 def without_manifest(jpeg: bytes) -> bytes:
-    """Return a JPEG without its C2PA manifest: the inverse of `sign`. Other bytes are returned as they are."""
+    """Remove the C2PA manifest from a JPEG, inverting `sign`; other files are returned unchanged."""
     kept: list[bytes] = []
     after = 0
     for start, size in _jpeg_manifests(io.BytesIO(jpeg)) if jpeg[:2] == b"\xff\xd8" else ():

@@ -82,7 +82,7 @@ def tasks(view: Run, query: Tasks, order: Order, after: str = "", before: str = 
 
 @run_router.get("/task/{task}")
 def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Response:
-    """Return one task in full; `at` is its place in the list that it was opened from."""
+    """Return the page of one task; `at` is its place in the list from which it was opened."""
     found = view.task(task)
     kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
     place = at if order is TaskOrder.RECENT else found.row.id
@@ -129,7 +129,7 @@ def whole_image(view: View, name: str) -> Response:
 
 @router.get("/thumbnail/{what}/{name}")
 def thumbnail(view: View, what: str, name: str) -> Response:
-    """Return a small copy; `what` is "original" or "edited"."""
+    """Return the thumbnail of an image; `what` is "original" or "edited"."""
     return image(view.thumbnails.of(name, lambda: view.read(name), synthetic=what != "original"))
 
 

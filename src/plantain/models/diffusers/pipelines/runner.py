@@ -88,18 +88,9 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
 
 
 def check_running(running: Running, device: str) -> None:
-    """Check that settings have an effect on this device and need no download of attention kernels.
-
-    Raises:
-        InputError: one of them does not; the message names it.
-    """
+    """Raise InputError if a setting has no effect on this device; the message names it."""
     if running.tf32 and not device.startswith("cuda"):
         raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
-    if running.attention_backend.endswith("_hub"):
-        raise InputError(
-            f"{WHERE}.attention_backend: {running.attention_backend!r} fetches a kernel from the hub, and nothing is "
-            "fetched while weights are run; install the package and name its backend"
-        )
 
 
 def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
@@ -107,11 +98,8 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
 
     Raises:
         InputError: its networks do not support a setting.
-        ValueError, RuntimeError, ImportError: diffusers cannot use the attention backend.
     """
     denoiser = getattr(pipe, denoiser_name(type(pipe)))
-    if running.attention_backend:
-        denoiser.set_attention_backend(running.attention_backend)
     if running.compile:
         if not getattr(denoiser, "_repeated_blocks", None):
             raise InputError(
@@ -135,7 +123,7 @@ NOT_FINITE = Outcome(
     "the model returned values that are not finite (overflow in half precision? use float32)",
 )
 BLACK = Outcome(OutcomeKind.MALFORMED, "the model returned a black image")
-LORAS = "providers.diffusers.loras"
+LORA = "providers.diffusers.lora"
 
 _LORA_LAYER = re.compile(r"(lora_A|down)\.weight$")
 """Name of the first matrix of each layer, in peft's and older files."""
@@ -176,7 +164,8 @@ class Runner(ABC):
         self.running = loading.running
         check_running(self.running, device)
         self.pipe = self.load(loading)
-        add_loras(self.pipe, loading.loras)
+        if loading.lora is not None:
+            add_lora(self.pipe, loading.lora)
         apply_running(self.pipe, self.running)
         self.pipe.set_progress_bar_config(disable=True)
         place(self.pipe, loading.offload, device)
@@ -274,35 +263,32 @@ def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Out
     return BLACK if not pixels.any() and canvas.any() else pixels
 
 
-def add_loras(pipe: DiffusionPipeline, loras: Sequence[tuple[Path, float]]) -> None:
-    """Add LoRA weights to a pipeline, each scaled by its weight.
+def add_lora(pipe: DiffusionPipeline, path: Path) -> None:
+    """Add LoRA weights to a pipeline.
 
     Layers that do not fit the pipeline raise an error, whereas diffusers only warns and continues without them.
 
     Raises:
-        InputError: the pipeline does not support LoRA, or a file has layers that the model does not have.
-        OSError, ValueError, RuntimeError: a file cannot be read.
+        InputError: the pipeline does not support LoRA, or the file has layers that the model does not have.
+        OSError, ValueError, RuntimeError: the file cannot be read.
     """
-    if loras and not hasattr(pipe, "load_lora_weights"):
-        raise InputError(f"{LORAS}: diffusers cannot load LoRA weights into {type(pipe).__name__}")
-    for number, (path, _) in enumerate(loras):
-        before = _lora_layers(pipe)
-        pipe.load_lora_weights(str(path), local_files_only=True, adapter_name=f"lora{number}")
-        placed = _lora_layers(pipe) - before
-        state = pipe.lora_state_dict(str(path), local_files_only=True)
-        keys = state[0] if isinstance(state, tuple) else state
-        layers = sum(bool(_LORA_LAYER.search(key)) for key in keys)
-        if placed < layers:
-            raise InputError(
-                f"{LORAS}: {path}: {layers - placed} of its {layers} layers have no place in this "
-                f"{type(pipe).__name__}: it is of another model"
-            )
-    if loras:
-        pipe.set_adapters([f"lora{number}" for number in range(len(loras))], [weight for _, weight in loras])
+    if not hasattr(pipe, "load_lora_weights"):
+        raise InputError(f"{LORA}: diffusers cannot load LoRA weights into {type(pipe).__name__}")
+    before = _lora_layers(pipe)
+    pipe.load_lora_weights(str(path), local_files_only=True)
+    placed = _lora_layers(pipe) - before
+    state = pipe.lora_state_dict(str(path), local_files_only=True)
+    keys = state[0] if isinstance(state, tuple) else state
+    layers = sum(bool(_LORA_LAYER.search(key)) for key in keys)
+    if placed < layers:
+        raise InputError(
+            f"{LORA}: {path}: {layers - placed} of its {layers} layers have no place in this "
+            f"{type(pipe).__name__}: it is of another model"
+        )
 
 
 def _lora_layers(pipe: DiffusionPipeline) -> int:
-    """Layers with adapters, counted once for each set of LoRA weights."""
+    """Count the layers with adapters."""
     parts = (part for part in pipe.components.values() if isinstance(part, nn.Module))
     return sum(".lora_A." in name for part in parts for name, _ in part.named_parameters())
 
