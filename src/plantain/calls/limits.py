@@ -115,7 +115,7 @@ class Budget:
 
     Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the maximum cost of calls in flight.
     `held` is the estimated cost of calls of unknown cost; it grows up to their reservation as dearer calls of their
-    kind become known. A provider that bills more than the estimated maximum can exceed the budget (`overrun_usd`).
+    kind become known. A provider that bills more than the estimated maximum can exceed the budget.
     From the first such bill on, every call of its step has a larger reservation, also those in flight, so that a run
     exceeds its budget at most by the calls in flight at that moment.
 
@@ -140,7 +140,6 @@ class Budget:
         self.calls = calls
         self.budget_usd = budget_usd
         self.spent_usd = spent_usd
-        self.overrun_usd = 0.0
         self._costs = dict(costs or {})
 
     def costs(self, model: str, step: Step) -> StepCosts:
@@ -185,7 +184,6 @@ class Budget:
             costs.lost_most += costs.most
             return
         self.spent_usd += cost_usd
-        self.overrun_usd += max(0.0, cost_usd - costs.most)
         costs.learn(cost_usd)
 
 
