@@ -12,6 +12,8 @@ from threadpoolctl import threadpool_limits
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark, drawn_sums, resampled_weights
 from plantain.bench.leaderboard.tables import OVERALL
+from plantain.records.messages import InputError
+from plantain.report.page import make_report
 
 FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
 """Two edits of one organ, one of each other."""
@@ -95,6 +97,8 @@ def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: P
     assert "exact &gt; half &gt; faint &gt; copy-input found in 100.0 %" in page
     again = asyncio.run(bench_demo(folder, plan=FEW))
     assert again.report.read_bytes() == demo.report.read_bytes()
+    with pytest.raises(InputError, match="is a benchmark's run; its page: plantain bench table "):
+        make_report(folder / "run")
     assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]
 
 

@@ -16,7 +16,7 @@ from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows, turn_rows
 from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
 from plantain.pipeline.plan import share_of
-from plantain.records import TaskState
+from plantain.records import TaskKind, TaskState
 from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
@@ -42,6 +42,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         accepted = accepted_rows(reader)
         turns = turn_rows(reader)
         resumes = resume_lines(reader)
+        pages = ("bench", "table") if any(reader.counts(TaskKind.BENCH).values()) else ("report",)
     document |= {
         **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
@@ -103,7 +104,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     print_table(table)
     if document["held_usd"]:
         print(f"held calls, once billed: {command_line('run', 'retry', run, '--settle-held', 'USD')}")
-    print(*ended.lines(run), *resumes, next_line("report", run), sep="\n")
+    print(*ended.lines(run), *resumes, next_line(*pages, run), sep="\n")
 
 
 def resume_lines(reader: JournalReader) -> list[str]:

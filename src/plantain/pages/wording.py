@@ -7,6 +7,8 @@ from plantain.records import messages
 
 DASH = "–"
 
+MODALITIES = {"chest_xray": "Chest X-ray", "brain_mri": "Brain MRI"}
+
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -14,8 +16,8 @@ _SPECIAL = {
 
 
 def words(name: str) -> str:
-    """Convert an identifier to words: "blending_artefact" becomes "Blending artefact"."""
-    text = name.replace("_", " ")
+    """Convert an identifier to words: "blending_artefact" becomes "Blending artefact", "brain_mri" "Brain MRI"."""
+    text = MODALITIES.get(name) or name.replace("_", " ")
     return text[:1].upper() + text[1:]
 
 

@@ -9,7 +9,6 @@ from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.wording import DASH, words
 from plantain.records.judging import AUDIT_IMAGES
 
-MODALITIES = {"chest_xray": "Chest X-ray", "brain_mri": "Brain MRI", "fundus": "Fundus", "all": "All"}
 DIRECTIONS = {"add": "Add", "remove": "Remove", "both": "Both"}
 STATES = {
     "success": "Success",
@@ -20,10 +19,6 @@ STATES = {
     "pending": "Pending",
 }
 DECISIONS = {True: "qualified", False: "not qualified", None: "undecided"}
-
-
-def modality(name: str) -> str:
-    return MODALITIES.get(name) or words(name)
 
 
 def interval(rate: Rate) -> str:

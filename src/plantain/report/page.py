@@ -44,7 +44,8 @@ from plantain.pages.drawing import ACCENT, FAILED, INK, MUTED, SUCCESS, percent_
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.pages.wording import words
-from plantain.records import state_after
+from plantain.records import TaskKind, state_after
+from plantain.records.messages import InputError, command_line
 from plantain.report import labels
 from plantain.report.gallery import PAGE, PAIR, PAIRS, THUMBNAIL, Selection, leading, select, story_of
 from plantain.rubrics import recorded
@@ -99,10 +100,12 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
         The HTML file and the numbers in it.
 
     Raises:
-        InputError: the folder is not a run, or the page cannot be written.
+        InputError: the folder is not a run or a benchmark's run, or the page cannot be written.
     """
     target = html_target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
+    if any(reader.counts(TaskKind.BENCH).values()):
+        raise InputError(f"{run} is a benchmark's run; its page: {command_line('bench', 'table', run)}")
     with snapshot(reader):
         numbers = gather(reader)
         judges = standings_of(reader)
@@ -230,7 +233,6 @@ def environment() -> Environment:
     environment = page_environment(TEMPLATES, (TEMPLATES / "filters.js").read_text(encoding="utf-8"))
     environment.filters |= {
         "interval": labels.interval,
-        "modality": labels.modality,
         "judge_name": labels.judge_name,
         "fact_words": labels.fact_words,
         "command": labels.command,

@@ -20,7 +20,7 @@ from plantain.journal.verdicts import JUDGED_AGAIN, PERSON
 from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
 from plantain.report.gallery import absence, came_back_from, published_in, remark
-from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
+from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name
 
 STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}
 UNJUDGED = """nothing was judged in this run: success is the label that its authors published, and edits that they
@@ -52,7 +52,7 @@ def table_one(run: Path, numbers: Composition | None = None) -> Table:
             table.add_section()
         other = row.undecided + row.not_applicable + row.stopped + row.pending
         table.add_row(
-            _text(modality(row.modality)),
+            _text(words(row.modality)),
             DIRECTIONS.get(row.direction, row.direction),
             *(count(n) for n in (row.findings, row.success, row.failed, other)),
             percent(row.rate.value),
@@ -105,9 +105,7 @@ def _heading(task: TaskRow, image: SourceImage) -> Panel:
     for note in (image.note, remark(task, image)):
         if note:
             lines.append(f"\nnote     {plain(note)}", style="yellow")
-    title = _text(
-        f"{task.id}  {task.task.finding}, {task.task.direction.value}, {modality(task.task.modality)}"
-    )
+    title = _text(f"{task.id}  {task.task.finding}, {task.task.direction.value}, {words(task.task.modality)}")
     return Panel(lines, title=title, title_align="left")
 
 
