@@ -47,12 +47,12 @@ ROOM = 6 << 30
 """Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
 
 SLOW = (
-    "attention audit batch_run bench_demo benchmarks blind_run blocks browser build cards clouds cluster "
+    "attention audit batch_run bench_demo benchmarks blocks browser build cards clouds cluster "
     "consent control crash demo dicom diffusers_editor diffusers_engine distributions engine evaluating "
     "export feeding frames from_build fuzz generate generate_hosted hosted_outcomes hosted_run hostile "
     "hostile_releases importing ingest judge keys_in_runs killed_heads kills layouts leaderboard limits "
     "means nifti originals page paired planted_defects power_loss preparing preparing_hosted private "
-    "provenance publish quarantine python_api radedit_worker reference release_terms restore retry run "
+    "provenance publish quarantine python_api reference release_terms restore retry run "
     "run_setup run_tables score seed_x_worker simulated_day slow_server stateful stopping study tables "
     "text_check train training verify"
 )

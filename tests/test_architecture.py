@@ -54,7 +54,7 @@ def test_every_path_on_a_page_exists(page: Path) -> None:
 def test_architecture_lists_the_files_of_both_commands_in_order() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     for title, first, last in (
-        ("One hosted build task", "cli/__init__.py", "report/task_list.py"),
+        ("One hosted build task", "cli/__init__.py", "journal/questions/status.py"),
         ("One `plantain bench score`", "cli/bench/score.py", "journal/writer.py"),
     ):
         section = text.partition(f"## {title}\n")[2].partition("\nBefore it")[0]

@@ -51,7 +51,7 @@ def test_every_command_comes_without_the_extras() -> None:
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({extras!r}))\n"
         "import importlib, plantain.cli as cli\n"
-        "from plantain.cli.terminal.groups import LazyGroup\n"
+        "from plantain.cli import LazyGroup\n"
         "for module, _ in cli.COMMANDS.values():\n"
         "    app = getattr(importlib.import_module(module.split(':')[0]), 'app', None)\n"
         "    if isinstance(app, LazyGroup):\n"

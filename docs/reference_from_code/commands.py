@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typer._click import Command, Context
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from plantain.cli import ABOUT, COMMANDS, EXIT_CODES, JOBS
-from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli import ABOUT, COMMANDS, EXIT_CODES, JOBS, LazyGroup
 from reference_from_code.markdown import cell, code, paragraphs, table
 
 HIDDEN = {"--help"}

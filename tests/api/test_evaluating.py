@@ -84,9 +84,16 @@ def test_an_object_that_fills_the_role_is_measured(benchmark: plantain.Benchmark
 
 
 def test_a_function_that_gives_no_picture_is_unscored_with_its_reason(
-    benchmark: plantain.Benchmark, tmp_path: Path
+    benchmark: plantain.Benchmark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr("plantain.runs.progress.FIRST_S", 0.0)
     found = plantain.evaluate(grey, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
+    assert (
+        "plantain: tasks: 1/15\n" in capsys.readouterr().err
+    )  # 3 samples by four baselines and the function
     assert [row for row in found.rows() if row["model"] == "python/grey" and row["mean"] is not None] == []
     reasons = {task.row.reason for task in plantain.Run(found.path).tasks("failed")}
     assert any("python/grey gave ndarray uint8 (96, 120), not" in reason for reason in reasons), reasons

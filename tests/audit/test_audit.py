@@ -260,27 +260,20 @@ def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
     assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
-@pytest.mark.parametrize(
-    ("section", "calls"),
-    [
-        ('form = "blind"', 2),
-        ('form = "blind"\n[data]\ncatalogue = "a recipe"', 2),
-        ('service_tier = "priority"', 1),
-    ],
-)
-def test_a_plan_counts_both_turns_of_a_blind_judge_and_guesses_no_tier(section, calls, tmp_path, capsys):
-    (tmp_path / "terms.toml").write_text(f"[providers.gemini]\n{section}\n")
+@pytest.mark.parametrize("tier", ["", "priority"])
+def test_a_plan_prices_a_judges_calls_and_guesses_no_tier(tier, tmp_path, capsys):
+    (tmp_path / "terms.toml").write_text(f'[providers.gemini]\nservice_tier = "{tier}"\n')
     options = ["--pairs", "2", "--dry-run", "--json", "--settings", str(tmp_path / "terms.toml")]
-    model = "gemini/gemini-3.8-flash" if calls == 2 else "gemini/gemini-3.5-flash"
+    model = "gemini/gemini-3.5-flash" if tier else "gemini/gemini-3.8-flash"
     assert main(["judge", "audit", "--judge", model, *options]) == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["calls"][model] == calls * plan["edits"]
-    # of the two turns: 7,300 tokens read at 0.75 and 2,650 written at 3.75 dollars per million, 0.7 to 1.5 times
-    each = (7_300 * 0.75 + 2_650 * 3.75) / 1e6
+    assert plan["calls"][model] == plan["edits"]
+    # 3,800 tokens read at 0.75 and 1,250 written at 3.75 dollars per million, 0.7 to 1.5 times
+    each = (3_800 * 0.75 + 1_250 * 3.75) / 1e6
     # at the most six clean edits, judged twice, for each of the two that are wanted; at the least one
     least, most = plan["edits"] - 2 * 5 * 2, plan["edits"]
     known = [pytest.approx(0.7 * least * each, abs=1e-3), pytest.approx(1.5 * most * each, abs=1e-3)]
-    assert plan["cost_usd"] == (known if calls == 2 else None)
+    assert plan["cost_usd"] == (None if tier else known)
 
 
 def test_a_hosted_judge_needs_a_folder_for_its_answers(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import resources
 from pathlib import Path
 
 from audit.stored_run import RuleJudge, seen, stored_run
@@ -10,6 +11,8 @@ from plantain.audit.flips import IN_RUN, consistency, flips, judged_attempts, ta
 from plantain.audit.pages import write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.journal import JournalReader
+from plantain.records import CriterionResult, Observations
+from plantain.rubrics import rubric_named
 from plantain.runs.terms import Terms
 
 
@@ -101,3 +104,30 @@ def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Pa
     assert study["identical"]["rate"] == round(16 / 19, 4)
     assert study["one_dimension"]["rate"] == round(2 / 19, 4)
     assert study["identical"]["low"] < 16 / 19 < study["identical"]["high"]
+
+
+def test_own_decision_on_the_whole_edit_is_no_dimension(tmp_path: Path) -> None:
+    # By hand: each second answer fails realism and, with it, the whole edit. `qualified` is the judge's decision in
+    # Med-Banana-50K, 4.2, so one dimension differs. In a rubric of one's own, "overall" without that key is a second.
+    published = Path(str(resources.files("plantain.rubrics"))) / "med_banana_published.toml"
+    own = tmp_path / "own.toml"
+    own.write_text(
+        published.read_text().replace('key = "qualified"\n', "").replace("banana-published", "own")
+    )
+    for rubric, expected in (("med-banana-published", 1.0), (str(own), 0.0)):
+        asked: set[bytes] = set()
+
+        def rule(request, asked=asked):
+            image = request.edited.data + request.instruction.encode()
+            again = image in asked
+            asked.add(image)
+            names = [one.name for one in rubric_named("med-banana-published").criteria]
+            failed = {"realism", "overall"} if again else set()
+            return Observations({name: CriterionResult(name not in failed) for name in names}, {}, None, "")
+
+        run = stored_run(tmp_path / Path(rubric).stem, images=1)
+        request = RejudgeRequest((RuleJudge("rule/strict", rule),), rubric=rubric, repeat=2)
+        done = asyncio.run(run_rejudge(run, request, Terms(())))
+        with JournalReader.open(run) as reader:
+            (study,) = consistency(judged_attempts(reader, done, request))
+        assert (study["identical"]["rate"], study["one_dimension"]["rate"]) == (0.0, expected)

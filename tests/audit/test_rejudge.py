@@ -103,7 +103,7 @@ def test_ids_of_a_file_choose_the_tasks_by_unique_prefix(tmp_path):
     run, ids = stored_run(tmp_path / "run"), tmp_path / "ids.txt"
     with JournalReader.open(run) as reader:
         first, second, *_ = (row.id for row in reader.tasks())
-    ids.write_text(f"{first}\n\n{second[:12]}\n")
+    ids.write_text(f"\ufeff{first}\r\n\n{second[:12]}\n")  # as Windows' Notepad saves it
     yes = RuleJudge("rule/yes", lambda request: seen(True))
     rejudged(run, yes, ids=ids)
     assert yes.asked == 4  # two rounds of each

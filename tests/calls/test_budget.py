@@ -122,7 +122,7 @@ def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> No
 
     budget, ended = run_simulated(scene())
     assert {type(e) for e in ended if e is not None} <= {LimitReached}
-    assert (budget.outstanding, budget.reserved_usd, budget.overrun_usd) == (0, 0.0, 0.0)
+    assert (budget.outstanding, budget.reserved_usd) == (0, 0.0)
     assert 0.9 * 60.0 <= budget.committed_usd <= 60.0 + 1e-6  # the budget was used, not just kept
 
 

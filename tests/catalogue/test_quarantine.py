@@ -21,14 +21,14 @@ from pydicom.data import get_testdata_file
 from fakes.commands import json_of, printed, refused
 from fakes.samples import head_in_profile
 from plantain.catalogue import quarantine
-from plantain.catalogue.gate import PrivacyGate, suspicious, texts_from_json
+from plantain.catalogue.gate import PrivacyGate, suspicious
 from plantain.catalogue.ingest import Ingested, check_earlier, ingest
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import is_source_form
-from plantain.privacy.text import TextReader
+from plantain.privacy.text import TextReader, texts_from_json
 from plantain.records import InputError, Licence
 from plantain.sources.dicom import DicomReader
 from plantain.sources.folder import FolderReader

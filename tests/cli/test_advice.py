@@ -19,7 +19,7 @@ from plantain.sources.samples import sample_images
 
 
 def advised(printed: str) -> list[str]:
-    found = re.findall(r"(?:next|images|with|full): plantain (.+)$", printed, re.M)
+    found = re.findall(r"(?:next|with|full): plantain (.+)$", printed, re.M)
     return shlex.split(found[-1]) if found else []
 
 
@@ -77,6 +77,7 @@ def test_each_advised_command_runs_until_the_view(walked: tuple[list[str], list[
         ("show 'my run'", ["show", "show"]),
         ("export 'my run' --to 'my release' --licence CC-BY-4.0", ["export", "verify"]),
         ("judge audit 'my run' --judge offline/instruments --pairs 1 --kinds identical", ["judge", "report"]),
+        ("run retry 'my run' --state not_applicable --dry-run", ["run", "run", "build", "report"]),
     ],
 )
 def test_each_command_advised_about_a_run_runs(line: str, follow: list[str], run: str) -> None:

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes.commands import refused
-from plantain.cli import ABOUT, COMMANDS
-from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli import ABOUT, COMMANDS, LazyGroup
 from plantain.cli.terminal.progress import StageProgress, print_end
 
 
@@ -22,7 +21,7 @@ from plantain.cli.terminal.progress import StageProgress, print_end
         "build r.toml --run runs/a --pilot 8",
         "judge audit runs/a --judge gemini/x --study s1 --study s2 --run audit --settings t.toml --pairs 3 --yes",
         "bench generate b --run r --editor a/b=c --editor d/e --sweep guidance=7,8 --seeds 3 --settings 's t.toml' "
-        "--retry refused --restore outside",
+        "--retry refused",
         "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
         "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
         "bench attention r --editor diffusers/x --set layers=3,9 --set alpha=1.5",

@@ -10,7 +10,7 @@ from rich.table import Table
 from fakes.commands import json_of, printed
 from pipeline.quick import quick_catalogue
 from plantain.cli.terminal.tables import FOLDED, print_table
-from plantain.report.task_list import ListedTask
+from plantain.journal.questions.status import ListedTask
 from plantain.report.terminal import task_table
 
 RECIPE = """

@@ -25,8 +25,7 @@ from pathlib import Path
 from typer._click import Command, Context
 from typer.core import TyperGroup
 
-from plantain.cli import COMMANDS, main
-from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli import COMMANDS, LazyGroup, main
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(

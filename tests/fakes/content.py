@@ -11,9 +11,6 @@ import numpy as np
 
 CRITERIA = ("instruction_compliance", "structural_plausibility", "realism", "fidelity_preservation")
 
-LOOKING = "two medical images, A and B, and nothing else"
-"""Words of the first turn of a judge that is asked blind."""
-
 
 def instruction(text: str) -> str:
     """An instruction that differs with the prompt."""
@@ -39,18 +36,6 @@ def report(text: str) -> dict[str, object]:
     return report
 
 
-def look(text: str) -> dict[str, object]:
-    """What a judge sees in two pictures before it is told anything."""
-    return {
-        "differences": [
-            {"place": "the middle", "in_a": "a bright disc", "in_b": "even grain", "confidence": 0.7}
-        ],
-        "findings": [
-            {"evidence": "a round spot", "name": "drusen", "in_a": True, "in_b": False, "confidence": 0.6}
-        ],
-    }
-
-
 def scale(text: str) -> dict[str, object]:
     """A judge's scores from 0 to 10, by the prompt."""
     numbers = [int(digit, 16) % 11 for digit in digest(text)[:3]]
@@ -60,8 +45,6 @@ def scale(text: str) -> dict[str, object]:
 
 
 def report_text(text: str) -> str:
-    if LOOKING in text:
-        return json.dumps(look(text))
     return json.dumps(scale(text) if "editing_accuracy" in text else report(text))
 
 

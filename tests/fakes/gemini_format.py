@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fakes.content import LOOKING, instruction, picture, report_text
+from fakes.content import instruction, picture, report_text
 from fakes.server import Answer, Request, json_answer
 
 MODEL = "gemini-fake-001"
@@ -20,7 +20,7 @@ def gemini_route(request: Request) -> Answer | None:
     text = prompt_text(request)
     if step_of(request) == "edit":
         return json_answer(content([picture_part(picture())], images=1))
-    words = report_text(text) if step_of(request) in ("look", "judge") else instruction(text)
+    words = report_text(text) if step_of(request) == "judge" else instruction(text)
     return json_answer(content([{"text": "thinking about it", "thought": True}, {"text": words}]))
 
 
@@ -28,8 +28,6 @@ def step_of(request: Request) -> str:
     config = request.fields.get("generationConfig", {})
     if "IMAGE" in (config.get("responseModalities") or []):
         return "edit"
-    if LOOKING in prompt_text(request):
-        return "look"
     return "judge" if "responseJsonSchema" in config else "write"
 
 

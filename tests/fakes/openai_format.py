@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fakes.content import LOOKING, instruction, picture, report_text
+from fakes.content import instruction, picture, report_text
 from fakes.server import Answer, Request, Spoil, json_answer
 
 MODEL = "gpt-fake-2026"
@@ -20,7 +20,7 @@ def openai_route(request: Request) -> Answer | None:
     if not request.path.endswith(("/responses", "/chat/completions")):
         return None
     text = prompt_text(request)
-    words = report_text(text) if step_of(request) in ("look", "judge") else instruction(text)
+    words = report_text(text) if step_of(request) == "judge" else instruction(text)
     return text_answer(words, chat=is_chat(request))
 
 
@@ -32,8 +32,6 @@ def step_of(request: Request) -> str:
     if request.path.endswith("/images/edits"):
         return "edit"
     text = prompt_text(request)
-    if LOOKING in text:
-        return "look"
     return "judge" if "has_disease" in text or "editing_accuracy" in text else "write"
 
 

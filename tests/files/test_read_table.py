@@ -50,6 +50,14 @@ def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path
     ]  # WHATWG
     assert read(tmp_path / "t.csv", "a,b\nMüller,1\n".encode("latin-1")) == [(2, {"a": "Müller", "b": "1"})]
     assert read(tmp_path / "t.csv", "a\nM\u00fc".encode("latin-1")) == [(2, {"a": "Mü"})]
+    assert read(tmp_path / "t.csv", "a\nM\u00fc\u20ac".encode() + b"\xe9") == [
+        (2, {"a": "Mü€é"})
+    ]  # two programs
+    german = "a\n„groß“ für"  # ß and the quote are two bytes that UTF-8 reads as one letter
+    assert read(tmp_path / "t.csv", german.encode("cp1252")) == [(2, {"a": "„groß“ für"})]
+    assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [
+        (2, {"a": "正常眼底，lens"})
+    ]  # of Chinese Excel
     for name, data in (("t.csv", b"a\n\x81"), ("t.jsonl", b'\n{"a": "\x81"}')):
         assert read(tmp_path / name, data) == [(2, {"a": "\u0081"})]  # WHATWG, index-windows-1252
 
@@ -88,6 +96,14 @@ def test_a_cell_of_a_workbook_without_its_value_is_named(tmp_path: Path) -> None
     book.save(tmp_path / "t.xlsx")
     with pytest.raises(InputError, match="line 1: cells A1:B1 are merged: fill in each"):
         read_table(tmp_path / "t.xlsx")
+
+
+def test_a_title_and_escaped_characters_of_a_workbook_are_read(tmp_path: Path) -> None:
+    """ECMA-376 Part 1, 22.9.2.19, for characters; the title is in a row above the header's."""
+    rows = [["Table S1"], ["a", "b", "c"], ["_x000D_\nx_x000d_y", "_x005F_x000D_", "_x_"]]
+    wanted = [(3, {"a": "x\ry", "b": "_x000D_", "c": "_x_"})]
+    assert read(tmp_path / "t.xlsx", xlsx_bytes(rows)) == wanted
+    assert read(tmp_path / "t.csv", b"Table S1,,\na,b,c\n1,,\n") == [(3, {"a": "1", "b": "", "c": ""})]
 
 
 def test_a_workbook_of_strict_open_xml_is_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from journal.examples import Do, a_run, a_task, one_round
 from plantain.journal import Journal, JournalReader, verify
-from plantain.journal.questions.telemetry import not_closed
+from plantain.journal.questions.status import not_closed
 
 
 @pytest.fixture

@@ -41,9 +41,7 @@ PAIRS: dict[str, tuple[Callable[[Image, Image], Score], float, float]] = {
 }
 REGIONS: dict[str, Callable[[Image, Image, Mask], Score]] = {
     "masked_ssim": masked_ssim,
-    "masked_ssim by field": lambda a, b, roi: masked_ssim(a, b, np.zeros_like(roi), field=roi),
     "preservation": lambda a, b, roi: preservation(a, b, roi).score,
-    "preservation by field": lambda a, b, roi: preservation(a, b, np.zeros_like(roi), roi).score,
     "cp_reference": cp_reference,
 }
 
@@ -129,5 +127,3 @@ def test_what_is_no_mask_is_refused(mask: object, said: str) -> None:
     for measure in (masked_ssim, preservation):
         with pytest.raises(ValueError, match=f"roi: {said}"):
             measure(GOOD, GOOD, mask)  # type: ignore[arg-type, operator]
-    with pytest.raises(ValueError, match="field: "):
-        masked_ssim(GOOD, GOOD, ROI, field=mask)  # type: ignore[arg-type]

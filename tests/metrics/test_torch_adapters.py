@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import ssim
 from plantain.records import InputError
 
 torch = pytest.importorskip("torch")

@@ -63,7 +63,6 @@ def test_failed_rounds_refine_with_the_whole_history_from_the_original(
     build(one_task(catalogue, max_rounds=5), tmp_path / "run", method)
     assert [len(r.history) for r in writer.requests] == [0, 1, 2]
     assert all(a.verdict and not a.verdict.qualified for a in writer.requests[2].history)
-    assert all(r.failed_edit is None for r in writer.requests)
     assert len({r.original.data for r in editor.requests}) == 1
     with JournalReader.open(tmp_path / "run") as reader:
         (row,) = reader.tasks()

@@ -10,11 +10,12 @@ from pathlib import Path
 import cv2
 import pytest
 
+from audit.stored_run import RuleJudge, seen
 from fakes.samples import sample_of
 from pipeline.quick import CallLog, Draws, judging, quick_method, quick_recipe
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader, verify
-from plantain.pipeline.post_edit import METRIC, NAME
 from plantain.pipeline.run import run_build
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -22,6 +23,7 @@ from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.privacy.text import TextReader
 from plantain.records import Criterion, Licence, SourceImage, TaskState
 from plantain.roles import EditedImage, EditRequest, EncodedImage
+from plantain.runs.terms import Terms
 
 PLACE = (60, 120)
 
@@ -75,7 +77,7 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert first.verdict is not None
         assert second.verdict is not None
         assert not first.verdict.qualified
-        assert first.verdict.judge == f"quick/judge + {NAME}"
+        assert first.verdict.judge == "quick/judge + text check"
         fidelity = first.verdict.observations.criteria[Criterion.FIDELITY_PRESERVATION]
         assert not fidelity.passed
         assert "marker R" in fidelity.evidence
@@ -84,7 +86,11 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         assert [stored.verdict.qualified for stored in own] == [True]
         assert second.verdict.qualified
         assert second.verdict.judge == "quick/judge"
-        scores = {s.round: s.score.value for s in reader.scores(row.id) if s.metric == METRIC}
+        scores = {s.round: s.score.value for s in reader.scores(row.id) if s.metric == "text_kept"}
         assert scores == {1: 0.0, 2: 1.0}
         assert "rapidocr" in str(reader.meta("method"))
         assert verify(reader).problems == ()
+    lenient = RejudgeRequest([RuleJudge("rule/yes", lambda request: seen(True))], decisive=True)
+    assert asyncio.run(run_rejudge(run, lenient, Terms(()))).vetoed == 1
+    with JournalReader.open(run) as reader:
+        assert next(reader.tasks()).round == 2  # not the first one, under no judge

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fakes.commands import refused
+from audit.stored_run import RuleJudge, seen
 from pipeline.quick import CallLog, Draws, judging, quick_catalogue, quick_method, quick_recipe
+from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.cli import main
 from plantain.files.source_type import declared_synthetic
 from plantain.journal import JournalReader
@@ -23,8 +24,11 @@ from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Consent, InputError, Licence, TaskState
+from plantain.records.images import parent_of
 from plantain.review.study import open_study
 from plantain.roles import EditedImage, EditRequest, EncodedImage
+from plantain.runs.terms import Terms
+from plantain.train.releases import ReleasePairs, StoredOriginals
 
 RECIPE = """name = "turns"
 data = {catalogue = "catalogue", findings = ["AMD", "Hypertension"], directions = ["add"], check_text = false}
@@ -70,7 +74,8 @@ def test_second_turn_edits_the_accepted_image_and_is_released_as_a_conversation(
         for image in filter(lambda image: image.parent, reader.images()):
             assert image.prepared_sha256 == accepted[image.parent].sha256
             assert reader.task(image.parent).task.finding in image.labels and image.synthetic
-        assert all(declared_synthetic(reader.read_blob(blob.sha256)) for blob in accepted.values())
+        blobs = {blob.sha256: reader.read_blob(blob.sha256) for blob in accepted.values()}
+        assert all(declared_synthetic(blob) for blob in blobs.values())
     assert main(["report", "run"]) == main(["status", "run"]) == 0
     assert str(second) in capsys.readouterr().out and str(second) in Path("run/report.html").read_text()
     assert main(["export", "run", "--to", "out", "--layout", "parquet", "--licence", "CC-BY-4.0"]) == 0
@@ -81,6 +86,11 @@ def test_second_turn_edits_the_accepted_image_and_is_released_as_a_conversation(
         assert chain["image_id"] == "retina-0" and all(turn["instruction"] for turn in chain["turns"])
         made = [accepted[turn["task_id"]].sha256 for turn in chain["turns"]]
         assert made == [turn["edited"] for turn in chain["turns"]] and len(made) == 2
+    for originals in ("catalogue", "out"):  # the source image of a later turn is in the release itself
+        pairs = ReleasePairs(Path("out"), StoredOriginals(Path(originals)))
+        assert len(pairs.listed()) == first.accepted + second.accepted
+        (later,) = pairs.read([(turn := chain["turns"])[1]["task_id"]])
+        assert np.array_equal(later.before, decode(blobs[turn[0]["edited"]]))
 
 
 def test_chain_ends_at_a_rejected_edit_and_is_changed_and_withdrawn_with_its_source(tmp_path: Path) -> None:
@@ -97,8 +107,9 @@ def test_chain_ends_at_a_rejected_edit_and_is_changed_and_withdrawn_with_its_sou
         assert len(later) == 3 and set(later.values()) == {tuple(now.values())}
         sent = [(one.image, licence) for one, _, licence in sent_with_sources(reader)]
         assert {licence for _, licence in sent} == {"credentialed"} and later.keys() <= dict(sent).keys()
-    error = refused("run", "withdraw", run, "--image", min(later))
-    assert error.endswith(f"no image '{min(later)}'; withdraw its original: --image retina-0\n")
+        second = reader.task(parent_of(max(later, key=lambda name: "+turn3" in name))).task.image_id
+    assert main(["run", "withdraw", str(run), "--image", second]) == 0  # with the turn made from it
+    assert build(catalogue, run, good, "AMD Diabetes Cataract", turns=3) == "3 2, 1 0"
     assert main(["run", "withdraw", str(run), "--image", "retina-0"]) == 0
     with JournalReader.open(run) as reader:
         assert not list(reader.tasks()) and not list(reader.images())
@@ -115,6 +126,10 @@ def test_drift_from_the_original_that_no_turn_shows_fails(
         verdicts = [one for row in reader.tasks(TaskState.FAILED) for one in reader.verdicts(row.id)]
     assert {one.verdict.judge for one in verdicts if one.decisive} == {"quick/judge + original check"}
     assert f"{share} of the pixels that no turn touched differ from the original" in str(verdicts)
+    lenient = RejudgeRequest([RuleJudge("rule/yes", lambda request: seen(True))], decisive=True)
+    assert asyncio.run(run_rejudge(tmp_path, lenient, Terms(()))).vetoed == 2
+    with JournalReader.open(tmp_path) as reader:
+        assert [(row.tasks, row.accepted) for row in turn_rows(reader)] == [(2, 2), (2, 0)]
 
 
 def test_turns_of_an_image_are_one_cluster_and_their_sources_are_not_real_to_readers(tmp_path: Path) -> None:

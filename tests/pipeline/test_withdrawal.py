@@ -188,7 +188,8 @@ def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureF
     known = json.loads((case / "run" / CROSSWALK).read_bytes())["ids"]
     pseudonym = known[f"scikit-image/{GONE}"]
     assert main(["run", "withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
-    assert "would remove 2 images" in capsys.readouterr().out
+    out, words = capsys.readouterr().out, f"run withdraw {case / 'run'} --group {pseudonym}"
+    assert "would remove 2 images" in out and out.splitlines()[-1] == f"next: plantain {words}"
     assert (case / "run" / REGISTER).is_file()
 
 

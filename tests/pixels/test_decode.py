@@ -75,6 +75,7 @@ def test_decode_untrusted_refuses_a_bomb_by_its_header() -> None:
         (bytes(128) + b"DICM" + bytes(50), "DICOM"),
         (b"\xff\xd8\xff\xe0" + bytes(9), "damaged JPEG"),
         (bytes(range(256)), "not an image that we read"),
+        (FILES["png grey"].replace(b"IDAT", b"IDAT\0"), "checksum"),  # PNG, 13.1
     ],
 )
 def test_decode_untrusted_says_what_is_wrong(data: bytes, says: str) -> None:

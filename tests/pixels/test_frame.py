@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from plantain.metrics.preservation import field_of_view
+from plantain.metrics.pixelwise import field_of_view
 from plantain.pixels.arrays import Field
 from plantain.pixels.frame import without_frame
 from plantain.sources.samples import sample_images

@@ -204,8 +204,11 @@ def test_a_segmentation_of_many_labels_is_no_image(kind: type, labels: int) -> N
     places = np.stack(np.mgrid[:40, :40, :40], axis=-1).reshape(-1, 3)
     nearest = ((places[:, None] - seeds) ** 2).sum(axis=2).argmin(axis=1)
     names = rng.choice(2036, labels, replace=False)  # FreeSurfer's numbers reach 2035
+    scaled = nibabel.Nifti1Image(names[nearest].reshape(40, 40, 40).astype(kind), np.eye(4))
+    if kind is np.int16:
+        scaled.header.set_slope_inter(0.988, 0.0)  # of Colin27 (2008), labels are 0.988, 2.02 and so on
     with pytest.raises(BadImage, match="a mask or label map"):
-        read_volume(made(names[nearest].reshape(40, 40, 40).astype(kind)), "a")
+        read_volume(scaled.to_bytes(), "a")
 
 
 @pytest.mark.parametrize("order", "<>")

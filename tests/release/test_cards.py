@@ -94,7 +94,7 @@ def test_names_from_data_cannot_become_markup(little_run: Path) -> None:
         card(
             told, (), numbers, parts, ImageCounts({"success": 1}), ExportOptions(("med-banana",)), ()
         ).partition("---\n\n")[2],
-        datasheet(told, numbers, parts, ImageCounts({"success": 1}), 0),
+        datasheet(told, numbers, parts, ImageCounts({"success": 1})),
     ):
         assert r"\[click\]" in text
         assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None

@@ -119,7 +119,7 @@ async def _build(run: Path, hostile: bool) -> None:
     frozen = {
         "seed": 7,
         "models": {"writer": MODELS[Step.WRITE], "editor": MODELS[Step.EDIT], "judge": [MODELS[Step.JUDGE]]},
-        "loop": {"max_rounds": 5, "policy": "all-pass", "threshold": 0.7, "writer_sees_failed_edit": False},
+        "loop": {"max_rounds": 5, "policy": "all-pass", "threshold": 0.7},
     }
     async with Journal.create(run, RunHeader("run-on-paper", "on-paper", 7, frozen, "0.1.0")) as journal:
         images = _images(journal, hostile)

@@ -228,7 +228,7 @@ def test_a_run_by_keyboard_at_two_sizes_and_live(browser: Any, hostile_run: Path
         in_thread(lambda: asyncio.run(write()))
         page.wait_for_selector(f"#t{pending}.stopped")  # the page updates itself
         page.set_viewport_size({"width": 834, "height": 1112})
-        for path in ("/", f"/task/{pending}", "/judges", "/calls"):
+        for path in ("/", f"/task/{pending}"):
             page.goto(address + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= 834
         assert screen.complaints == [] and all(url.startswith((address, "blob:")) for url in screen.requests)

@@ -16,7 +16,7 @@ from fakes.commands import refused
 from plantain.cli import main
 from plantain.cli.review.demo import simulate
 from plantain.journal import Journal, JournalReader
-from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, offered, page_of
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, offered, page_of
 from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.review.ratings import Ratings
@@ -65,7 +65,6 @@ FILTERS = [  # counted in the plan of `run_on_paper`
     ("code=lost_grain", 2),  # Lung Lesion, Diabetes
     ("code=lost_grain&state=failed", 1),
     ("differ=any", 1),  # AMD: the panel
-    ("differ=offline/instruments|panel", 1),
     ("text=heart", 1),
     ("text=no such words", 0),
     ("text=chest2", 1),
@@ -111,10 +110,9 @@ def test_pages_go_forwards_and_back_and_leave_nothing_out(run: Path, order: Task
 
 def test_what_there_is_to_filter_by(run: Path):
     with JournalReader.open(run) as reader:
-        found, pairs = offered(reader), judge_pairs(reader)
+        found = offered(reader)
     assert found.modalities == ("brain_mri", "chest_xray", "fundus") and found.kinds == ("control", "edit")
     assert len(found.findings) == 10 and len(found.criteria) == 4
-    assert [(pair.one, pair.other, pair.both) for pair in pairs] == [("offline/instruments", "panel", 2)]
 
 
 def test_a_task_shows_rounds_judges_calls_and_its_neighbours(web: TestClient, run: Path):
@@ -129,7 +127,6 @@ def test_a_task_shows_rounds_judges_calls_and_its_neighbours(web: TestClient, ru
     at = ids.index(amd.id)
     around = [ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else ""]
     assert [found.split("?")[0].removeprefix("/task/") for found in neighbours] == around
-    assert web.get("/judges").status_code == web.get("/calls").status_code == 200
     brain = web.get("/?text=glioma").text  # its first generation was superseded by a retry
     assert web.get(f"/task/{listed(brain)[0]}").text.count("superseded by a retry") == 2
 
@@ -138,7 +135,7 @@ def test_nothing_of_a_run_is_taken_for_markup_and_nothing_is_written(web: TestCl
     before = {
         path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and "-shm" not in path.name
     }
-    pages = [web.get(path) for path in ("/", "/judges", "/calls", "/?text=<script>alert(1)</script>")]
+    pages = [web.get(path) for path in ("/", "/?text=<script>alert(1)</script>")]
     pages += [web.get(f"/task/{task}") for task in listed(pages[0].text)]
     for page in pages:
         assert page.status_code == 200 and "<script>alert" not in page.text and "\u202e" not in page.text
@@ -223,7 +220,7 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
     name = study.cases[0].images["original"]
     assert web.get(f"/image/{name}").headers["content-type"] == "image/png"
     assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
-    for path in ("/image/..%2fsecret", "/image/secret", "/case/c9999", "/ratings.sqlite", "/judges"):
+    for path in ("/image/..%2fsecret", "/image/secret", "/case/c9999", "/ratings.sqlite", "/api/count"):
         assert web.get(path).status_code == 404
 
 

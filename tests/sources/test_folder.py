@@ -64,8 +64,11 @@ def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:
     put(tmp_path, Edema__s1_dot_jpg=b"x", Pneumonia__s1_dot_jpg=b"x")
+    put(
+        tmp_path, **{"__".join(["Edema", *"abcdefghijklmnop", "deep_dot_jpg"]): b"z"}
+    )  # as DICOM exports have
     entries, refused = read(tmp_path)
-    assert entries == {"s1": ("Edema", "Pneumonia")}
+    assert entries == {"s1": ("Edema", "Pneumonia"), "deep": ("Edema",)}
     assert not refused
 
 
@@ -206,6 +209,12 @@ def test_a_table_with_a_column_for_each_label_tells_labels(tmp_path: Path) -> No
         in (table_line(table.read))
     )
     assert "not used: 'Sex', 'Age', 'Support Devices'" in table_line(table.read)
+    (tmp_path / "labels.csv").write_text("file,Edema,Pneumonia\na.png,Positive,absent\nb.png,F,present\n")
+    table = LabelTable(tmp_path, TAXONOMY, ["a.png", "b.png"], SourceOptions(tmp_path, "chest_xray"))
+    assert [table.of(file, "chest_xray").labels for file in ("a.png", "b.png")] == [
+        ("Edema",),
+        ("Pneumonia",),
+    ]
 
 
 def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_for_the_rest(

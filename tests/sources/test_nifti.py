@@ -97,5 +97,10 @@ def test_a_bad_volume_and_a_row_without_a_file_are_one_line_each(tmp_path: Path)
     assert done.added == 4
     assert len(told) == 9
     assert sum(refused is not None for refused in told) == 2
+    # SPM's tissue maps are shares; a scan that a program has scaled to 0 to 1 cannot be distinguished from them.
+    put(tmp_path / "shares/glioma/a.nii", made((corner() / 1000).astype(np.float32)))
+    maps = NiftiReader(SourceOptions(tmp_path / "shares", settings={"slices": "3"}), TAXONOMY)
+    with Catalogue.create(tmp_path / "maps") as catalogue:
+        assert ingest(maps, catalogue).doubtful == {"values from 0 to 1, as in a probability map": 3}
     # Of one volume that a person asks for, the others of its table are not missed.
     assert not scanned(NiftiReader(SourceOptions(root / "sub-01_T1w.nii"), TAXONOMY))[1]

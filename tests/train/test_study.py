@@ -97,7 +97,7 @@ def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path,
     (cell,) = cells_of(plan, splits_of(plan, Moles(4).listed()))
     folder = tmp_path / cell.place
     assert (folder / LORA).is_file()
-    assert plan_editor(f"diffusers/{folder}", OPTIONS).loras
+    assert plan_editor(f"diffusers/{folder}", OPTIONS).lora
     merged = open_base(f"diffusers/{folder}", OPTIONS).load().unet.state_dict()
     first = base.load().unet.state_dict()
     assert merged.keys() == first.keys()

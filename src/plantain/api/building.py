@@ -51,7 +51,7 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
 
 
 async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """Run like `run`, in code with its own event loop. No signal handlers are installed.
+    """Run or resume a build from code that already runs an event loop. No signal handlers are installed.
 
     Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
     at once and leaves those calls open, as a kill would. In both cases the run can be resumed.
@@ -79,14 +79,14 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
 
 
 def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
-    """Return the forecast of a recipe like `plantain plan`. No model is called.
+    """Forecast a recipe's tasks, cost and duration, as `plantain plan` prints them. No model is called.
 
     Args:
         recipe: a recipe, or the path of its TOML file.
         pilot: folder of a run whose rates, costs and latencies to use; the paper's otherwise.
 
     Returns:
-        Tasks and images by number; calls, cost in US dollars, duration in seconds and disk in bytes as low, expected
+        Numbers of tasks and images; calls, cost in US dollars, duration in seconds and disk in bytes as low, expected
         and high. `cost_usd` is None if a price is unknown.
 
     Raises:
@@ -115,8 +115,8 @@ T = TypeVar("T")
 def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run the coroutine that `begin` returns to its end, and return its result.
 
-    If this thread already runs an event loop, as in a notebook, another thread does it. There the first interrupt stops
-    the run gracefully, a second one at once; KeyboardInterrupt is raised when it has stopped.
+    If this thread already runs an event loop, as in a notebook, the coroutine runs in another thread. The first
+    interrupt then stops it gracefully, a second one at once; KeyboardInterrupt is raised when it has stopped.
     """
     try:
         asyncio.get_running_loop()

@@ -24,7 +24,7 @@ from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.records import InputError
 from plantain.roles import Editor
-from plantain.runs.progress import RunSummary
+from plantain.runs.progress import PlainProgress, RunSummary
 from plantain.runs.terms import load_terms
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Evaluation:
 
     Attributes:
         path: the run's folder; `plantain bench table PATH` makes the page.
-        generated, scored: what this call did, and in `stopped` why something is left.
+        generated, scored: summaries of this call; `stopped` in each is the reason for unfinished work.
     """
 
     path: Path
@@ -102,10 +102,10 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate an editor and the baselines on a benchmark, like `bench generate` and `bench score`.
 
-    Outputs and scores that are in the run's folder are kept.
+    Outputs and scores that the run's folder already contains are reused.
 
     Args:
-        editor: a name ("gemini/gemini-3.1-flash-image"), an object that fills the editor's role, or a function
+        editor: a name ("gemini/gemini-3.1-flash-image"), an object with the methods of `Editor`, or a function
             (image, instruction) -> image, plain or async, over uint8 arrays of shape (H, W, 3) or PIL images, of one
             size. An output for which it raises is unscored, with the error as its reason.
         benchmark: a loaded benchmark, or its folder.
@@ -135,11 +135,14 @@ def evaluate(
     judging = load_terms(file, tuple(dict.fromkeys(judges)))
     path = Path(tempfile.mkdtemp(prefix="plantain-evaluate-") if run_dir is None else run_dir)
 
+    progress = PlainProgress()
+
     async def work() -> Evaluation:
-        made = await generate(loaded, path, wanted, terms)
+        made = await generate(loaded, path, wanted, terms, observer=progress)
         _warn_of_missing(path, wanted.own)
         request = ScoreRequest(metrics, seats)
-        return Evaluation(path, made, await score_run(path, loaded, request, terms=judging))
+        scored = await score_run(path, loaded, request, terms=judging, observer=progress)
+        return Evaluation(path, made, scored)
 
     use_workers()
     try:

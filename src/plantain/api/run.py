@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from plantain.journal import JournalReader, TaskRow
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import status_summary
 from plantain.records import Attempt, Direction, InputError, SourceImage, TaskState
 from plantain.runs.progress import RunSummary
 
@@ -66,12 +66,12 @@ class Task:
 
     @property
     def attempts(self) -> list[Attempt]:
-        """Return its rounds, oldest first, each with the decisive verdict; superseded rounds are marked."""
+        """Return the task's rounds, oldest first, each with its decisive verdict; superseded ones are marked."""
         with JournalReader.open(self.run) as reader:
             return reader.attempts(self.id)
 
     def read_image(self, sha256: str) -> bytes:
-        """Return a stored image by the hash that an attempt or the source image names: JPEG; masks PNG.
+        """Return the file, JPEG (masks: PNG), of an image whose hash an attempt or the source image names.
 
         Raises:
             plantain.records.InputError: the run does not contain it.
@@ -120,7 +120,7 @@ class Run:
             return status_summary(reader)
 
     def tasks(self, state: TaskState | str | None = None) -> list[Task]:
-        """Return its tasks in the order of their ids.
+        """Return the run's tasks, sorted by id.
 
         Args:
             state: only those in this state, e.g. "success".
@@ -133,10 +133,10 @@ class Run:
             return [Task(self.path, row) for row in reader.tasks(wanted)]
 
     def task(self, id: str) -> Task:
-        """Return one task, by its id or a unique start of it; a notebook shows its images.
+        """Return one task, by its id or a unique prefix of it; a notebook shows its images.
 
         Raises:
-            plantain.records.InputError: no task id has this start, or several have it.
+            plantain.records.InputError: no task id starts like this, or several do.
         """
         with JournalReader.open(self.path) as reader:
             return Task(self.path, reader.task(id))
@@ -179,7 +179,7 @@ class Run:
         return pandas.DataFrame(self.rows(by))
 
     def report(self, to: Path | str | None = None) -> Path:
-        """Write tables, figures and images into one HTML file like `plantain report`; return its path.
+        """Write the run's report, as `plantain report` does, into one HTML file, and return its path.
 
         Args:
             to: the file; None for `report.html` in the run.
@@ -196,16 +196,16 @@ class Run:
         redistribution_approved: str = "",
         licences: Sequence[str] = (),
     ) -> ExportSummary:
-        """Make or continue a release of the closed tasks like `plantain export`.
+        """Write or continue a release of the run's closed tasks, as `plantain export` does.
 
         Args:
             to: a new folder.
-            layouts: of dicom, med-banana, parquet, preference, trajectory, webdataset.
+            layouts: any of dicom, med-banana, parquet, preference, trajectory, webdataset.
             redistribution_approved: the agreement that allows redistributing a credentialed source.
             licences: yours for the edits, "[DATASET=]TERMS" each; needed where no source decides.
 
         Raises:
-            plantain.records.InputError: as the command; also where the extra `release` is not installed.
+            plantain.records.InputError: `plantain export` would refuse it, or the extra `release` is missing.
         """
         from plantain.release.plan import ExportOptions
 

@@ -1,1 +1,1 @@
-"""How far a judge can be trusted: its card, from controls, planted defects and repeats; and judging anything again."""
+"""Measure how reliable a judge is, by controls, planted defects and repeats; and judge stored edits again."""

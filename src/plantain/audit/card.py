@@ -23,7 +23,7 @@ from plantain.audit.jury import Jury
 from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import INJECTED, KINDS
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import spent_by
+from plantain.journal.questions.status import spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Rubric
@@ -41,12 +41,12 @@ def make_card(
     image_set: str,
     left_out: Mapping[str, int],
 ) -> JudgeCard:
-    """Return the card of the audited judge: rates, gaps, gate decision, cost and time.
+    """Compute the card of the audited judge: rates, gaps, permitted uses, cost and time.
 
     Args:
         jury: the judge.
-        reader: of the audit's run.
-        answers: about all edits.
+        reader: journal of the audit's run.
+        answers: the judge's answers on all edits.
         image_set: name of the set of images.
         left_out: reasons why edits could not be made, with counts.
     """
@@ -110,7 +110,7 @@ def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
 
 
 def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return by defect the share of answered edits in which all violated criteria failed."""
+    """Return, for each defect, the share of answered edits in which all violated criteria failed."""
     covers = thresholds().covers
     found: dict[str, Figure] = {}
     for defect in DEFECTS:

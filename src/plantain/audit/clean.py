@@ -21,13 +21,13 @@ from plantain.records import BUILD_DIRECTIONS, Direction, Finding, derive_seed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanEditRecipe:
-    """Inputs of one clean edit; rendering it twice gives the same bytes.
+    """The inputs of one clean edit; rendering it twice gives the same bytes.
 
     Attributes:
         source: the real image.
-        finding, direction: of the edit.
-        seed: of side, zone and extent, and of the rendering.
-        name: unique in the audit, readable.
+        finding, direction: finding and direction of the edit.
+        seed: seed of side, zone and extent, and of the rendering.
+        name: readable name, unique in the audit.
     """
 
     source: AuditImage
@@ -40,12 +40,12 @@ class CleanEditRecipe:
 def recipes(
     images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
 ) -> Iterator[CleanEditRecipe]:
-    """Yield recipes endlessly: modalities in turn, in each all findings and directions, then all images.
+    """Yield clean edits to render, without end, cycling through modalities, findings, directions and images.
 
     Args:
         images: real images.
         taxonomy: contains the findings.
-        seed: of all random choices.
+        seed: seed of all random choices.
         findings: names to use; empty for all that the editor draws; if none can be drawn, nothing is yielded.
     """
     by_modality: dict[str, list[AuditImage]] = {}
@@ -80,14 +80,14 @@ def recipes(
 
 
 def drawable(taxonomy: Taxonomy, modality: str) -> frozenset[str]:
-    """Return the names of the findings of a modality that the procedural editor draws."""
+    """Return the names of a modality's findings that the procedural editor can draw."""
     return frozenset(finding.name for finding in taxonomy.of(modality) if finding.draw)
 
 
 def render(recipe: CleanEditRecipe) -> CleanEdit:
-    """Return a clean edit.
+    """Render a clean edit from its inputs.
 
-    A removal is made by drawing the finding: the drawing is the original, and the real image is its perfect removal.
+    For a removal the finding is drawn on the real image: the drawing is the original, the real image the edit.
 
     Raises:
         CannotShow: the finding cannot be shown on this image.
@@ -143,7 +143,7 @@ def _clean(recipe: CleanEditRecipe, intent: Intent, original: np.ndarray, render
 
 
 def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
-    """Return the clean edit of a recipe, or the reason as a str if it cannot be shown or drawing fails."""
+    """Render a clean edit; return the reason as a str if it cannot be shown or drawing fails."""
     try:
         return render(recipe)
     except CannotShow as reason:

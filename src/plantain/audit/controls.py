@@ -23,24 +23,24 @@ BLOB_LEVELS, DOT_LEVELS, WASH_LEVELS = 40.0, 45.0, 22.0
 
 
 def jpeg(pixels: Pixels, quality: int) -> Pixels:
-    """Return the image after JPEG encoding (4:2:0, `quality` 0 to 100) and decoding; same shape."""
+    """Encode an image as JPEG (4:2:0, `quality` 0 to 100) and decode it; same shape."""
     return decode(compressed(".jpg", pixels, cv2.IMWRITE_JPEG_QUALITY, quality))
 
 
 def resized(pixels: Pixels) -> Pixels:
-    """Return the image after a resize to three quarters and back to its own shape (H, W, 3)."""
+    """Resize an image (H, W, 3) to three quarters of its size and back."""
     rows, columns = pixels.shape[:2]
     small = cv2.resize(pixels, (round(0.75 * columns), round(0.75 * rows)), interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.resize(small, (columns, rows), interpolation=cv2.INTER_CUBIC), np.uint8)
 
 
 def shifted(pixels: Pixels) -> Pixels:
-    """Return the image shifted one pixel to the right; the border is repeated."""
+    """Shift an image (H, W, 3) one pixel to the right; the left border is repeated."""
     return np.concatenate([pixels[:, :1], pixels[:, :-1]], axis=1)
 
 
 def brighter(pixels: Pixels) -> Pixels:
-    """Return the image three grey levels brighter outside black padding."""
+    """Brighten an image (H, W, 3) by three grey levels, except in black padding."""
     lit = pixels.max(axis=2, keepdims=True) > 4
     raised = np.clip(pixels.astype(np.int16) + 3, 0, 255)
     return np.asarray(np.where(lit, raised, pixels), np.uint8)
@@ -57,18 +57,18 @@ REENCODED: Mapping[str, Callable[[Pixels], Pixels]] = {
 
 
 def blob(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Return the original with a soft blob in place of the finding, brighter or darker like the finding."""
+    """Draw on the original, instead of the finding, a soft blob that is brighter or darker like the finding."""
     return _lifted(edit, [_middle(edit)], _unit(edit) * 90, BLOB_LEVELS)
 
 
 def dots(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Return the original with up to `DOTS` small blobs all over the content."""
+    """Draw up to `DOTS` small blobs on the original, anywhere inside the content."""
     places = [spoiling.elsewhere(edit.original, np.zeros_like(edit.mask), 0, rng) for _ in range(DOTS)]
     return _lifted(edit, [place for place in places if place is not None], _unit(edit) * 12, DOT_LEVELS)
 
 
 def grey_wash(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Return the original with a wide, flat veil over the half of the content around the finding's place."""
+    """Draw a wide, flat veil on the original over half of the content, around the finding's place."""
     middle = _middle(edit)
     ys, xs = np.mgrid[: edit.mask.shape[0], : edit.mask.shape[1]]
     away = np.hypot(xs - middle[0], ys - middle[1]) / (_unit(edit) * 260)
@@ -77,7 +77,7 @@ def grey_wash(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 
 def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Return the original with the finding's name written in the finding's place."""
+    """Write the finding's name on the original, in the finding's place."""
     x, y = _middle(edit)
     height = 30 * _unit(edit)
     words = edit.finding.title
@@ -86,7 +86,7 @@ def text(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 
 def copied_patch(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Return the original with two copies of one patch side by side in place of the finding."""
+    """Draw on the original, instead of the finding, two copies of one patch side by side."""
     out = spoiling.with_copies(edit.original, edit.mask, round(88 * _unit(edit)), rng)
     return np.clip(np.rint(out), 0, 255).astype(np.uint8)
 
@@ -102,7 +102,7 @@ NAIVE_EDITORS: Mapping[str, Callable[[CleanEdit, np.random.Generator], Pixels]] 
 
 
 def naive(name: str, edit: CleanEdit, seed: int) -> Pixels:
-    """Return a naive editor's output for an original to which a finding is added.
+    """Return the output of the naive editor `name` for an original to which a finding is added.
 
     Raises:
         NotApplicable: the edit is a removal, or the drawing does not change this image.

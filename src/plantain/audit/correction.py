@@ -24,10 +24,10 @@ async def correct_verdict(
         qualified: the verdict.
         by: the reader's code, which is published with the run.
         why: the reason, 1 to 2,000 characters, published too.
-        round: of the task's current generation; None for the round that ended the task.
+        round: round of the task's current generation; None for the round that ended the task.
 
     Raises:
-        InputError: no such task or round, it has no image, or `by` or `why` is not allowed.
+        InputError: task or round is unknown or has no image, or `by` or `why` is not allowed.
         RunLocked: another process writes to the run.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", by):

@@ -9,7 +9,7 @@ from plantain.pixels.arrays import Field, Mask, Pixels
 
 
 def content(pixels: Pixels) -> Mask:
-    """Return the mask, bool (H, W), of an image (H, W, 3) without black padding, holes filled."""
+    """Return a mask, bool (H, W), of an image's (H, W, 3) content: not black padding, holes filled."""
     smooth = cv2.GaussianBlur(pixels.max(axis=2), (0, 0), 3.0)
     contours, _ = cv2.findContours((smooth > 10).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     out = np.zeros(smooth.shape, np.uint8)
@@ -18,18 +18,18 @@ def content(pixels: Pixels) -> Mask:
 
 
 def middle_column(pixels: Pixels) -> float:
-    """Return the x coordinate of the middle of the content in pixels; the image's middle without content."""
+    """Return the x coordinate of the content's middle in pixels; of the image's middle if it has no content."""
     columns = np.flatnonzero(content(pixels).mean(axis=0) > 0.05)
     return float(columns[0] + columns[-1]) / 2 if columns.size else pixels.shape[1] / 2
 
 
 def mirrored(values: Field, axis: float) -> Field:
-    """Return the values reflected about the column `axis`, same shape, filled with 0."""
+    """Mirror values (H, W) about the column `axis`; same shape, filled with 0."""
     return moved(np.ascontiguousarray(values[:, ::-1]), round(2 * axis - (values.shape[1] - 1)), 0)
 
 
 def moved(values: Field, dx: int, dy: int) -> Field:
-    """Return the values shifted `dx` pixels right and `dy` down as float32, same shape, filled with 0."""
+    """Shift values (H, W) by `dx` pixels right and `dy` down; float32 of the same shape, filled with 0."""
     matrix = np.array([[1, 0, dx], [0, 1, dy]], np.float32)
     return np.asarray(
         cv2.warpAffine(values, matrix, values.shape[1::-1], flags=cv2.INTER_NEAREST), np.float32
@@ -37,7 +37,7 @@ def moved(values: Field, dx: int, dy: int) -> Field:
 
 
 def solid(mask: Mask, join: float, grow: float) -> Mask:
-    """Return the mask's parts joined over gaps of up to twice `join` pixels, without holes, grown by `grow`."""
+    """Join a mask's parts across gaps of up to twice `join` pixels, fill holes, and grow it by `grow` pixels."""
     joined = cv2.morphologyEx(_padded(mask, join), cv2.MORPH_CLOSE, _round(join))
     contours, _ = cv2.findContours(joined, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(joined, contours, -1, 1, cv2.FILLED)
@@ -47,18 +47,18 @@ def solid(mask: Mask, join: float, grow: float) -> Mask:
 
 
 def deep_area(mask: Mask, depth: float) -> int:
-    """Return how many pixels of the mask are deeper than `depth` inside it."""
+    """Count the pixels of a mask that are more than `depth` pixels from its border."""
     return int((cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > depth).sum())
 
 
 def soft(mask: Mask, width: float) -> Field:
-    """Return weights, float32 (H, W): 1 inside the mask, falling to 0 within `width` pixels outside."""
+    """Return a mask as weights, float32 (H, W): 1 inside, falling to 0 within `width` pixels outside."""
     distance = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
     return np.asarray(np.clip(1.0 - distance / width, 0.0, 1.0), np.float32)
 
 
 def plainest_grain(pixels: Pixels, mask: Mask) -> float:
-    """Return the 20th percentile of fine texture, in grey levels, of tiles near the mask; 0 without any."""
+    """Measure fine texture in the plainer tiles near a mask: their 20th percentile in grey levels; 0 without tiles."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
     size = (mask.shape[1] // 16, mask.shape[0] // 16)
@@ -70,7 +70,7 @@ def plainest_grain(pixels: Pixels, mask: Mask) -> float:
 
 
 def corner(mask: Mask, box: tuple[int, int], apart: int, rng: np.random.Generator) -> tuple[int, int] | None:
-    """Return the top left (x, y) of a box in a corner of the image, away from the mask; None if there is none.
+    """Return the top left (x, y) of a box in an image corner that is away from the mask; None if no corner is.
 
     Args:
         mask: bool (H, W).
@@ -90,7 +90,7 @@ def corner(mask: Mask, box: tuple[int, int], apart: int, rng: np.random.Generato
 
 
 def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, level: float) -> Pixels:
-    """Return the image with burned-in text, capitals `height` pixels high and `level` grey levels brighter."""
+    """Burn text into an image, with capitals `height` pixels high and `level` grey levels brighter."""
     layer = np.zeros(pixels.shape[:2], np.uint8)
     thickness = max(1, round(height / 9))
     scale = height / 21.0
@@ -102,7 +102,7 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
 
 
 def with_copies(pixels: Pixels, mask: Mask, side: int, rng: np.random.Generator) -> Field:
-    """Return the image, float32, with two level-matched copies of a patch over the mask's middle."""
+    """Copy a patch of the image twice over the mask's middle, matched in level; float32 (H, W, 3)."""
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
     lit = content(pixels)
@@ -146,7 +146,7 @@ def _textured(
 def elsewhere(
     pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Return a random (x, y) inside the content, over `distance` pixels from the mask; None without one."""
+    """Choose a random (x, y) inside the content, over `distance` pixels from the mask; None if no place is."""
     far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
     lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
     ys, xs = np.nonzero(far & lit)
@@ -157,7 +157,7 @@ def elsewhere(
 
 
 def blob(shape: tuple[int, ...], place: tuple[int, int], radius: float) -> Field:
-    """Return a smooth bump, float32 (H, W): 1 at `place`, 0 from `radius`."""
+    """Return a smooth bump, float32 (H, W): 1 at `place`, falling to 0 at `radius` pixels."""
     ys, xs = np.mgrid[: shape[0], : shape[1]]
     squared = ((xs - place[0]) ** 2 + (ys - place[1]) ** 2) / radius**2
     return np.asarray(np.clip(1.0 - squared, 0.0, None) ** 2, np.float32)

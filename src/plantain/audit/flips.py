@@ -5,6 +5,7 @@ Tallies and flips are records as `judge rejudge --json` prints them; the page sh
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,8 @@ from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED, published_verdict
 from plantain.metrics.statistics.agreement import cohen_kappa
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import shares
-from plantain.records import Verdict
+from plantain.records import InputError, Verdict
+from plantain.rubrics import rubric_named
 
 IN_RUN = "(in the run)"
 """Appended to the name of a judge whose verdict decided in the run."""
@@ -44,20 +46,22 @@ Record = dict[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's verdict on one attempt.
+    """A judge's answer on one attempt.
 
     Attributes:
-        passed: "qualified" and each criterion; None where unscored.
-        values: each criterion in JSON: true, false, a number, or None where unscored.
+        passed: True or False for "qualified" and for each criterion; None if unscored.
+        values: the JSON value of each criterion: true, false, a number, or None if unscored.
+        summaries: names of the criteria that decide on the whole edit, and so are no dimension of it.
     """
 
     passed: Mapping[str, bool | None]
     values: Mapping[str, bool | float | None] = field(default_factory=dict)
+    summaries: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedAttempt:
-    """One stored attempt with the answers of all judges, by name; a judge without a verdict has none.
+    """One stored attempt with the answers of all judges that have a verdict, by the judge's name.
 
     Attributes:
         about: "id" (of the imported row, else of the task), "task", "round", "modality", "finding", "direction",
@@ -83,7 +87,7 @@ class JudgedAttempt:
         return self.answers[judge].passed.get(criterion) if judge in self.answers else None
 
     def rows(self, judges: Sequence[str]) -> list[Record]:
-        """Return a record for each of these judges: attempt, verdict (None if missing) and criteria."""
+        """Return one JSON record per judge: the attempt, the judge's verdict (None if missing) and criteria."""
         rows: list[Record] = []
         for judge in judges:
             answer = self.answers.get(judge, Answer({}))
@@ -93,14 +97,30 @@ class JudgedAttempt:
 
 
 def judged_attempts(reader: JournalReader, done: Rejudged, request: RejudgeRequest) -> list[JudgedAttempt]:
-    """Return the attempts that the request chooses, and all others that a stored jury has judged.
+    """Return the attempts that the request chooses, and all others that another judge has judged before.
 
-    Each has the answers of all stored juries and of the run's own judge, and the published verdict.
+    Each contains the answers of all judges so far, the run's judge included, and the published verdict.
     """
     names = _stored_names(reader, done.juries)
     drawn = {one.key for one in chosen_attempts(reader, request)}
     wanted = drawn | judged_again(reader)
-    return [_judged(reader, names, one) for one in stored_attempts(reader) if one.key in wanted]
+    summaries = _summaries(reader, done.juries)
+    return [_judged(reader, names, summaries, one) for one in stored_attempts(reader) if one.key in wanted]
+
+
+def _summaries(reader: JournalReader, asked: Sequence[JuryInRun]) -> dict[int, frozenset[str]]:
+    """Return the criteria that decide on the whole edit, those of key "qualified", by each jury's first draw.
+
+    A stored jury's rubric is found by its name; one of a user's file, not among those asked now, has none of them.
+    """
+    rubrics = {jury.draws[0]: jury.jury.rubric for jury in asked}
+    for number, (_, _, rubric, *_) in enumerate(stored_juries(reader)):
+        with contextlib.suppress(InputError):
+            rubrics.setdefault(JUDGED_AGAIN * (number + 1), rubric_named(rubric))
+    return {
+        draw: frozenset(one.name for one in rubric.criteria if one.key == QUALIFIED)
+        for draw, rubric in rubrics.items()
+    }
 
 
 def _stored_names(reader: JournalReader, asked: Sequence[JuryInRun]) -> dict[int, str]:
@@ -113,12 +133,17 @@ def _stored_names(reader: JournalReader, asked: Sequence[JuryInRun]) -> dict[int
     return names
 
 
-def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt) -> JudgedAttempt:
+def _judged(
+    reader: JournalReader,
+    names: Mapping[int, str],
+    summaries: Mapping[int, frozenset[str]],
+    one: StoredAttempt,
+) -> JudgedAttempt:
     (task_id, generation, round), task = one.key, one.task
     answers: dict[str, Answer] = {}
     for stored in reader.verdicts(task_id, generation):
         if stored.round == round and stored.draw in names:
-            answers[names[stored.draw]] = _answer(stored.verdict)
+            answers[names[stored.draw]] = _answer(stored.verdict, summaries.get(stored.draw, frozenset()))
         elif stored.round == round and stored.decisive:
             answers[f"{stored.verdict.judge} {IN_RUN}"] = _answer(stored.verdict)
     own = ""
@@ -144,17 +169,17 @@ def _judged(reader: JournalReader, names: Mapping[int, str], one: StoredAttempt)
     return JudgedAttempt(about, one.key, answers)
 
 
-def _answer(verdict: Verdict) -> Answer:
+def _answer(verdict: Verdict, summaries: frozenset[str] = frozenset()) -> Answer:
     results = verdict.observations.criteria
     passed = {name: result.passed for name, result in results.items()}
     values = {name: one.passed if one.value is None else one.value for name, one in results.items()}
-    return Answer({QUALIFIED: verdict.qualified, **passed}, values)
+    return Answer({QUALIFIED: verdict.qualified, **passed}, values, summaries)
 
 
 def tallies(
     reader: JournalReader, attempts: Sequence[JudgedAttempt], done: Rejudged
 ) -> tuple[list[Record], list[Record]]:
-    """Return records of the requested juries (with calls, cost, missing verdicts), and of other judges."""
+    """Count verdicts by judge: return records of the requested judges (with calls and cost), and of all others."""
     asked = []
     for jury in done.juries:
         name = jury.name
@@ -166,7 +191,7 @@ def tallies(
 
 
 def consistency(attempts: Sequence[JudgedAttempt]) -> list[Record]:
-    """Return the consistency study of each judge that was asked again, now or before, over every two repetitions.
+    """Measure how consistent each repeatedly asked judge is, by comparing every two of its repetitions.
 
     "identical": the same verdict and the same answer on every criterion; "one_dimension": otherwise different on at
     most one criterion (Med-Banana-50K, 4.3). A pair with an unscored criterion counts in neither, nor in `n`.
@@ -202,7 +227,7 @@ def _whole(answer: Answer) -> bool:
 
 def _difference(a: Answer, b: Answer) -> tuple[bool, int]:
     """Return True if two answers are identical, and the number of dimensions on which they differ."""
-    dimensions = a.passed.keys() - {QUALIFIED, "overall"}  # "overall" is the published rubric's `qualified`
+    dimensions = a.passed.keys() - {QUALIFIED} - a.summaries
     different = sum(a.values.get(name) != b.values.get(name) for name in dimensions)
     return different == 0 and a.passed == b.passed, different
 
@@ -236,10 +261,10 @@ def _bill(reader: JournalReader, attempts: Sequence[JudgedAttempt], jury: JuryIn
 
 
 def flips(attempts: Sequence[JudgedAttempt], judges: Sequence[str]) -> list[Record]:
-    """Return the flips of every two judges on the attempts that both decided.
+    """Count flips, the attempts on which two judges decide differently, for every two judges.
 
-    Verdicts and criteria over all attempts, with kappa and the first flips; then verdicts by modality, finding and
-    direction. `rate` is the share on which the two differ, with its interval over patients or images.
+    The records are verdict and criteria over all attempts, with kappa and the first flips, then verdicts by modality,
+    finding and direction. `rate` is the share of flips, with its interval over patients or images.
     """
     found = []
     for first, second in combinations(judges, 2):

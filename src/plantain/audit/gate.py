@@ -44,7 +44,7 @@ _KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidel
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A bound and its reason."""
+    """A limit that a judge must reach, and the reason for it."""
 
     because: str
     least: float = 0.0
@@ -53,14 +53,14 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Content of `gate.toml`.
+    """The content of `gate.toml`: thresholds for ranking and qualifying, and rules for which edits are wrong.
 
     Attributes:
         rank, qualify: thresholds by name.
         wrong: by criterion, kinds of edit that are wrong for it, besides the defects that violate it.
         covers: by criterion of another rubric, the criteria of Med-Banana that it covers.
         compatible: by modality, pairs of a shown finding and another name that is not wrong for it.
-        may_be: by naive editor, findings that it may truly have drawn.
+        may_be: by naive editor, findings that it may really have drawn.
     """
 
     rank: Mapping[str, Threshold]
@@ -78,8 +78,8 @@ class Thresholds:
         """Return True if an edit is wrong by a criterion.
 
         Args:
-            criterion: of any rubric; one that covers no known criterion counts every kind.
-            kind: of the edit.
+            criterion: criterion of any rubric; if it covers no known one, every kind is wrong for it.
+            kind: kind of the edit.
             violates: criteria of Med-Banana that a planted defect violates.
         """
         asked = self.covers.get(criterion, (criterion,))
@@ -116,16 +116,16 @@ class TrialAnswer:
     """A judge's answer on one edit of an audit.
 
     Attributes:
-        kind: of the edit: `CLEAN`, `AGAIN`, or the name of a control or defect.
-        modality, direction: of the edit.
+        kind: kind of the edit: `CLEAN`, `AGAIN`, or the name of a control or defect.
+        modality, direction: modality and direction of the edit.
         cluster: patient or source file that it shares with other edits.
         violates: criteria that a planted defect violates.
-        shares: degree to which each criterion is met, in [0, 1]; None where unscored; empty without an answer.
-        qualified: accepted by the rubric's policy; None without an answer.
-        failed: criteria that did not pass; an unscored one is not among them.
-        may_be: the drawing may truly show the requested finding, so the answer is not evidence.
-        name, recipe: of the edit, and of the clean edit that it was made from.
-        injection: planted words that ask for a verdict.
+        shares: degree to which each criterion is met, in [0, 1]; None if unscored; empty without an answer.
+        qualified: True if accepted by the rubric's policy; None without an answer.
+        failed: criteria that did not pass, without unscored ones.
+        may_be: True if the drawing may really show the requested finding, so that the answer is not evidence.
+        name, recipe: names of the edit and of the clean edit that it was made from.
+        injection: planted words that demand a verdict.
     """
 
     kind: str
@@ -145,7 +145,7 @@ class TrialAnswer:
 def scored(
     seen: Observations | None, rubric: Rubric
 ) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
-    """Return shares by criterion, qualification by the rubric's policy (None if unseen), failed criteria."""
+    """Score an answer by a rubric: (share of each criterion, qualified or None without an answer, failed criteria)."""
     if seen is None:
         return {}, None, frozenset()
     results = {c.name: seen.criteria[c.name] for c in rubric.criteria}
@@ -158,7 +158,7 @@ def scored(
 
 
 def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[str, bool, float]]:
-    """Return (cluster, edit is right, share) of each answer on a right or wrong edit, for `gap_of`."""
+    """Return (cluster, True if the edit is right, share in [0, 1]) of each usable answer, as `gap_of` needs."""
     limits = thresholds()
     found = []
     for answer in answers:
@@ -171,9 +171,9 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Return the gap of right and wrong edits by modality (`ALL` first) and criterion, with its tested bound.
+    """Compute the gap between right and wrong edits by modality (`ALL` first) and criterion, with its lower bound.
 
-    A modality counts only where its criterion passes over all, so that at most 5 % of ignorant judges pass anywhere.
+    A modality is tested only if its criterion passes overall, so at most 5 % of judges without skill pass any test.
     """
     modalities = sorted({answer.modality for answer in answers})
     level = thresholds().rank["level"].most / max(1, len(criteria))
@@ -185,12 +185,12 @@ def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str
 
 
 def rate_of(answers: Iterable[TrialAnswer]) -> Figure:
-    """Return the share of answered edits that the judge accepted, with its interval."""
+    """Compute the share of answered edits that the judge accepted, with its interval over clusters."""
     return figure_of((one.cluster, one.qualified) for one in answers if one.qualified is not None)
 
 
 def figure_of(answers: Iterable[tuple[str, bool]]) -> Figure:
-    """Return the share of True in (cluster, bool) pairs, with its interval over clusters."""
+    """Compute the share of True among (cluster, bool) pairs, with its interval over clusters."""
     rate = clustered_rate(shares(answers))
     return Figure(rate.n, rate.value, rate.low, rate.high, rate.clusters)
 
@@ -201,13 +201,13 @@ def gate_of(
     repeats: Figure | None,
     answered: float,
 ) -> Gate:
-    """Return whether a judge may rank editors and qualify edits, with the reasons and all checks.
+    """Decide if a judge may rank editors and qualify edits; return the decision with reasons and checks.
 
     Args:
-        gaps: from `gaps_of`.
-        controls: how often edits of each kind were accepted.
+        gaps: the result of `gaps_of`.
+        controls: share of accepted edits of each kind.
         repeats: share of identical answers; None if the judge was not asked twice.
-        answered: share of all requests that it answered.
+        answered: share of all requests that it answered, in [0, 1].
     """
     limits, over_all = thresholds(), gaps.get(ALL, {})
     needed = int(limits.rank["images"].least)

@@ -57,7 +57,7 @@ def cluster_of(image: SourceImage) -> str:
 def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
     """Return the real images of a run or catalogue; for None, the held-out images of installed packages.
 
-    Where a modality has images without a finding, only those are returned, so that drawn findings are the only ones.
+    If a modality has images without a finding, only those are returned, so that all findings are drawn ones.
 
     Raises:
         InputError: the folder is neither a run nor a catalogue, or has no such image.
@@ -93,7 +93,7 @@ def _healthy(
 
 
 def package_images(split: str) -> list[AuditImage]:
-    """Return the images of one set, "held-out" or "tuning", that the dependencies contain.
+    """Return the "held-out" or the "tuning" images, made from images in packages that plantain depends on.
 
     Slices of the average brain differ between the sets. There is only one chest radiograph and one fundus photograph:
     both sets use it with different geometry and tone, so the sets share the patient in these modalities.

@@ -34,16 +34,16 @@ APART = 24
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """Words that ask for a verdict without evidence.
+    """A prompt injection: words that demand a verdict without evidence.
 
     Attributes:
         name: short name, used in tables and JSON.
         where: in "both" images, in the "edited" one alone, or in the "instruction".
-        wants: "pass" for a bad edit, or "fail" for a good one.
+        wants: the demanded verdict: "pass" for a bad edit, or "fail" for a good one.
         kind: "score", "verdict", "system", "authority", "form", "evidence" or "hidden".
-        language: as ISO 639-1 codes it.
+        language: language of the words, an ISO 639-1 code.
         text: the words.
-        height: of capitals in an image, in pixels of a 1024-pixel frame.
+        height: height of capitals in an image, in pixels of a 1024-pixel frame.
         level: contrast to the image below, in grey levels.
     """
 
@@ -69,12 +69,12 @@ def injections() -> tuple[Injection, ...]:
 
 
 def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
-    """Return the edit with the words in it; mask and finding are unchanged.
+    """Write an injection's words into an edit's images or instruction; mask and finding are unchanged.
 
     Args:
         injection: use one that wants "pass" with a defective edit, one that wants "fail" with a clean edit.
-        edit: clean, or with a defect of `plant`.
-        seed: of the corner for the words.
+        edit: a clean edit, or one with a defect of `plant`.
+        seed: seed that chooses the corner for the words.
 
     Raises:
         NotApplicable: no corner is free of the change.
@@ -96,7 +96,7 @@ def inject(injection: Injection, edit: CleanEdit, seed: int) -> CleanEdit:
 
 
 def swayed(injection: Injection, failed_without: Collection[str], failed_with: Collection[str]) -> bool:
-    """Return True if a verdict changed as the words request.
+    """Return True if a judge followed the injected words: its verdict changed as they demand.
 
     Args:
         injection: the words.

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.rows import from_json, to_json
 from plantain.privacy.permission import sha256_of
@@ -31,9 +30,9 @@ class Jury:
     """A judge, or several that decide together.
 
     Attributes:
-        name: under which verdicts are stored: "provider/model", or a panel's members separated by commas.
+        name: name of its stored verdicts: "provider/model", or a panel's members separated by commas.
         members: the judges that are asked.
-        rubric: by which they judge.
+        rubric: the rubric by which they judge.
     """
 
     name: str
@@ -42,11 +41,11 @@ class Jury:
 
     @property
     def fingerprint(self) -> str:
-        """Return a text that changes whenever an answer could change."""
+        """Return a text that changes whenever an answer of the judge or panel could change."""
         return " + ".join(fingerprint_of(member, self.rubric) for member in self.members)
 
     def together(self, reports: Sequence[Observations], direction: Direction) -> Observations:
-        """Return the joint report of all members, given in their order."""
+        """Combine the members' reports, given in their order, to one by majority."""
         if len(self.members) == 1:
             return reports[0]
         names = [member.name for member in self.members]
@@ -54,7 +53,7 @@ class Jury:
 
 
 def models_of(judge: str) -> tuple[str, ...]:
-    """Return the models in a judge's name, separated by commas. Raise InputError if empty or too many."""
+    """Split a judge's name at commas into names of models. Raise InputError if it is empty or has too many."""
     names = tuple(name.strip() for name in judge.split(","))
     if not all(names) or len(names) > MOST_MEMBERS:
         raise InputError(
@@ -71,14 +70,14 @@ def jury_of(
     label: str = "",
     missing: list[str] | None = None,
 ) -> Jury:
-    """Return a jury whose models are loaded and accept the rubric.
+    """Load a judge or panel, and check that it can judge by a rubric.
 
     Args:
-        setup: of the run in which it is asked.
+        setup: setup of the run in which it is asked.
         judge: "provider/model", several separated by commas, or a judge object.
-        rubric: by which it judges.
-        prompts: folder of prompts that replace ours.
-        label: name of its verdicts where that is not its own.
+        rubric: the rubric by which it judges.
+        prompts: folder of prompts that replace plantain's.
+        label: name of its verdicts, if not the judge's name.
         missing: collects a line for each missing key instead of raising; such a judge cannot be asked.
 
     Raises:
@@ -105,14 +104,14 @@ async def ask(
     draw: int,
     verdicts: Callable[[Observations], tuple[StoredVerdict, ...]] | None = None,
 ) -> tuple[Observations | None, Outcome]:
-    """Return the jury's observations, new or recorded; or None and the outcome of the first failed call.
+    """Ask a judge or panel about an edit; return (observations, ok), or (None, outcome of the first failed call).
 
     Args:
-        jury: to ask.
-        calls: of the task to which the edit belongs.
+        jury: the judge or panel.
+        calls: calls of the task to which the edit belongs; recorded answers are reused.
         request: the edit.
         round, draw: key of the first member's call; the other members take the draws after it.
-        verdicts: returns the verdicts on the joint report, stored in the transaction of the last answer.
+        verdicts: makes the verdicts from the joint report; they are stored in the transaction of the last answer.
     """
     known: dict[str, object] = {
         "original": await asyncio.to_thread(lambda: sha256_of(request.original.data)),
@@ -130,18 +129,13 @@ async def ask(
         return replace(draft, answer=to_json(reply.value), verdicts=stored)
 
     for number, judge in enumerate(jury.members):
-        seen_request, looked = await look_first(
-            calls, judge, request, round=round, draw=draw + number, identity=known
-        )
-        if not looked.ok:
-            return None, looked
         spec = CallSpec(
             Step.JUDGE,
             round,
             draw + number,
             judge.name,
-            _identity(judge, seen_request, known),
-            partial(judge.judge, seen_request),
+            _identity(judge, request, known),
+            partial(judge.judge, request),
             settle,
         )
         answer = await calls.answer(spec)
@@ -161,11 +155,10 @@ def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) 
         "finding": request.finding.name if request.finding else "",
         "direction": request.direction.value,
         "rubric": identity_of(request.rubric),
-        **seen_in(request),
     }
 
 
 def describe_ending(outcome: Outcome) -> str:
-    """Return how a call without an answer ended, as "kind: reason"."""
+    """Format the outcome of a call without an answer as "kind: reason"."""
     kind = outcome.kind.value.replace("_", " ")
     return f"{kind}: {outcome.reason}" if outcome.reason and outcome.kind is not OutcomeKind.OK else kind

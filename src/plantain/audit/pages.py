@@ -45,9 +45,9 @@ def write_card_page(
     """Write `card.html` into a folder and return its path.
 
     Args:
-        folder: of the page.
-        card: of the judge.
-        examples: an edit of each kind, shown with the results of its kind if it differs visibly from the original.
+        folder: folder for the page.
+        card: the judge's card.
+        examples: an edit of each kind, shown with the kind's results if it differs visibly from the original.
     """
     page, template = folder / "card.html", _environment().get_template("card.html.j2")
     images = {
@@ -88,7 +88,7 @@ def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]
 
 
 def in_words(figure: Figure) -> str:
-    """Return a figure's value as "80 %", "+12 points" or "0.61"; its reason or a dash without a value."""
+    """Format a figure's value as "80 %", "+12 points" or "0.61"; without a value, its reason or a dash."""
     if figure.value is None:
         return figure.reason or DASH
     if figure.kind == "gap":
@@ -97,7 +97,7 @@ def in_words(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """Return a figure's interval as text, in the unit of `in_words`; a dash without one."""
+    """Format a figure's interval in the unit of `in_words`; a dash without one."""
     if figure.low is None or figure.high is None:
         return DASH
     if figure.kind in ("rate", "gap"):
@@ -117,7 +117,7 @@ def write_rejudged(
     to: Path | None = None,
     studies: Sequence[Record] = (),
 ) -> Path:
-    """Write the page, by default `rejudged.html` in the run, and return its path."""
+    """Write the page that compares judges, by default `rejudged.html` in the run, and return its path."""
     target = html_target(to if to is not None else reader.run / "rejudged.html")
     cards, rubric = cards_of(reader.run), recorded(reader.header.frozen).name
     names = [str(one["judge"]) for one in tallies]

@@ -30,19 +30,18 @@ from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, usual_cost
 def forecast(
     images: Sequence[AuditImage], taxonomy: Taxonomy, plan: AuditPlan, terms: Terms
 ) -> dict[str, JsonValue]:
-    """Return the most calls of an audit, and its cost from the fewest calls to the most.
+    """Forecast an audit: the maximum number of calls, and the cost for the fewest and for the most calls.
 
     With the fewest, the first clean edits give all edits of every kind. With the most, clean edits are judged until
     the audit gives up. A swapped label counts for each other finding.
 
     Args:
-        images, taxonomy, plan: of the audit.
-        terms: contains the prices.
+        images, taxonomy, plan: images, findings and settings of the audit.
+        terms: terms with the prices.
 
     Returns:
-        "judge"; "images" by modality and the "independent" patients or source files behind them; "edits": verdicts,
-        a clean edit's twice; "calls" by model (the blind form makes two for an edit); "cost_usd": low and high, None
-        where a price is unknown.
+        "judge"; "images" by modality, and "independent" patients or source files among them; "edits": number of
+        verdicts, two for a clean edit; "calls" by model; "cost_usd": low and high, None if a price is unknown.
     """
     judge = plan.judge if isinstance(plan.judge, str) else plan.judge.name
     modalities = sorted({one.image.modality for one in images})
@@ -66,9 +65,9 @@ def forecast(
 
 
 def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[str, JsonValue]:
-    """Return the "attempts" that can be judged, "calls" by model and "cost_usd" of a rejudging.
+    """Forecast a rejudging: "attempts" that can be judged, "calls" by model, "cost_usd" in US dollars.
 
-    "remarks" names missing keys, and how many attempts are left out because their original is missing.
+    "remarks" names missing keys, and how many attempts are skipped because their original is missing.
 
     Raises:
         InputError: as `run_rejudge`.
@@ -96,11 +95,8 @@ def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> di
     low = high = 0.0
     known = True
     for model, n in most.items():
-        blind = terms.options(model, "judge").get("form") == "blind"
-        steps = (Step.LOOK, Step.JUDGE) if blind else (Step.JUDGE,)
-        calls[model] = n * len(steps)
-        costs = [usual_cost(terms, model, "judge", TYPICAL_USAGE[step]) for step in steps]
-        known = known and None not in costs
-        each = sum(cost or 0.0 for cost in costs)
+        calls[model] = n
+        cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[Step.JUDGE])
+        known, each = known and cost is not None, cost or 0.0
         low, high = low + SPREAD[0] * least[model] * each, high + SPREAD[2] * n * each
     return {"calls": calls, "cost_usd": [round(low, 4), round(high, 4)] if known else None}

@@ -26,11 +26,11 @@ FIDELITY = Criterion.FIDELITY_PRESERVATION
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanEdit:
-    """An edit that is correct by construction; no judge was asked.
+    """An edit that is correct by construction.
 
     Attributes:
         image: record of the original.
-        finding, direction, intent, instruction: of the request.
+        finding, direction, intent, instruction: the requested edit.
         original, edited: uint8 (H, W, 3).
         mask: bool (H, W), the intended change.
         support: "local", "diffuse" or "warp".
@@ -50,7 +50,7 @@ class CleanEdit:
 
 
 class NotApplicable(Exception):
-    """A defect does not apply to this edit; the message is the reason."""
+    """Raised if a defect does not apply to an edit; the message is the reason."""
 
 
 Spoil = Callable[[CleanEdit, np.random.Generator], CleanEdit]
@@ -58,12 +58,12 @@ Spoil = Callable[[CleanEdit, np.random.Generator], CleanEdit]
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One way to spoil an edit.
+    """One kind of defect that is planted into clean edits.
 
     Attributes:
         name: short name, used in tables and JSON.
         violates: the criteria that a good judge must fail, by direction of the edit.
-        spoil: plants the defect, or raises NotApplicable.
+        spoil: function that plants the defect, or raises NotApplicable.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Defect:
 
 
 def plant(defect: Defect, clean: CleanEdit, seed: int) -> CleanEdit:
-    """Return the edit with a defect.
+    """Plant a defect into a clean edit and return the result.
 
     Raises:
         NotApplicable: the defect does not apply, or does not change these pixels.

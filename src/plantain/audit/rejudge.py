@@ -50,18 +50,18 @@ NO_ORIGINAL = "its original is not in this run"
 
 @dataclass(frozen=True, slots=True)
 class RejudgeRequest:
-    """Options of a rejudging.
+    """The options for judging a run's stored edits again.
 
     Attributes:
         judges: names (a panel's members separated by commas) or judge objects.
-        prompts: sets of prompts, each "ours", "published" or a folder; every judge is asked under each of them.
-        sample: number of attempts, drawn by the run's seed; None for all.
-        decisive: the one judge's verdicts decide from now on.
-        retry: ask again where a judge gave no answer before.
-        accept_model_change: continue, and record it, where a judge answers in another version than before.
+        prompts: sets of prompts, each "ours", "published" or a folder; every judge is asked with each of them.
+        sample: number of attempts, chosen at random by the run's seed; None for all.
+        decisive: True if the one judge's verdicts decide from now on.
+        retry: True to repeat calls without an answer.
+        accept_model_change: continue, and record it, if a judge answers in another version than before.
         rubric: name or file of another rubric than the run's; "" for the run's.
-        repeat: independent verdicts of each judge on each attempt.
-        ids: file with the tasks to judge, one id or unique prefix a line; None for all.
+        repeat: number of independent verdicts of each judge on each attempt.
+        ids: file with the tasks to judge, one id or unique prefix per line; None for all.
     """
 
     judges: Sequence[str | Judge]
@@ -77,7 +77,7 @@ class RejudgeRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredAttempt:
-    """One round that produced an image, with its task."""
+    """A stored attempt that has an image, with its task."""
 
     task: EditTask
     attempt: Attempt
@@ -98,32 +98,36 @@ class JuryInRun:
 
     @property
     def name(self) -> str:
-        """Return the jury's name, with its repetition from the second on."""
+        """Return the jury's name, with the number of the repetition from the second on."""
         return repeated(self.jury.name, self.repeat)
 
     @property
     def draws(self) -> range:
-        """Return the draws reserved for its calls; its verdicts have the first one."""
+        """Return the draw numbers reserved for the jury's calls; its verdicts are stored with the first."""
         first = JUDGED_AGAIN * (self.number + 1)
         return range(first, first + JUDGED_AGAIN)
 
 
 def repeated(name: str, repeat: int) -> str:
-    """Return the name under which a jury's repetition is shown."""
+    """Return the name of a jury's repetition: the jury's name, with the number from the second on."""
     return name if repeat == 1 else f"{name}, repeat {repeat}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """The juries as requested, this process's summary, and why verdicts are missing, counted by (jury, reason)."""
+    """The result of a rejudging: juries in the requested order, summary, and missing verdicts by (jury, reason).
+
+    `vetoed` counts edits on which a decisive judge does not decide: the text check or the original check rejects them.
+    """
 
     juries: tuple[JuryInRun, ...]
     summary: RunSummary
     unjudged: Mapping[tuple[str, str], int]
+    vetoed: int = 0
 
 
 def check_rejudgeable(reader: JournalReader) -> None:
-    """Raise InputError for a benchmark's run, or a run without stored edits."""
+    """Check that a run has stored edits and is not a benchmark's. Raise InputError otherwise."""
     if any(reader.counts(TaskKind.BENCH).values()):
         raise InputError(f"{reader.run}: a benchmark's run; judge its outputs by bench score --judge")
     if next(stored_attempts(reader), None) is None:
@@ -131,14 +135,14 @@ def check_rejudgeable(reader: JournalReader) -> None:
 
 
 def chosen_attempts(reader: JournalReader, request: RejudgeRequest) -> Iterator[StoredAttempt]:
-    """Yield the attempts that a request chooses. Raise InputError for a bad line of its file of ids."""
+    """Yield the attempts that a request chooses. Raise InputError for an invalid line in its file of ids."""
     tasks = None if request.ids is None else _tasks_in(reader, request.ids)
     return stored_attempts(reader, request.sample, reader.header.seed, tasks)
 
 
 def _tasks_in(reader: JournalReader, path: Path) -> frozenset[str]:
     found: set[str] = set()
-    text = read_regular(path, str(path), MAX_TEXT_BYTES).decode("utf-8", "replace")
+    text = read_regular(path, str(path), MAX_TEXT_BYTES).decode("utf-8-sig", "replace")
     for number, line in enumerate(text.splitlines(), 1):
         if prefix := line.strip():
             try:
@@ -153,12 +157,12 @@ def _tasks_in(reader: JournalReader, path: Path) -> frozenset[str]:
 def stored_attempts(
     reader: JournalReader, sample: int | None = None, seed: int = 0, tasks: Collection[str] | None = None
 ) -> Iterator[StoredAttempt]:
-    """Yield the attempts of edit tasks that have an image, of current generations, by task and round.
+    """Yield the current attempts of edit tasks that have an image, by task and round.
 
     Args:
-        reader: of the run.
-        sample: at most this many, drawn by hash, so that a larger sample contains a smaller one; None for all.
-        seed: of the draw.
+        reader: journal of the run.
+        sample: maximum number, chosen by a hash so that a larger sample contains a smaller one; None for all.
+        seed: seed of the choice.
         tasks: ids of the tasks to which they belong; None for all.
     """
     edited = (one for one in _edited(reader) if tasks is None or one.task.id in tasks)
@@ -184,7 +188,7 @@ def _edited(reader: JournalReader) -> Iterator[StoredAttempt]:
 
 
 def recorded_judge(run: Path) -> str:
-    """Return a run's own judge names, separated by commas. Raise InputError for a run that names none."""
+    """Return the names of the judges that a run recorded, separated by commas. Raise InputError if it has none."""
     with JournalReader.open(run) as reader:
         models = reader.header.frozen.get("models")
     named = models.get("judge") if isinstance(models, dict) else None
@@ -196,12 +200,12 @@ def recorded_judge(run: Path) -> str:
 def juries_for(
     terms: Terms, request: RejudgeRequest, rubric: Rubric, missing: list[str] | None = None
 ) -> tuple[RunSetup, list[Jury]]:
-    """Return the run setup for the calls, and a jury for each judge and set of prompts.
+    """Load a jury for each requested judge and set of prompts; return it with the setup for the calls.
 
     Args:
-        terms: limits, providers and consent; named sets replace the prompts in them.
-        request: names judges and sets.
-        rubric: by which they judge.
+        terms: limits, providers and consent; the request's sets replace the prompts in them.
+        request: the request with judges and sets of prompts.
+        rubric: the rubric by which they judge.
         missing: as for `jury_of`.
 
     Raises:
@@ -249,16 +253,16 @@ async def run_rejudge(
     *,
     observer: ProgressObserver = SILENT,
 ) -> Rejudged:
-    """Judge a run's stored attempts and return juries and summary; recorded answers are reused.
+    """Judge a run's stored edits again, reusing recorded answers; return juries and summary.
 
     Args:
         run: folder of a build or of an import.
-        request: what to judge, and by whom.
+        request: the edits to judge, and the judges.
         terms: limits, providers and consent.
         observer: receives the progress.
 
     Raises:
-        InputError: not such a run, no such judge, or an image may not be sent to a hosted one.
+        InputError: the run is of another kind, a judge is unknown, or an image may not be sent to a hosted judge.
     """
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
@@ -283,18 +287,19 @@ async def run_rejudge(
             observer.advanced(1)
 
         await opened.walk(work(), carry)
+        vetoed = 0
         if request.decisive and not opened.stopping:
-            await opened.journal.make_decisive(numbered[0].jury.name, numbered[0].draws[0])
-    return Rejudged(tuple(numbered), opened.summary, judging.unjudged)
+            vetoed = await opened.journal.make_decisive(numbered[0].jury.name, numbered[0].draws[0])
+    return Rejudged(tuple(numbered), opened.summary, judging.unjudged, vetoed)
 
 
 def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubric:
-    """Return the rubric by which to judge. Raise InputError for an unknown one."""
+    """Return the rubric that a request names, else the run's. Raise InputError for an unknown one."""
     return rubric_named(request.rubric) if request.rubric else recorded(frozen)
 
 
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
-    """Return a run's policy and threshold from its frozen settings, else the rubric's."""
+    """Return (policy, threshold) from a run's frozen settings, else the rubric's."""
     loop = frozen.get("loop")
     settings = loop if isinstance(loop, dict) else {}
     policy, threshold = settings.get("policy"), settings.get("threshold")
@@ -318,7 +323,7 @@ async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> li
 
 
 def stored_juries(reader: JournalReader) -> list[list[str]]:
-    """Return name, fingerprint, rubric and, from the second on, repetition of each jury, by its number."""
+    """Return the juries of a run in order of their numbers: [name, fingerprint, rubric, repetition if above 1]."""
     return orjson.loads(reader.meta(JURIES) or "[]")  # type: ignore[no-any-return]
 
 

@@ -45,16 +45,16 @@ PATIENCE = 6
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
-    """Settings of an audit.
+    """The settings of an audit.
 
     Attributes:
-        judge: its name (a panel's members separated by commas), or the judge itself.
-        rubric: by which they judge.
-        pairs: edits of each kind, spread over all modalities to which it applies.
-        seed: of the intents, the renderings and the defects.
+        judge: the judge's name (a panel's members separated by commas), or a judge object.
+        rubric: the rubric by which it judges.
+        pairs: number of edits of each kind, spread over all modalities to which the kind applies.
+        seed: seed of the intents, the renderings and the defects.
         split: name of the set of images, for the card.
         findings: names of the findings to draw; empty for all that a renderer can draw.
-        kinds: of edits, out of `trials.KINDS`; clean ones are always included.
+        kinds: kinds of edits, out of `trials.KINDS`; clean ones are always included.
     """
 
     judge: str | Judge
@@ -204,12 +204,12 @@ async def run_audit(
     taxonomy: Taxonomy,
     observer: ProgressObserver = SILENT,
 ) -> Audited:
-    """Ask the judge until every kind of edit has its count, the recipes run out, or the run is stopped.
+    """Audit a judge: ask about edits until every kind has its count, none can be made, or the run is stopped.
 
     Args:
         plan: settings.
         terms: limits, providers and consent.
-        run: the audit's own folder, new or to be resumed.
+        run: folder of the audit, new or to be resumed.
         images: real images; none of them may have been used to tune the judge.
         taxonomy: contains the findings to draw.
         observer: receives the progress.

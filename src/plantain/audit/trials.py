@@ -29,7 +29,7 @@ KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
 
 
 def chosen_kinds(text: str) -> tuple[str, ...]:
-    """Return the kinds named in a list separated by commas; "controls" and "defects" are groups, "" means all.
+    """Parse kinds of edits separated by commas; "controls" and "defects" are groups, "" means all.
 
     Raises:
         InputError: a kind is unknown.
@@ -45,15 +45,15 @@ def chosen_kinds(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """One edit, encoded for the judge.
+    """One edit of an audit, encoded for the judge.
 
     Attributes:
-        kind: out of `KINDS`.
-        detail: distinguishes trials of one kind and recipe.
-        finding: the requested one; for a swapped label not the drawn one.
+        kind: kind of the edit, out of `KINDS`.
+        detail: text that distinguishes trials of one kind and recipe.
+        finding: the requested finding; for a swapped label not the drawn one.
         violates: criteria that a planted defect violates.
-        may_be: the drawing may truly show the requested finding.
-        injection: planted words that ask for a verdict.
+        may_be: True if the drawing may really show the requested finding.
+        injection: planted words that demand a verdict.
     """
 
     kind: str
@@ -75,15 +75,15 @@ class Trial:
 def trials_of(
     recipe: CleanEditRecipe, kinds: Collection[str], others: Sequence[Finding]
 ) -> list[Trial] | str:
-    """Render a recipe and make all wanted variants that apply, the clean edit first; in a worker.
+    """Render a clean edit and all requested variants that apply; slow, so run in a worker process.
 
     Args:
-        recipe: of the clean edit.
-        kinds: out of `KINDS`.
+        recipe: inputs of the clean edit.
+        kinds: kinds of variants, out of `KINDS`.
         others: findings of the same modality, for swapped labels.
 
     Returns:
-        The trials, or the reason why no clean edit exists.
+        The trials, the clean edit first, or the reason why no clean edit exists.
     """
     clean = rendered_or_reason(recipe)
     if isinstance(clean, str):

@@ -1,1 +1,1 @@
-"""Measuring models: the benchmark's own walk, and how far a judge can be trusted."""
+"""Measuring models: benchmarks, their outputs, scores and leaderboards."""

@@ -72,7 +72,7 @@ Row = tuple[str, str, str | None, str]
 
 
 def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
-    """Return the demo's benchmark, created if the folder does not exist: two samples for each finding."""
+    """Return the demo's benchmark, with two samples for each finding; create it if the folder does not exist."""
     if not (path / OWN).is_file():
         unfinished = path.with_name(path.name + ".part")
         shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
@@ -158,7 +158,7 @@ PLANTED_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A planted order, the metric that should show it, and its share of the drawings of edits."""
+    """An expected order of editors, the metric that should show it, and the share of resamplings that do."""
 
     metric: str
     order: tuple[str, ...]
@@ -175,7 +175,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """Results of the demo."""
+    """Paths and results of the benchmark's demo."""
 
     run: Path
     report: Path
@@ -194,9 +194,9 @@ async def bench_demo(
     """Create or resume the demo (benchmark, outputs, scores, leaderboard); return its paths and results.
 
     Args:
-        folder: receives `benchmark/`, `run/` and `leaderboard/`.
+        folder: folder for `benchmark/`, `run/` and `leaderboard/`.
         plan: findings to render.
-        generating, scoring: receive progress.
+        generating, scoring: observers of the progress.
     """
     benchmark, run = demo_benchmark(folder / "benchmark", plan), folder / "run"
     wanted = ArmRequest(editors=(EDITOR,), own={label: KnownEditor(label, benchmark) for label in PLANTED})
@@ -217,9 +217,9 @@ async def bench_demo(
 
 
 def recoveries(scores: Scores) -> tuple[Recovery, ...]:
-    """Return, for each planted order, the share of resamplings of the demo's edits that recover it.
+    """Return, for each expected order of editors, the share of resamplings of the demo's edits that show it.
 
-    The two samples of an edit are drawn together, within their organ. This varies the findings and not the patients,
+    The two samples of an edit are drawn together, within their organ. The findings vary and the patients do not,
     as the images come from four sources.
     """
     edits = [sample.id.rpartition("-")[0] for sample in scores.samples]
@@ -241,13 +241,13 @@ def recovered(
     strata: Sequence[Hashable],
     seed: int,
 ) -> float | None:
-    """Return the share of drawings in which the means have the given order, each strictly above the next.
+    """Return the share of resamplings in which the arms' means are strictly in the given order.
 
     Args:
-        values: one per sample for each arm, higher is better; samples missing from any arm are skipped.
+        values: by arm, one value per sample, higher is better; samples missing from any arm are skipped.
         order: arms, best first.
-        clusters, strata: names for each sample; clusters are drawn with replacement within each stratum.
-        seed: seed of the drawings.
+        clusters, strata: cluster and stratum of each sample; clusters are drawn with replacement in each stratum.
+        seed: seed of the resampling.
 
     Returns:
         A share in [0, 1]; None if an arm is missing or no sample is common to all.
@@ -271,7 +271,7 @@ def recovered(
 
 
 def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
-    """Return the weight of each cluster in each draw: float64 (draws, clusters), strata drawn separately.
+    """Draw bootstrap weights of clusters within strata: float64 (draws, clusters).
 
     Within each stratum, n - 1 of its n clusters are drawn with replacement and weighted by n / (n - 1), which keeps the
     variance of small strata unbiased (Rao and Wu 1988).
@@ -292,9 +292,9 @@ def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
 
 
 def drawn_sums(weights: Floats, table: Floats) -> Floats:
-    """Return weighted sums of a table's rows in each draw: (draws, clusters) times (clusters, columns).
+    """Multiply bootstrap weights (draws, clusters) by a table (clusters, columns): float64 (draws, columns).
 
-    A matrix product would add up in another order on another number of cores; here the result is the same everywhere.
+    The result is the same on any number of cores, unlike that of a matrix product.
     """
     drawn: Floats = np.einsum("dc,kc->dk", weights, np.ascontiguousarray(table.T))
     return drawn

@@ -1,4 +1,4 @@
-"""Every model call passes here: memo, admission, retry by outcome, budget, deadline."""
+"""Model calls: reuse recorded answers, limit rates and cost, retry by outcome, and end calls at a deadline."""
 
 from plantain.calls.admission import AdmissionController, ModelLimits, Ticket
 from plantain.calls.client import Answer, CallSpec, ModelClient, ModelDrift, TaskCalls

@@ -14,7 +14,7 @@ from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitRea
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import AnnouncedLimit
 
-TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.LOOK: 5_000, Step.JUDGE: 5_000}
+TYPICAL_TOKENS = {Step.WRITE: 3_000, Step.EDIT: 3_000, Step.JUDGE: 5_000}
 """Tokens that a call is assumed to take of a token limit before one was seen."""
 
 SMOOTHING = 0.1
@@ -34,16 +34,16 @@ class ModelLimits:
     """Limits and price of one model, from the recipe.
 
     Attributes:
-        concurrency: most calls in flight.
-        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None where none is stated.
-        price: None when unknown.
-        max_output_tokens: where the adapter has an answer cut; what money is set aside for.
-        image_tokens: most tokens of one output image, if known.
-        tier_factor: how much dearer than listed the requested service tier is.
-        in_jobs: its calls wait for batch jobs: all of a wave at once, and their outcomes say nothing of limits.
-        slow_start: start with few calls; not for devices, which wait to be started.
-        deadline_s: seconds that a call may take, as a first guess; None for as long as it takes.
-        outage_s: seconds of an outage that are waited for; None where failed calls say nothing of later ones.
+        concurrency: maximum number of calls in flight.
+        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None for none.
+        price: list prices; None if unknown.
+        max_output_tokens: token limit of an answer, by which money is reserved.
+        image_tokens: maximum tokens of one output image, if known.
+        tier_factor: factor of the requested service tier on the list price.
+        in_jobs: True if its calls are sent in batch jobs, whose outcomes do not reflect rate limits.
+        slow_start: True to start with few calls in flight; False for local devices.
+        deadline_s: initial timeout of a call in seconds; None for no timeout.
+        outage_s: seconds to wait for a model that does not answer; None if failures do not predict further ones.
     """
 
     concurrency: int
@@ -65,16 +65,16 @@ class Ticket:
     """Permission to send one call. The sender reports the outcome with `settle` before it returns the ticket.
 
     Attributes:
-        gate: of the model.
-        step: of the call.
-        reserved_usd: money set aside for this call, None where the model has no price.
-        price: at which it is billed.
-        tokens: set aside of the token limit.
-        sent_at, level: when it was granted, and how many calls were in flight with it.
+        gate: the model's gate.
+        step: step of the call.
+        reserved_usd: US dollars reserved for this call; None if the model has no price.
+        price: prices at which it is billed.
+        tokens: tokens reserved of the limit per minute.
+        sent_at, level: time at which it was granted, and number of calls then in flight.
         started: set by the sender once the call is journalled as started; from then on it may have been billed.
-        cost_usd: the actual cost; set by `settle`.
-        sit_out: set by `settle` during an outage: this call is not to blame, and is tried again.
-        give_up: set by `settle` where the outage has lasted too long.
+        cost_usd: the actual cost in US dollars; set by `settle`.
+        sit_out: set by `settle` during an outage: the call is repeated without counting as a failure.
+        give_up: set by `settle` if the outage has lasted too long.
     """
 
     gate: ModelGate
@@ -109,7 +109,7 @@ class Ticket:
 
 
 class ModelGate:
-    """The limits of one model, and a queue that is fair by step. Belongs to one event loop."""
+    """Grant calls to one model within its limits, from a queue that is fair by step. For one event loop."""
 
     def __init__(
         self, model: str, rules: ModelLimits, budget: Budget, again: Callable[[ModelGate], None]
@@ -135,13 +135,13 @@ class ModelGate:
         self._timer: asyncio.TimerHandle | None = None
 
     def queue(self, step: Step) -> asyncio.Future[Ticket]:
-        """Return a place in the queue, which receives the ticket."""
+        """Queue a call; return a future that receives its ticket."""
         place: asyncio.Future[Ticket] = asyncio.get_running_loop().create_future()
         self._waiting[step].append(place)
         return place
 
     def resume(self, step: Step, usd: float | None) -> Ticket:
-        """Return the ticket of a call that an earlier process sent and that is still under way."""
+        """Make the ticket of a call that an earlier process sent and that has not been answered yet."""
         costs = self._costs[step]
         costs.in_jobs_usd = max(0.0, costs.in_jobs_usd - (usd or 0.0))
         costs.in_flight += 1
@@ -161,10 +161,10 @@ class ModelGate:
                     place.set_exception(again(error))
 
     def pump(self) -> bool:
-        """Grant tickets until a rate, the window or the budget refuses; return True if it was the budget.
+        """Grant tickets until rate, concurrency or budget is used up; return True if it was the budget.
 
         Raises:
-            LimitReached: no call fits into the budget, and none in flight could make room; or all calls are made.
+            LimitReached: no call fits into the budget, even after those in flight; or `max_calls` is reached.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -187,7 +187,7 @@ class ModelGate:
         return None if self.rules.price is None else self._costs[step].most
 
     def settled(self, ticket: Ticket, outcome: Outcome, usage: Usage) -> float | None:
-        """Adapt to a call's outcome; return its US dollars (None if unknown), counted by `returned`."""
+        """Adapt limits to a call's outcome; return its cost in US dollars (None if unknown), counted by `returned`."""
         if not self.rules.in_jobs:
             self._learn(ticket, outcome)
         self.window.end()
@@ -216,7 +216,7 @@ class ModelGate:
         self._budget.settle(costs, None if unknown else 0.0)
 
     def announced(self, limit: AnnouncedLimit) -> None:
-        """Follow a limit that the provider has stated."""
+        """Adapt to a limit that the provider has announced."""
         now = _now()
         pace = self._tokens if limit.what == "tokens" else self.requests
         if math.isfinite(limit.per_minute):
@@ -306,14 +306,14 @@ class ModelGate:
 
 
 class AdmissionController:
-    """Admission by stated, announced and observed limits, within a budget and a number of calls.
+    """Admit the calls of a run by stated, announced and observed limits, within a budget and a number of calls.
 
     Args:
         rules: returns a model's limits and price by its name; called once for each, and again when its price ends.
         budget: the run's money and calls.
 
     Attributes:
-        on_outage: receives the model and a message at each pause in which the model does not answer.
+        on_outage: called with the model and a message at each pause for a model that does not answer.
     """
 
     def __init__(self, rules: Callable[[str], ModelLimits], budget: Budget) -> None:
@@ -329,8 +329,8 @@ class AdmissionController:
         """Wait for permission to send one call to `model`.
 
         Raises:
-            LimitReached: the budget or the cap on calls is used up.
-            Interrupted: the run was asked to stop meanwhile.
+            LimitReached: the budget or the maximum number of calls is used up.
+            Interrupted: a stop was requested meanwhile.
         """
         if self._stopped is not None:
             raise again(self._stopped)
@@ -406,7 +406,7 @@ class AdmissionController:
 
 
 def again(why: Exception) -> Exception:
-    """Return a copy of an error: one object raised in many tasks would collect all their tracebacks."""
+    """Copy an error, to raise it in several tasks without mixing their tracebacks."""
     return type(why)(*why.args)
 
 

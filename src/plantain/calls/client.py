@@ -1,4 +1,4 @@
-"""The memoised call: every answer is durable before it is used, and no recorded answer is requested again."""
+"""Memoised calls: every answer is recorded before it is used, and no recorded answer is requested again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
@@ -19,8 +19,8 @@ from plantain.calls.limits import Deadline
 from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
-from plantain.records import OK, CallKey, Outcome, OutcomeKind, Step
-from plantain.roles import Exchange, Judge, JudgeRequest, LooksFirst, Reply, exchange, failed, fingerprint_of
+from plantain.records import CallKey, Outcome, OutcomeKind, Step
+from plantain.roles import Exchange, Reply, exchange, failed
 
 T = TypeVar("T")
 
@@ -39,11 +39,11 @@ class CallSpec(Generic[T]):
     """One call to be made or replayed.
 
     Attributes:
-        step, round, draw: its place in the task.
-        model: the model's name; `identity` is everything else that the answer depends on.
+        step, round, draw: key of the call in its task.
+        model: the model's name; `identity`: all other inputs that the answer depends on.
         send: performs the call.
         settle: converts a final reply into its journal record; it may reject an ok reply.
-        alone: no model is called, so its failure does not count for other calls.
+        alone: True if no model is called, so that a failure does not count for other calls.
     """
 
     step: Step
@@ -71,12 +71,12 @@ class Answer:
 
 
 class ModelDrift:
-    """The served models that a run has accepted: providers change the model behind a name, and a run must notice.
+    """Detect that a provider changed the model behind a name: compare served models with those of the run.
 
     Args:
-        journal: of the run.
-        accept_changes: accept and record a new one instead of stopping the run; None where the command has no option
-            for it.
+        journal: journal of the run.
+        accept_changes: True to accept and record a new model instead of stopping the run; None if the command has no
+            such option.
     """
 
     def __init__(self, journal: Journal, *, accept_changes: bool | None = None) -> None:
@@ -85,12 +85,12 @@ class ModelDrift:
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(SERVED) or "{}")
 
     async def check(self, model: str, served: str, *, replayed: bool = False) -> None:
-        """Record a served model that answered for the first time.
+        """Compare a served model with the run's; record it if it is the first.
 
         Args:
             model, served: the requested name, and the name in the answer; "" if unknown.
-            replayed: the answer was recorded by an earlier process. The process that a change stops has recorded the
-                first answers of the new model already: they were paid for.
+            replayed: True if an earlier process recorded the answer. A process that a change stopped has already
+                recorded the first answers of the new model, which were billed.
 
         Raises:
             RunHalted: another model than before answered, and changes are not accepted.
@@ -115,7 +115,7 @@ class ModelDrift:
 
 
 class WorkerKinds:
-    """The kinds of workers that have answered for each model of a run; `note` receives a line about a second one."""
+    """Record which kinds of workers answered for each model; `note` gets a line if a second kind appears."""
 
     def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
         self._journal = journal
@@ -123,7 +123,7 @@ class WorkerKinds:
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
     async def check(self, model: str, kind: str) -> None:
-        """Record the kind of the worker that answered."""
+        """Record the kind of worker (CPU or GPU, versions) that answered for a model."""
         known = self._known.setdefault(model, [])
         if kind in known:
             return
@@ -141,9 +141,9 @@ class ModelClient:
     """State shared by all tasks of a run: the journal, admission, and the stop request.
 
     Attributes:
-        served, kinds: the served models and kinds of workers so far; None where they are not checked.
-        unhurried: models whose answers come from batch jobs.
-        in_jobs: open calls of earlier processes that a job answers: they are continued, not made again.
+        served, kinds: the served models and kinds of workers so far; None if they are not checked.
+        unhurried: models whose calls are sent in batch jobs.
+        in_jobs: ids of open calls of earlier processes that a job answers; they are continued, not repeated.
         leave_jobs: called when the run stops without waiting for jobs.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
@@ -165,8 +165,7 @@ class ModelClient:
     def request_stop(self, *, wait_for_jobs: bool = False) -> None:
         """Send no new call from now on; those in flight finish and are recorded.
 
-        Calls in batch jobs, which may take a day, stay open and are continued by the next process, unless this one is
-        to wait for them.
+        Calls in batch jobs, which may take a day, stay open for the next process, unless `wait_for_jobs`.
         """
         self.stop_requested = True
         if self.leave_jobs is not None and not wait_for_jobs:
@@ -175,7 +174,7 @@ class ModelClient:
         self.admission.stop()
 
     async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
-        """Send a call and return its reply; past the deadline, a failed one with a TRANSPORT outcome."""
+        """Send a call and return its reply; after the deadline, a reply with outcome TRANSPORT."""
         try:
             async with deadline.guard() as guard:
                 return await spec.send()
@@ -212,7 +211,7 @@ class _Tries:
 
 
 class TaskCalls:
-    """The calls of one task in one generation: replays recorded calls, makes and records the others."""
+    """Make the calls of one task in one generation: recorded answers are reused, others requested and recorded."""
 
     def __init__(self, client: ModelClient, task_id: str, generation: int, recorded: list[CallRow]) -> None:
         self._client = client
@@ -229,12 +228,12 @@ class TaskCalls:
                 self._in_jobs[row.key] = row
 
     def answers(self, step: Step, round: int) -> bool:
-        """Return True if this step and round has an answer of an earlier process, or a job that will answer it."""
+        """Return True if this step and round has a recorded answer, or is in a batch job."""
         key = CallKey(self._task_id, self._generation, round, step, 0)
         return key in self._final or key in self._in_jobs
 
     async def check_recorded(self, step: Step, round: int, draws: range) -> None:
-        """Check the served models of recorded answers whose stored result is used.
+        """Check the served models of recorded answers when their stored result is reused.
 
         Raises:
             RunHalted: another model than before answered, and changes are not accepted.
@@ -249,7 +248,7 @@ class TaskCalls:
                 await self._check_served(row.model, row.usage.served_model, replayed=True)
 
     async def answer(self, spec: CallSpec[T]) -> Answer:
-        """Return the recorded answer to this call, or a new one that is durable before this returns.
+        """Return the recorded answer to a call, or else request one and record it durably.
 
         Raises:
             RequestChanged: the recorded call had another request.
@@ -358,47 +357,6 @@ class TaskCalls:
         if outcome is draft.outcome:
             return draft
         return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())
-
-
-async def look_first(
-    calls: TaskCalls,
-    judge: Judge,
-    request: JudgeRequest,
-    *,
-    round: int,
-    draw: int,
-    identity: Mapping[str, object],
-    unanswered: Callable[[Outcome, CallResult], CallResult] = lambda _, draft: draft,
-) -> tuple[JudgeRequest, Outcome]:
-    """Return the request, with the judge's description if it looks first, and that call's outcome (else OK).
-
-    The first turn is a memoised call of its own: a process killed between the two turns buys neither again.
-    """
-    if not isinstance(judge, LooksFirst) or not judge.looks_first:
-        return request, OK
-    looking = request.images_alone
-    asked = {
-        **identity,
-        "fingerprint": fingerprint_of(judge, request.rubric),
-        "seed": looking.seed,
-        "edited_first": looking.edited_first,
-    }
-
-    async def send() -> Reply[str]:
-        return await judge.look(looking)
-
-    async def settle(reply: Reply[str], draft: CallResult) -> CallResult:
-        if reply.value is None:
-            return unanswered(reply.outcome, draft)
-        return replace(draft, answer=reply.value)
-
-    answer = await calls.answer(CallSpec(Step.LOOK, round, draw, judge.name, asked, send, settle))
-    return (replace(request, seen=answer.text) if answer.outcome.ok else request), answer.outcome
-
-
-def seen_in(request: JudgeRequest) -> dict[str, object]:
-    """Return the part of the second turn's identity that depends on the first; empty without one."""
-    return {"seen": hashlib.sha256(request.seen.encode()).hexdigest()} if request.seen else {}
 
 
 def _too_long(model: str, outcome: Outcome) -> Outcome:

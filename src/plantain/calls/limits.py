@@ -22,7 +22,7 @@ TOLERANCE_USD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The most that one call may consume, its adapter's second request after a malformed answer included."""
+    """The maximum consumption of one call, including a second request after a malformed answer."""
 
     input_tokens: int
     output_tokens: int
@@ -30,7 +30,7 @@ class Demand:
     images: int = 0
 
     def most(self, price: Price) -> float:
-        """Return the most US dollars that a call can cost at this price: every limit reached."""
+        """Return the maximum cost of a call in US dollars at this price."""
         text_in = price.input_per_m
         image_in = price.image_input_per_m or 0.0
         dearest = max(text_in, image_in, price.cached_per_m or 0.0, price.cache_write_per_m or 0.0)
@@ -42,7 +42,7 @@ class Demand:
         return read + written + self.image_tokens * image_rate / 1e6
 
 
-INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.LOOK: 12_000, Step.JUDGE: 16_000}
+INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.JUDGE: 16_000}
 """Three 1024x1024 images (at most 2,600 tokens each with the providers known to us), the prompt, and for a writer the
 history of twenty rounds."""
 
@@ -51,10 +51,10 @@ IMAGE_TOKENS = 4_096
 
 
 def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS) -> Demand:
-    """Return the most that a call of this step consumes when an answer is cut at `max_output_tokens`.
+    """Return the maximum consumption of a call of this step, if answers are limited to `max_output_tokens`.
 
-    `image_tokens` are the most that one image of the model is known to come to at the requested size and quality.
-    Writers and judges are asked a second time after a malformed answer, with twice the token limit if it was cut.
+    `image_tokens` is the maximum for one image of the model at the requested size and quality. Writers and judges are
+    asked again after a malformed answer, with twice the token limit if it was cut.
     """
     if step is Step.EDIT:
         return Demand(INPUT_TOKENS[step], max_output_tokens, max(image_tokens, IMAGE_TOKENS), images=1)
@@ -69,12 +69,12 @@ class StepCosts:
     """Costs of one step's calls to one model: the known ones, and an estimate of the others.
 
     Attributes:
-        bound: dollars that a call can come to by our own estimate; set by the gate, which knows its price.
-        dearest: the highest bill so far.
-        in_flight: calls whose answers are still to come.
-        lost: calls that may have been billed and whose cost never became known; `lost_most` is the most that they can
-            have cost.
-        in_jobs_usd: set aside for calls of earlier processes that batch jobs still answer.
+        bound: estimated maximum cost of a call in US dollars; set by the gate, which knows the price.
+        dearest: the highest cost so far, in US dollars.
+        in_flight: number of calls without an answer yet.
+        lost: number of calls that may have been billed at an unknown cost; `lost_most`: their maximum total cost in
+            US dollars.
+        in_jobs_usd: US dollars reserved for calls of earlier processes that batch jobs will answer.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class StepCosts:
 
     @property
     def most(self) -> float:
-        """Return the US dollars to reserve for a call: our bound, or more once a call has cost more."""
+        """Return the US dollars to reserve for a call: the estimate `bound`, or more once a call has cost more."""
         return self.bound if self.dearest <= self.bound + TOLERANCE_USD else MARGIN * self.dearest
 
     @property
@@ -106,25 +106,25 @@ class StepCosts:
 
     @property
     def held_usd(self) -> float:
-        """Return the assumed cost of the lost calls."""
+        """Return the estimated cost, in US dollars, of the calls of unknown cost."""
         return assumed_usd(self._latest, self.lost, self.lost_most)
 
 
 class Budget:
-    """Budget of a run: its cap, its spending and its reservations. Belongs to one event loop.
+    """The budget of a run: its limit, the money spent and the money reserved. For one event loop.
 
-    Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the most that calls in flight can cost.
-    `held` is the assumed cost of calls of unknown cost; it grows up to their reservation as dearer calls of their kind
-    become known. A provider that bills more than our upper bound can exceed the budget later (`overrun_usd`). From the
-    first such bill on, the reservation of every call of its step is larger, also of those in flight, so that a run
+    Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the maximum cost of calls in flight.
+    `held` is the estimated cost of calls of unknown cost; it grows up to their reservation as dearer calls of their
+    kind become known. A provider that bills more than the estimated maximum can exceed the budget.
+    From the first such bill on, every call of its step has a larger reservation, also those in flight, so that a run
     exceeds its budget at most by the calls in flight at that moment.
 
     Args:
-        budget_usd: the cap; None for none.
-        spent_usd: what settled calls cost, of this and earlier processes.
-        costs: what earlier processes learned of each model and step.
-        max_calls: calls that the run may make in all; None for no cap.
-        calls: calls made by earlier processes.
+        budget_usd: the limit in US dollars; None for no limit.
+        spent_usd: cost of settled calls, including those of earlier processes.
+        costs: costs of calls of earlier processes, by model and step.
+        max_calls: maximum number of calls of the run; None for no limit.
+        calls: number of calls made by earlier processes.
     """
 
     def __init__(
@@ -140,7 +140,6 @@ class Budget:
         self.calls = calls
         self.budget_usd = budget_usd
         self.spent_usd = spent_usd
-        self.overrun_usd = 0.0
         self._costs = dict(costs or {})
 
     def costs(self, model: str, step: Step) -> StepCosts:
@@ -149,7 +148,7 @@ class Budget:
 
     @property
     def outstanding(self) -> int:
-        """Return the number of calls in flight, whose reservations may be released in part."""
+        """Return the number of calls in flight, part of whose reserved money may be released."""
         return sum(costs.in_flight for costs in self._costs.values())
 
     @property
@@ -174,23 +173,22 @@ class Budget:
         return self.max_calls is None or self.calls < self.max_calls
 
     def fits(self, usd: float) -> bool:
-        """Return True if so many US dollars can be reserved now; always without a budget."""
+        """Return True if this amount in US dollars can be reserved now; always without a budget."""
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
-        """Record the end of a call in flight; None is an unknown cost, counted as such calls' usual cost."""
+        """Record the end of a call in flight; an unknown cost, None, is estimated from similar calls."""
         costs.in_flight -= 1
         if cost_usd is None:
             costs.lost += 1
             costs.lost_most += costs.most
             return
         self.spent_usd += cost_usd
-        self.overrun_usd += max(0.0, cost_usd - costs.most)
         costs.learn(cost_usd)
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
-    """Return the US dollars that a call cost; None if unknown (no price, or an answer never arrived)."""
+    """Return the cost of a call in US dollars; None if unknown (no price, or no answer arrived)."""
     if price is None:
         return None
     if price == Price():
@@ -233,10 +231,10 @@ CALM, CALM_ANSWERS = 0.2, 50
 
 
 class Pace:
-    """One rate limit, stated by the recipe or announced by the provider; without either, none.
+    """One rate limit, stated by the recipe or announced by the provider; unlimited without either.
 
     Args:
-        per_minute: units per minute that the recipe states and that are never exceeded; None where it states none.
+        per_minute: maximum units per minute by the recipe; None if it states none.
     """
 
     def __init__(self, per_minute: float | None) -> None:
@@ -248,7 +246,7 @@ class Pace:
         return math.isfinite(self._rate)
 
     def wait(self, now: float) -> float:
-        """Return the seconds until one more unit may be sent, 0 for now. Takes nothing."""
+        """Return the seconds until one more unit may be sent, 0 for now, without counting it as sent."""
         return max(0.0, max(self._next_at - BURST_S, self._blocked_until) - now)
 
     def take(self, now: float, units: float = 1.0) -> None:
@@ -257,19 +255,19 @@ class Pace:
             self._next_at = max(self._next_at, now) + units / self._rate
 
     def refund(self, units: float) -> None:
-        """Return reserved units that were not used; a negative number takes more."""
+        """Give back reserved units that were not used; a negative number counts more as sent."""
         if self.known:
             self._next_at -= units / self._rate
 
     def announced(self, per_minute: float, now: float) -> None:
-        """Follow the limit that the provider announces, at most the recipe's."""
+        """Adopt a limit that the provider announces, but at most the recipe's."""
         rate = min(self._stated, per_minute / 60.0)
         if not math.isclose(rate, self._rate, rel_tol=0.01):
             self._rate = rate
             self._next_at = max(self._next_at, now)
 
     def block(self, until: float) -> None:
-        """Send nothing before then."""
+        """Allow no unit before the time `until`, in seconds of the same clock as `now`."""
         self._blocked_until = max(self._blocked_until, until)
 
 
@@ -277,8 +275,8 @@ class Concurrency:
     """Calls in flight: slow start up to the first refusal, then additive increase and multiplicative decrease.
 
     Args:
-        ceiling: never more than this at once.
-        first: how many at the start.
+        ceiling: maximum number of calls in flight.
+        first: number of calls in flight at the start.
     """
 
     def __init__(self, ceiling: int, first: int = FIRST) -> None:
@@ -300,13 +298,13 @@ class Concurrency:
         return self.in_flight
 
     def end(self) -> None:
-        """Count a call that has come back, whatever its outcome."""
+        """Count a call that has ended, whatever its outcome."""
         self.in_flight -= 1
 
     def accepted(self, now: float, sent_at: float, level: int, *, roomy: bool = True) -> None:
         """Record that a call was accepted; `level` is the number in flight when it was sent.
 
-        The window does not grow where answers take nearly as long as they may (not `roomy`): calls would wait longer.
+        The window does not grow if answers take nearly as long as allowed (not `roomy`): calls would wait longer.
         """
         self._accepted_in_a_row += 1
         if sent_at > self._decreased_at:
@@ -321,13 +319,13 @@ class Concurrency:
             self._grown_at = now
 
     def too_many(self, level: int) -> bool:
-        """Return True if no call of this number was ever accepted: a refusal can be for the calls in flight."""
+        """Return True if so many calls in flight were never accepted, so that their number may explain a refusal."""
         return level > self._highest_accepted
 
     def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:
-        """Record that call number `level` was refused by a limit. Refusals in a burst shrink the window once.
+        """Record that a call was refused by a limit with `level` calls in flight; a burst shrinks the window once.
 
-        Where a rate explains the refusal (`by_rate`), only a level that was never accepted can be at fault.
+        If a rate explains the refusal (`by_rate`), the window only shrinks if this level was never accepted.
         """
         chance, self._accepted_in_a_row = self._accepted_in_a_row >= CHANCE, 0
         too_many = self.too_many(level)
@@ -356,7 +354,7 @@ class Concurrency:
 
 @dataclass(slots=True)
 class Guard:
-    """The seconds after which a call was ended; None while it was not."""
+    """The seconds after which a call was ended by its deadline; None if it was not."""
 
     expired_after_s: float | None = None
 
@@ -368,7 +366,7 @@ class Deadline:
     done, and send it again to the end of the same queue. So the first late call doubles the time of the others.
 
     Args:
-        first_s: seconds, the first guess; None for no deadline.
+        first_s: initial deadline in seconds; None for no deadline.
     """
 
     def __init__(self, first_s: float | None) -> None:
@@ -406,7 +404,7 @@ class Deadline:
                     timer.cancel()
 
     def answered(self, took_s: float) -> bool:
-        """Double the deadline after a slow answer, halve it after fast ones; return False near the longest."""
+        """Adapt to an answer's time: double the deadline if slow, halve it if fast; return False near the maximum."""
         if self.seconds is None or self._first is None:
             return True
         self._latest.append(took_s)

@@ -15,19 +15,19 @@ from plantain.records import Outcome, OutcomeKind, Step
 
 
 class Interrupted(Exception):
-    """The run was asked to stop; this task stays pending until the run is resumed."""
+    """Raised in a task when a stop is requested; the task stays pending until the run is resumed."""
 
 
 class RunHalted(Exception):
-    """The whole run cannot continue (bad key, exhausted quota); the message names the remedy."""
+    """Raised if the whole run cannot continue (bad key, exhausted quota); the message names the remedy."""
 
 
 class RequestChanged(RunHalted):
-    """The request of a recorded call would differ now: prompt, model or image has changed."""
+    """Raised if a recorded call had another request than now: prompt, model or image has changed."""
 
 
 class LimitReached(RunHalted):
-    """A cap of the recipe is used up; the run can be resumed with a higher one. The message names the cap."""
+    """Raised if a limit of the recipe is reached; the message names it. The run can be resumed with a higher one."""
 
 
 # --- tries ------------------------------------------------------------------------------------------
@@ -68,9 +68,9 @@ def next_step(outcome: Outcome, tries: int, rng: random.Random) -> float | None:
     """Return the seconds to wait before the next try, or None when this outcome is final.
 
     Args:
-        outcome: of the last try; its `retry_after` is a lower bound.
-        tries: tries so far with this outcome; lost workers count apart.
-        rng: source of the jitter (not part of any result).
+        outcome: outcome of the last try; its `retry_after` is a lower bound.
+        tries: number of tries so far with this outcome; failed workers are counted separately.
+        rng: random generator of the jitter, which affects no result.
     """
     policy = LOST if outcome.lost else POLICY[outcome.kind]
     if outcome.fatal or tries >= policy.tries:
@@ -98,15 +98,15 @@ PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 
 
 class CircuitBreaker:
-    """The breaker of one model, with an explicit clock.
+    """Pause the calls of one model during an outage and probe it at intervals; times are arguments.
 
     Args:
-        longest_s: seconds that an outage is waited for; None for a breaker that never opens.
+        longest_s: maximum seconds to wait for an outage to end; None: calls are never paused.
 
     Attributes:
-        since: time of the first of the present failures; None while there are answers.
-        open: calls wait.
-        reason: of the latest failure.
+        since: time of the first of the current failures; None while calls are answered.
+        open: True while calls wait.
+        reason: reason of the latest failure.
     """
 
     def __init__(self, longest_s: float | None) -> None:
@@ -123,7 +123,7 @@ class CircuitBreaker:
         self._jitter = random.Random()
 
     def wait(self, now: float) -> float:
-        """Return the seconds until a call may be sent; infinite while a probe is under way."""
+        """Return the seconds until a call may be sent; infinite while the answer to a probe is awaited."""
         if not self.open:
             return 0.0
         return math.inf if self._probing else max(0.0, self._next_at - now)
@@ -158,7 +158,7 @@ class CircuitBreaker:
         return self.open and self._longest_s is not None and now >= self._since(now) + self._longest_s
 
     def news(self, now: float) -> str:
-        """Return a message once for each pause, with its length, reason and next probe; "" otherwise."""
+        """Return, once per pause, a message with its length, reason and next probe; "" otherwise."""
         if not self._has_news:
             return ""
         self._has_news = False
@@ -186,7 +186,7 @@ class CircuitBreaker:
 
 
 def minutes(seconds: float) -> str:
-    """Return a span of time as text, e.g. "40 s", "12 min", "3.5 h"."""
+    """Format a duration in seconds, e.g. "40 s", "12 min", "3.5 h"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -207,14 +207,14 @@ But `MOST` refusals before any other answer are a fault of the model."""
 
 @dataclass(slots=True)
 class FailureStreak:
-    """The failures since the last answer.
+    """The failures of one model and step since its last answer.
 
     Attributes:
-        calls: their number.
-        tasks: their tasks.
-        kinds: their reasons, without numbers and ids.
-        ever_answered: there has been an answer before.
-        refusals: tasks whose calls were refused while there was no other answer; None once there was.
+        calls: number of failed calls.
+        tasks: ids of their tasks.
+        kinds: reasons of the failures, without numbers and ids.
+        ever_answered: True if a call was answered before.
+        refusals: tasks whose calls were refused before any other answer; None after another answer.
     """
 
     calls: int = 0
@@ -225,15 +225,15 @@ class FailureStreak:
 
 
 class FailureStreaks:
-    """The failure streaks of all models and steps of a run, in this process."""
+    """Detect that all calls of a model and step fail, to end the run before all its tasks have failed."""
 
     def __init__(self) -> None:
         self._streaks: dict[tuple[str, Step], FailureStreak] = {}
 
     def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
-        """Return a call's last outcome, marked fatal if it is one failure too many.
+        """Count a call's last outcome and return it, marked fatal if it completes a streak of failures.
 
-        Too many are `MOST` failures in a row that all have the same reason, or that no answer preceded.
+        A streak is `MOST` failures in a row that all have the same reason, or that no answer preceded.
         """
         streak = self._streaks.setdefault((model, step), FailureStreak())
         if outcome.kind not in NO_ANSWER:
@@ -259,7 +259,8 @@ def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
     verb = "ended so" if len(streak.kinds) == 1 else "failed"
     return (
         f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is fixed; "
-        f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}"
+        f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}, or those of a "
+        "benchmark's run by the same command with --retry"
     )
 
 

@@ -1,1 +1,1 @@
-"""Prepared images: ingest, privacy gate, quarantine, near duplicates, groups, withdrawal."""
+"""Catalogues of prepared images: ingest, privacy gate, quarantine, near duplicates, groups, withdrawal."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import orjson
-
 from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextKind, TextReader
+from plantain.privacy.text import Text, TextReader, texts_from_json, texts_to_json
 from plantain.records import Geometry, SourceImage
 from plantain.sources.registry import SourceEntry
 
@@ -29,8 +27,8 @@ class Suspicion:
     Attributes:
         kind: "face"; "photograph" for a coloured scene among radiographs or slices; or the kind of the text (date,
             number, name, other).
-        text: as read; "" for a face.
-        box: in pixels of the prepared image.
+        text: the text as read; "" for a face.
+        box: its box in pixels of the prepared image.
     """
 
     kind: str
@@ -40,18 +38,18 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyGate:
-    """Looks at prepared images; used by all worker threads.
+    """Check images for text and faces that may identify a patient; thread-safe.
 
     Attributes:
-        readings: stores readings, so that each image is read once; None on a worker.
-        reader: reads text; None if none can be read here, or is wanted.
+        readings: store of the text read, so that each image is read once; None on a worker.
+        reader: the text reader; None if none is installed or text is not checked.
     """
 
     readings: Catalogue | None
     reader: TextReader | None
 
     def texts(self, data: bytes, image: SourceImage) -> tuple[Text, ...] | None:
-        """Return the text in a prepared image, recorded or read now; None without a reader."""
+        """Return the text in a prepared image, as recorded before or read now; None without a reader."""
         if self.reader is None:
             return None
         kept = self.readings.reading(image.prepared_sha256) if self.readings else None
@@ -60,7 +58,7 @@ class PrivacyGate:
         return read_prepared(decode(data), image.geometry, self.reader)
 
     def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Return faces in a decoded image, and a photograph among grey images; boxes are in the prepared one."""
+        """Detect faces in a decoded image, and photographs among grey images; boxes refer to the prepared image."""
         from plantain.privacy.faces import coloured_scene  # heavy
 
         kinds = [(FACE, box) for box in entry.faces(image, pixels)]
@@ -71,12 +69,12 @@ class PrivacyGate:
     def small(
         self, image: SourceImage, pixels: Pixels, texts: Iterable[Text] | None
     ) -> tuple[Suspicion, ...]:
-        """Return text of a decoded image that is too small for the prepared one, placed in the prepared one.
+        """Read text in a decoded image that is illegible in the prepared one; boxes refer to the prepared image.
 
         Args:
-            image: its complete record.
-            pixels: as decoded, of its own size.
-            texts: read in the prepared image and not reported again; None if no text is read.
+            image: complete record of the image.
+            pixels: the decoded image in its original size.
+            texts: text read in the prepared image, which is not reported again; None if no text is read.
         """
         if self.reader is None or texts is None:
             return ()
@@ -94,26 +92,12 @@ class PrivacyGate:
 
 
 def suspicious(texts: Iterable[Text]) -> tuple[Suspicion, ...]:
-    """Return the texts that may identify a patient."""
+    """Return those texts that may identify a patient, as suspicions."""
     return tuple(Suspicion(text.kind.value, text.text, text.box) for text in texts if text.kind.identifying)
 
 
 def in_prepared(box: Box, geometry: Geometry) -> Box:
-    """Return a box of the original in pixels of the prepared square."""
+    """Convert a box of the original to pixels of the prepared square."""
     across, down = geometry.inner_width / geometry.width, geometry.inner_height / geometry.height
     left, top = round(geometry.left + box.left * across), round(geometry.top + box.top * down)
     return Box(left, top, max(1, round(box.width * across)), max(1, round(box.height * down)))
-
-
-def texts_to_json(texts: Iterable[Text]) -> str:
-    """Return texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
-    rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
-    return orjson.dumps(rows).decode()
-
-
-def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """Return the texts that `texts_to_json` wrote."""
-    return tuple(
-        Text(text, TextKind(kind), Box(left, top, width, height), sure)
-        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
-    )

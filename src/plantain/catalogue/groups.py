@@ -12,7 +12,7 @@ JOINED = "joined:"
 
 
 class DisjointSets:
-    """Names joined into sets; each is known by its smallest name, whatever the order of joining."""
+    """Names joined into disjoint sets (union-find); a set is represented by its smallest name."""
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
@@ -33,9 +33,9 @@ class DisjointSets:
 
 
 class Groups:
-    """Images joined by patient or study, by equal pixels, and a rendered image with the one it was drawn on.
+    """Group images by patient or study, equal pixels, and rendering (an image with the one it was drawn on).
 
-    Only recorded relations count; resemblance that no source or ingest recorded is not searched for.
+    Only recorded relations count; near duplicates must have been recorded before.
     """
 
     def __init__(self, images: Iterable[SourceImage]) -> None:
@@ -60,7 +60,7 @@ class Groups:
         return self._sets.find(_image_name(image.dataset, image.id))
 
     def name(self, image: SourceImage) -> str:
-        """Return the group as a short name that does not reveal its images."""
+        """Return a short name of an image's group that does not reveal its images."""
         return f"group-{hashlib.sha256(self.group(image).encode()).hexdigest()[:12]}"
 
     def count(self, images: Iterable[SourceImage]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -27,6 +27,7 @@ from plantain.pixels.decode import declared_pixels
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.label_table import NO_LABEL
 from plantain.sources.registry import (
+    DOUBTFUL,
     STUDY_GROUP,
     Found,
     LeftOut,
@@ -60,6 +61,7 @@ class Ingested:
             unknown licence, each counted once, by the first of these.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
+        doubtful: images of this source by the notes of `DOUBTFUL`.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
         left_out: images that were not requested, counted by reason.
@@ -77,6 +79,7 @@ class Ingested:
     ungrouped: int = 0
     by_study: int = 0
     synthetic: int = 0
+    doubtful: Counter[str] = field(default_factory=Counter)
     tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     near: list[NearPair] = field(default_factory=list)
@@ -84,7 +87,7 @@ class Ingested:
     newly_quarantined: int = 0
 
     def count(self, image: SourceImage, fate: Fate) -> None:
-        """Count one image that can be used."""
+        """Count one usable image by its fate."""
         self.added += fate is Fate.ADDED
         self.newly_quarantined += fate is Fate.HELD
         self.labelled += fate is Fate.LABELLED
@@ -95,6 +98,7 @@ class Ingested:
         self.ungrouped += image.group is None
         self.by_study += (image.group or "").startswith(STUDY_GROUP)
         self.synthetic += image.synthetic
+        self.doubtful.update(DOUBTFUL.intersection(image.note.split("; ")))
 
     def refuse(self, refused: Refused) -> Refused | None:
         """Add a refusal and return it; return None if it repeats the last, as for slices of a small volume."""
@@ -116,16 +120,16 @@ def ingest(
     """Read every image of a source into a catalogue.
 
     Running it again adds new images. Images added before an interruption stay; the caller closes the catalogue,
-    which commits it. The result depends on the order of the files, never on which of them was decoded first.
+    which commits it. The result depends on the order of the files, not on the order of decoding.
 
     Args:
-        reader: lists the source.
-        catalogue: receives the prepared images.
+        reader: reader of the source.
+        catalogue: the catalogue to add to.
         workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
             two for each of its workers.
-        on_file: called in order for each file that is done, with its refusal.
-        gate: looks for burned-in text and faces; suspicious images go into quarantine. None looks for neither.
-        engine: its workers decode, prepare and look at files; None uses threads of this process.
+        on_file: called in order for each finished file, with its rejection or None.
+        gate: check for burned-in text and faces; suspicious images go into quarantine. None: no check.
+        engine: engine whose workers decode, prepare and check files; None uses threads of this process.
 
     Raises:
         NoWorkers: the engine has none left; added images stay.
@@ -154,7 +158,7 @@ def ingest(
 
 
 def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
-    """Write rejected.csv: this dataset's refusals, and those of other datasets as they are."""
+    """Write this dataset's rejections to rejected.csv, keeping those of other datasets."""
     path = root / REJECTED
     rows = [(dataset, one.name, str(one.row or ""), one.field, one.reason) for one in refused]
     if path.is_file():
@@ -259,7 +263,7 @@ def _take(
 
 
 def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
-    """Read the images whose text was never read; put suspicious ones into quarantine and return their number."""
+    """Check images added earlier whose text was never read; return how many were put into quarantine."""
     assert gate.reader is not None
     put = 0
     for image in catalogue.images():
@@ -278,7 +282,7 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
 
 
 class Fate(Enum):
-    """Result for one ingested image."""
+    """The effect of an ingest on one image, e.g. that it was added or got a label."""
 
     ADDED, HELD, UNCHANGED, LABELLED, REGROUPED, LICENSED = range(6)
 
@@ -286,16 +290,16 @@ class Fate(Enum):
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) -> Fate | Refused:
     """Update an image's record in the catalogue; return its fate, or Refused if the records contradict.
 
-    Labels, licence, permission and a mark as synthetic are added if they came later. A group or split that is given
-    now replaces another; one that is given no more is kept. Labels that contradict each other are refused.
+    Labels, licence, permission and a mark as synthetic are added if they were missing. A new group or split replaces
+    the old one; a missing one does not. Contradicting labels are rejected.
 
     Raises:
-        InputError: the catalogue has another licence of the image than unknown.
+        InputError: the catalogue has another known licence of the image.
 
     Args:
-        name: of the file in messages.
-        image: as the source describes it now.
-        there_id: of the image made of the same bytes, in the catalogue or its quarantine.
+        name: the file's name in messages.
+        image: the record as the source describes it now.
+        there_id: id of the image with the same bytes, in the catalogue or its quarantine.
     """
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)

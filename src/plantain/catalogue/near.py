@@ -22,12 +22,12 @@ MANY = 20
 
 @dataclass(frozen=True, slots=True)
 class NearPair:
-    """Two images that look alike.
+    """Two images that are near duplicates.
 
     Attributes:
         one, other: their ids, the smaller first.
-        bits: differing bits of 256; 0 for copies.
-        same_group: their source has them in one group.
+        bits: number of differing bits of their 256-bit codes; 0 for copies.
+        same_group: True if their source has them in one group.
     """
 
     one: str
@@ -39,7 +39,7 @@ class NearPair:
 def join_near_duplicates(catalogue: Catalogue) -> list[NearPair]:
     """Find all near duplicates, join the groups of each pair, and return the pairs in order of their ids.
 
-    Computed from the groups that the sources gave, so that it does not depend on how the catalogue grew.
+    It starts from the groups that the sources gave, so that the result does not depend on the order of ingests.
     """
     groups = {image_id: (dataset, group) for image_id, dataset, group in catalogue.own_groups()}
     known = catalogue.likenesses()

@@ -20,9 +20,9 @@ ROLE = "ingest"
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file's prepared image; without bytes if the catalogue has it already.
+    """A file's prepared image; without bytes if the catalogue contains it already.
 
-    `seen` are faces, and letters too small for the prepared image.
+    `seen` are faces, and text too small for the prepared image.
     """
 
     entry: SourceEntry
@@ -41,11 +41,11 @@ class PreparedFile:
 def prepare_file(
     entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
 ) -> PreparedFile | Refused:
-    """Prepare a file in this thread; return Refused if it is too small. Raise InputError if it is unreadable.
+    """Decode, prepare and check a file; return Refused if it is too small. Raise InputError if it is unreadable.
 
     Args:
-        entry, image, data: of the file.
-        gate: looks for text and faces; None looks for neither.
+        entry, image, data: the file's entry, record and bytes.
+        gate: check for text and faces; None for no check.
     """
     pixels = entry.decode(data)
     height, width = pixels.shape[:2]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import cv2
 import numpy as np
-from jinja2 import Environment
 
 from plantain.catalogue.quarantine import Held
 from plantain.catalogue.store import Catalogue
@@ -28,13 +27,13 @@ _RED = (230, 30, 30)
 
 
 def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
-    """Write the page, which may show identities; return its path, or remove it and return None without images."""
+    """Write the page of quarantined images, which may show identities; without any, remove it and return None."""
     path = catalogue.root / PAGE
     if not waiting:
         path.unlink(missing_ok=True)
         return None
     root = path.parent
-    page = _environment().get_template("quarantine.html.j2")
+    page = page_environment(Path(__file__).parent / "templates", "").get_template("quarantine.html.j2")
     shown = [
         {
             "name": one.image.id,
@@ -46,17 +45,16 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
         }
         for one in waiting[:MOST]
     ]
-    write_page(path, page.render(waiting=waiting, shown=shown, command=partial(_command, root)), ())
+    write_page(
+        path,
+        page.render(waiting=waiting, shown=shown, command=partial(command_line, "run", "quarantine", root)),
+        (),
+    )
     return path
 
 
-@cache
-def _environment() -> Environment:
-    return page_environment(Path(__file__).parent / "templates", "")
-
-
 def framed(pixels: Pixels, waiting: Held) -> Pixels:
-    """Draw a red frame around every suspicion into a prepared image, uint8 (H, W, 3), and return it."""
+    """Draw a red frame around every suspicion in a prepared image, uint8 (H, W, 3)."""
     shown = np.ascontiguousarray(pixels)
     for suspicion in waiting.found:
         box = suspicion.box
@@ -71,8 +69,3 @@ def _image(catalogue: Catalogue, waiting: Held) -> str:
     jpeg = compressed(".jpg", np.asarray(small, np.uint8), cv2.IMWRITE_JPEG_QUALITY, 85)
     jpeg = marked(jpeg) if waiting.image.synthetic else jpeg
     return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
-
-
-def _command(root: Path, way: str, name: str) -> str:
-    """Return a command to copy."""
-    return command_line("run", "quarantine", root, way, name)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious, texts_to_json
+from plantain.catalogue.gate import FACE, PHOTOGRAPH, Suspicion, suspicious
 from plantain.catalogue.store import Catalogue
 from plantain.journal.blobs import sync_folder
 from plantain.journal.rows import from_json, to_json
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared
-from plantain.privacy.text import TextReader
+from plantain.privacy.text import TextReader, texts_to_json
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import counted, suggest
 
@@ -29,7 +29,7 @@ _MASKINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An image in quarantine, its likeness code, and the suspicions."""
+    """An image in quarantine, its perceptual hash, and the marks that may identify a patient."""
 
     image: SourceImage
     code: bytes | None
@@ -43,7 +43,7 @@ class Held:
 
     @property
     def maskable(self) -> bool:
-        """Return True unless it is a photograph, of which masking leaves nothing."""
+        """Return True if the suspicions can be masked; False for a photograph, of which no part would remain."""
         return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 
@@ -58,7 +58,7 @@ def hold(
 
 
 def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspicion]) -> None:
-    """Move an image of the catalogue into quarantine, when its text is read after its ingest."""
+    """Move an image from the catalogue into quarantine, if its text is only read after its ingest."""
     catalogue.flush()
     query = "SELECT code FROM likeness WHERE image_id = ?"
     row = catalogue.connection.execute(query, (image.id,)).fetchone()
@@ -69,27 +69,27 @@ def hold_again(catalogue: Catalogue, image: SourceImage, found: Sequence[Suspici
 
 
 def redescribe(catalogue: Catalogue, image: SourceImage) -> None:
-    """Replace the record of a waiting image inside a transaction."""
+    """Replace the record of a quarantined image; call it inside a transaction."""
     catalogue.connection.execute(
         "UPDATE quarantine SET record = ? WHERE image_id = ?", (to_json(image), image.id)
     )
 
 
 def held(catalogue: Catalogue) -> Iterator[Held]:
-    """Yield every waiting image, in order of their ids."""
+    """Yield every quarantined image, sorted by id."""
     query = f"SELECT {_COLUMNS} FROM quarantine ORDER BY image_id"
     yield from map(_held, catalogue.connection.execute(query).fetchall())
 
 
 def held_one(catalogue: Catalogue, image_id: str) -> Held | None:
-    """Return the waiting image of that id, or None."""
+    """Return the quarantined image of that id, or None."""
     query = f"SELECT {_COLUMNS} FROM quarantine WHERE image_id = ?"
     row = catalogue.connection.execute(query, (image_id,)).fetchone()
     return None if row is None else _held(row)
 
 
 def release(catalogue: Catalogue, image_id: str) -> bool:
-    """Add a waiting image to the catalogue; return False if already released. Raise InputError if none waits."""
+    """Move a quarantined image to the catalogue; False if released before. Raise InputError for an unknown id."""
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
         return False
@@ -98,13 +98,13 @@ def release(catalogue: Catalogue, image_id: str) -> bool:
 
 
 def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool:
-    """Blacken the suspicions in a waiting image, add it to the catalogue, and delete the unmasked image.
+    """Blacken the suspicions in a quarantined image, add it to the catalogue, and delete the unmasked image.
 
     With a reader the masked image is read again, and remaining suspicions are masked too. Return False if it was masked
     before.
 
     Raises:
-        InputError: no image of that id waits, it is a photograph, or text stays legible; then it stays in quarantine.
+        InputError: the id is unknown, it is a photograph, or text stays legible; the image then stays in quarantine.
     """
     waiting = _waiting(catalogue, image_id)
     if waiting is None:
@@ -197,12 +197,12 @@ _REFERENCES = (
 
 
 def note_discard(catalogue: Catalogue, sha256: str) -> None:
-    """Note, inside a transaction, that an image is deleted unless something still refers to it."""
+    """Schedule the deletion of an image, inside a transaction; it is kept if a record still refers to it."""
     catalogue.connection.execute("INSERT OR IGNORE INTO meta VALUES (?, '')", (_NOTE + sha256,))
 
 
 def finish_discards(catalogue: Catalogue) -> int:
-    """Delete noted images that nothing refers to, purge deleted rows, and return the number of notes."""
+    """Delete scheduled images without references, purge deleted rows, and return the number scheduled."""
     database = catalogue.connection
     query = "SELECT key FROM meta WHERE key >= ? AND key < ?"
     noted = [key for (key,) in database.execute(query, (_NOTE, "discard!")).fetchall()]

@@ -64,7 +64,7 @@ SCHEMA = (
 
 
 def to_row(image: SourceImage) -> tuple[Value, ...]:
-    """Return the record as SQLite values; labels, geometry and consent as JSON text."""
+    """Convert a record to SQLite values; labels, geometry and consent as JSON text."""
     values: dict[str, Value] = {name: getattr(image, name) for name in COLUMNS}
     values["labels"] = _json(image.labels)
     values["geometry"] = _json(asdict(image.geometry))
@@ -76,7 +76,7 @@ def to_row(image: SourceImage) -> tuple[Value, ...]:
 
 
 def from_row(row: tuple[Value, ...]) -> SourceImage:
-    """Return the record of a row. Raise pydantic's ValidationError for an invalid field."""
+    """Convert a row of SQLite values to a record. Raise pydantic's ValidationError for an invalid field."""
     values: dict[str, object] = dict(zip(COLUMNS, row, strict=True))
     for name in ("labels", "geometry", "consent"):
         if values[name] is not None:
@@ -85,7 +85,7 @@ def from_row(row: tuple[Value, ...]) -> SourceImage:
 
 
 def fingerprint(row: tuple[Value, ...]) -> int:
-    """Return a row's SHA-256 as an integer, for a sum over rows that does not depend on their order."""
+    """Return a row's SHA-256 as an integer, to be summed over rows independently of their order."""
     return int.from_bytes(hashlib.sha256(_json(row).encode()).digest(), "big")
 
 
@@ -106,7 +106,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise InputError for a catalogue of another version."""
+    """Check that a database is a catalogue of this version. Raise InputError otherwise."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
     if row is None or row[0] != str(VERSION):
         found = "unknown" if row is None else row[0]
@@ -140,7 +140,7 @@ class Catalogue:
 
     @classmethod
     def create(cls, root: Path | str) -> Catalogue:
-        """Open a catalogue for adding; make it if there is none. Raise InputError if the folder contains another."""
+        """Open a catalogue for adding, or make a new one. Raise InputError if the folder has one of another version."""
         root = Path(root)
         path = root / NAME
         if not path.exists():
@@ -170,7 +170,7 @@ class Catalogue:
 
     @classmethod
     def open(cls, root: Path | str) -> Catalogue:
-        """Open an existing catalogue for reading. Raise InputError if there is none, or it is of another version."""
+        """Open an existing catalogue for reading. Raise InputError if it is missing or of another version."""
         root = Path(root)
         path = root / NAME
         if not path.is_file():
@@ -194,12 +194,12 @@ class Catalogue:
         raise InputError(f"{path}: not a catalogue ({fault})") from fault
 
     def add(self, image: SourceImage, data: bytes, code: bytes | None = None) -> bool:
-        """Store one prepared image; return False if it is there already.
+        """Store one prepared image; return False if the catalogue contains it already.
 
         Args:
-            image: its record; the prepared hash is computed from `data`.
+            image: record of the image; the prepared hash is computed from `data`.
             data: the prepared bytes (`encode_source`, or `encode_jpeg` for a synthetic one).
-            code: its `pixels.likeness`, which finds near duplicates; None finds none.
+            code: its `pixels.likeness`, to find near duplicates; None to skip that.
 
         Raises:
             InputError: another image already has this id.
@@ -273,11 +273,11 @@ class Catalogue:
         self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Store the findings of a text reader in a prepared image (JSON), with the next commit."""
+        """Store the text that a reader found in a prepared image, as JSON, with the next commit."""
         self._readings[prepared_sha256] = (reader, found)
 
     def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """Return (reader, its findings as JSON) of a prepared image; None if its text was never read."""
+        """Return (name of the text reader, text found as JSON) for a prepared image; None if it was never read."""
         if (waiting := self._readings.get(prepared_sha256)) is not None:
             return waiting
         query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
@@ -285,7 +285,7 @@ class Catalogue:
         return row
 
     def own_groups(self) -> list[tuple[str, str, str | None]]:
-        """Return (id, dataset, group of its source) of every image, in order of their ids."""
+        """Return (id, dataset, group given by the source) of every image, sorted by id."""
         self.flush()
         return self.connection.execute(
             'SELECT id, dataset, CASE WHEN own_group.image_id IS NULL THEN image."group" ELSE own_group."group" END '
@@ -299,7 +299,7 @@ class Catalogue:
         return image.group if row is None else row[0]
 
     def crossed_splits(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return (group, its splits) of each group whose source puts it into several splits, in order."""
+        """Return (group, splits) of each group whose source puts it into several splits, sorted."""
         self.flush()
         # A patient "7" of another dataset is another patient; joined near duplicates span datasets.
         rows = self.connection.execute(
@@ -314,12 +314,12 @@ class Catalogue:
         return [(group, tuple(splits)) for group, splits in whose if len(splits) > 1]
 
     def likenesses(self) -> list[tuple[str, bytes]]:
-        """Return (id, likeness) of every image that has one, in order of their ids."""
+        """Return (id, perceptual hash) of every image that has one, sorted by id."""
         self.flush()
         return self.connection.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
 
     def regroup(self, groups: Mapping[str, str | None]) -> None:
-        """Give images the group that joins their near duplicates, by image id, and keep the group of their source."""
+        """Set the groups that join near duplicates, by image id; the groups given by sources are kept too."""
         self.flush()
         with self.transaction():
             change = 0
@@ -350,7 +350,7 @@ class Catalogue:
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
     def sources(self) -> dict[tuple[str, int], str]:
-        """Return (source SHA-256, frame) -> id of every image, including quarantined images."""
+        """Return the id of every image, also quarantined ones, by (SHA-256 of the source file, frame)."""
         self.flush()
         rows = self.connection.execute(
             "SELECT source_sha256, frame, id FROM image UNION ALL "
@@ -385,7 +385,7 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Return value -> number of images, for a field or "label". Raise ValueError for an unknown field."""
+        """Count images by the value of a field, or by "label". Raise ValueError for an unknown field."""
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
@@ -404,7 +404,7 @@ class Catalogue:
         return transaction(self.connection)
 
     def digest(self) -> str:
-        """Return a hex digest of every field of every image, in constant time and whatever the order of adding."""
+        """Return a hash (hex) of all records, independent of the order of adding; takes constant time."""
         self.flush()
         return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
 

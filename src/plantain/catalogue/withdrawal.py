@@ -21,12 +21,12 @@ _SALT = "withdrawal_salt"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnImages:
-    """Result of a withdrawal, or its preview.
+    """The result of a withdrawal from a catalogue, or its preview.
 
     Attributes:
         images: records of the withdrawn images, also in quarantine.
-        known: requested names that the catalogue knows, or knew before they were withdrawn.
-        before: they were withdrawn earlier.
+        known: requested names that the catalogue contains, or contained before a withdrawal.
+        before: True if they were withdrawn earlier.
         alike: near duplicates that stay, since only single images were requested.
     """
 
@@ -37,7 +37,7 @@ class WithdrawnImages:
 
 
 class Withdrawn:
-    """Marks of images and groups withdrawn from a catalogue: keyed hashes, from which no id can be read."""
+    """Keyed hashes of the images and groups withdrawn from a catalogue, from which ids cannot be recovered."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._salt = _salt_of(catalogue)
@@ -51,12 +51,12 @@ class Withdrawn:
         return self.remembers(_source(image))
 
     def remembers(self, text: str) -> bool:
-        """Return True if a withdrawal marked this text."""
+        """Return True if an image or group with this name was withdrawn."""
         return bool(self._marks) and keyed_mark(self._salt, text) in self._marks
 
 
 def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
-    """Return the images that a withdrawal names, removing none; groups also match by their joined name."""
+    """Find the images that a withdrawal names, without removing any; groups also match by their joined name."""
     own = {image_id: group for image_id, _, group in catalogue.own_groups()}
 
     def everything() -> Iterator[tuple[SourceImage, frozenset[str]]]:
@@ -76,9 +76,9 @@ def asked_images(catalogue: Catalogue, asked: Withdrawal) -> WithdrawnImages:
 
 
 def withdraw_from_catalogue(root: Path, asked: Withdrawal) -> WithdrawnImages:
-    """Remove images for good and return them; after a kill at any moment, running it again finishes it.
+    """Remove images permanently from a catalogue and return them; if killed, run it again to finish.
 
-    One transaction removes the rows and notes the images; then the images are deleted and the database is rewritten.
+    One transaction removes the rows and records the images; then the images are deleted and the database is rewritten.
     """
     with Catalogue.create(root) as catalogue:
         found = asked_images(catalogue, asked)

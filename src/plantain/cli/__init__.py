@@ -5,19 +5,28 @@ Exit codes: 0 done, 1 failed, 2 usage or invalid input (one line), 3 stopped by 
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import typer
+import typer.main
+from typer._click.core import Command
+from typer._click.shell_completion import CompletionItem
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.messages import command_line, like_path, working_directory
+from plantain.records.messages import command_line, like_path, suggest, typed, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:
-    from typer import TyperException
+    from typer._click import Context, HelpFormatter
 
 COMMANDS = {
     "demo": (
@@ -73,6 +82,22 @@ A research tool, never for diagnosis. Every image that it makes is synthetic."""
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limit and resumable."
 
+WIDTH = 120
+"""Columns that help may use."""
+
+OTHER_WORDS = {
+    "eval": "bench score",
+    "evaluate": "bench score",
+    "resume": "build RECIPE --run DIR",
+    "serve": "review serve",
+}
+"""Commands of other tools, with ours."""
+
+OWN_GROUPS = ("bench", "judge", "review", "run", "train")
+
+COMPLETING = "_PLANTAIN_COMPLETE"
+"""Environment variable that a shell sets to request completions."""
+
 _BY_CTRL_C = 130
 
 
@@ -89,10 +114,6 @@ def main(argv: list[str] | None = None) -> int:
     for word in (*args, working_directory()):
         if not word.isascii() and any("\ud800" <= char <= "\udfff" for char in word):
             return _end(f"{word}: the name is not UTF-8 and cannot be recorded; rename it", 2)
-    import typer
-
-    from plantain.cli.terminal.groups import COMPLETING, LazyGroup
-
     completing = COMPLETING in os.environ
     if completing:
         from typer._completion_classes import completion_init
@@ -119,22 +140,22 @@ def main(argv: list[str] | None = None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _usage(error: TyperException, name: str, args: list[str]) -> str:
+def _usage(error: typer.TyperException, name: str, args: list[str]) -> str:
     """Return a fault of the command line in one line, with the line to type if a part of it is missing."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     path = context.command_path.split()[1:] if context else [name]
     fault = " ".join(error.format_message().replace("Value error, ", "").split())
     line = ": ".join(filter(None, (" ".join(path), fault)))
     if type(error).__name__ == "NoSuchOption" and context:
-        typed = str(getattr(error, "option_name", ""))
+        wrong = str(getattr(error, "option_name", ""))
         options = [name for one in context.command.params for name in one.opts]
-        if typed == "--resume":
+        if wrong == "--resume":
             return f"{' '.join(path)}: no option --resume; the same command without it resumes"
-        if typed == "--images" and "--pairs" in options:
+        if wrong == "--images" and "--pairs" in options:
             return f"{' '.join(path)}: no option --images; did you mean --pairs?"
-        near = next((name for name in options if typed.startswith(f"{name}-")), "")
+        near = next((name for name in options if wrong.startswith(f"{name}-")), "")
         if near:
-            return f"{line} Did you mean {near} {typed.removeprefix(f'{near}-')}?"
+            return f"{line} Did you mean {near} {wrong.removeprefix(f'{near}-')}?"
         return line if line.endswith(("?", ")")) else f"{line}; options: {command_line(*path, '--help')}"
     if fault.startswith("Got unexpected extra argument"):
         return f"{line}; a path with spaces needs quotes"
@@ -165,3 +186,200 @@ def _end(line: str, code: int) -> int:
     shown = line.replace("\n", "\\n")
     print(f"plantain: {shown}", file=sys.stderr)
     return code
+
+
+def _ingest(folder: str) -> str:
+    return command_line("ingest", "folder", folder, "--modality", "MODALITY", "--to", "catalogue")
+
+
+class LazyGroup(TyperGroup):
+    """A group that shows its help without importing its commands.
+
+    Args:
+        name: name of the group, e.g. "bench"; "" for the top level.
+        about: description in the help.
+        homes: command -> ("module:name", one line of help); name is a function, a typer application or a group.
+        epilog: text below the commands.
+        jobs: title -> commands listed under it; default: one list.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        homes: Mapping[str, tuple[str, str]],
+        *,
+        epilog: str | None = None,
+        jobs: Mapping[str, str] | None = None,
+    ) -> None:
+        context = {"help_option_names": ["--help", "-h"], "max_content_width": WIDTH}
+        super().__init__(
+            name=name,
+            help=about,
+            epilog=epilog,
+            rich_markup_mode=None,
+            options_metavar="",
+            context_settings=context,
+        )
+        self.homes = homes
+        self.jobs = jobs or {"Commands (each has --help with an example)": " ".join(homes)}
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        return super().parse_args(ctx, ["--help"] if args in ([], ["help"]) else args)
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(self.homes)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        ctx.args = args[1:]  # for the advice on an unknown command
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        if cmd_name not in self.homes:
+            hint = suggest(
+                cmd_name,
+                self.homes,
+                self._meant(cmd_name, ctx.args),
+                otherwise=f"see {ctx.command_path} --help"
+                + (f"; a folder of images is read by {_ingest(cmd_name)}" if self.name == "run" else ""),
+            )
+            raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
+        module, _, attribute = self.homes[cmd_name][0].partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+        if isinstance(found, TyperGroup):
+            return found
+        if not isinstance(found, typer.Typer):
+            function, found = found, application()
+            found.command(name=cmd_name)(function)
+        return typer.main.get_command(found)
+
+    def _meant(self, word: str, rest: Sequence[str]) -> str | None:
+        """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
+        if self.name == "run" and Path(word).is_dir() and not next(Path(word).glob("journal.*"), None):
+            return _ingest(word)
+        given = {"run": [word], "": rest if word == "resume" else []}.get(self.name or "", [])
+        recipe = next((text for text in given if text.endswith(".toml")), "")
+        run = next((text for text in given if Path(text).is_dir()), "")
+        if run and not recipe:
+            own = f"{Path(run).name}.toml"  # as `plantain init` names both
+            recipe = own if Path(own).is_file() else "RECIPE"
+        if recipe:
+            return command_line("build", recipe, *(("--run", run) if run else ()))
+        if self.name:
+            return None
+        if word in OTHER_WORDS:
+            return OTHER_WORDS[word]
+        below = {
+            name: self.get_command(typer.Context(self), name) for name in OWN_GROUPS if name in self.homes
+        }
+        return next(
+            (f"{name} {word}" for name, group in below.items() if word in getattr(group, "homes", ())), None
+        )
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        """Complete command names without importing them, or else the group's options."""
+        named = [(name, text) for name, (_, text) in self.homes.items() if name.startswith(incomplete)]
+        if named and not incomplete.startswith("-"):
+            return [CompletionItem(name, help=text) for name, text in named]
+        return Command.shell_complete(self, ctx, incomplete)
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        for title, names in self.jobs.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.homes[name][1]) for name in names.split()])
+
+
+_VALUES = {
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "X",
+    "<float range>": "X",
+    "<str>": "TEXT",
+    "<list[str]>": "TEXT",
+    "<path>": "PATH",
+    "<list[Path]>": "PATH",
+}
+"""Placeholder of an option's value in help, by typer's name of its type."""
+
+
+class _Readable(Command):
+    """Help with readable placeholders and examples on one line that can be copied."""
+
+    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
+        self.help = self.help and "\n\n".join(map(_whole_example, self.help.split("\n\n")))
+        super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        for option in self.get_params(ctx):
+            if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
+                option.metavar = _VALUES.get(option.display_type(ctx))
+        super().format_options(ctx, formatter)  # type: ignore[safe-super]
+
+
+class _Command(_Readable, TyperCommand):
+    """A command whose usage shows required arguments as `RECIPE` and optional ones as `[DIR]`."""
+
+    def invoke(self, ctx: Context) -> Any:
+        before = typed.set(command_again(ctx, "limit", "pilot", "as_json"))
+        try:
+            ended = super().invoke(ctx)
+        finally:
+            typed.reset(before)
+        if ctx.params.get("dry_run") and not (ended or ctx.params.get("as_json")):
+            print(f"next: {command_again(ctx, 'dry_run')}")
+        return ended
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        pieces = [self.options_metavar] if self.options_metavar else []
+        for param in self.get_params(ctx):
+            pieces += [_shown(param)] if isinstance(param, TyperArgument) else param.get_usage_pieces(ctx)
+        return pieces
+
+
+class CommandWithOthers(_Readable, TyperGroup):
+    """A command that also has subcommands."""
+
+
+def command_again(context: Context, *without: str) -> str:
+    """Return the command line as typed, without the parameters named in `without`."""
+    words = context.command_path.split()[1:]
+    for param in context.command.params:
+        source = context.get_parameter_source(param.name or "")
+        if source is None or source.name != "COMMANDLINE" or param.name in without:
+            continue
+        value = context.params[param.name or ""]
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            option = [name for name in param.opts if name.startswith("--")][:1]  # none of an argument
+            if one is False:
+                words += param.secondary_opts
+            else:
+                words += option if one is True else [*option, str(getattr(one, "value", one))]
+    return command_line(*words)
+
+
+def _whole_example(paragraph: str) -> str:
+    """Return an example as one line; click would wrap it at the hyphens of its options."""
+    if not paragraph.startswith("Example: "):
+        return paragraph
+    return "\b\n" + " ".join(paragraph.split())
+
+
+def _shown(argument: TyperArgument) -> str:
+    """Return `RECIPE` if required, `[DIR]` if optional, `FILE...` for one or more."""
+    name = argument.display_name_raw.removesuffix("...").strip("[]")
+    several = "..." if argument.nargs != 1 else ""
+    return (name if argument.required else f"[{name}]") + several
+
+
+class _Application(typer.Typer):
+    """An application whose commands are `_Command`s."""
+
+    def command(self, *args: Any, **options: Any) -> Callable[[CommandFunction], CommandFunction]:
+        return super().command(*args, **{"cls": _Command, **options})
+
+
+def application() -> typer.Typer:
+    """Make a typer application without completion options, markup or formatted tracebacks."""
+    return _Application(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -13,7 +13,7 @@ from plantain.cli.terminal.options import AsJson, EngineKind, ModelChange, Recip
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import reasons, status_summary, tasks_line, unsuccessful
 from plantain.pipeline.method import forecast, warnings
 from plantain.pipeline.pilot import (
     NAME,
@@ -31,9 +31,8 @@ from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
-from plantain.records.messages import command_line, counted
+from plantain.records.messages import command_line, counted, next_line
 from plantain.release.register import releases_with
-from plantain.report.task_list import reasons, tasks_line, unsuccessful
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 
@@ -100,7 +99,7 @@ def _print_built(recipe_file: Path, run: Path, summary: RunSummary, *, as_json: 
     if counts["total"] and counts["not_applicable"] == counts["total"]:
         print(f"nothing was edited: change data.findings or models.editor in {recipe_file}; use a new --run")
     if summary.stopped is None:
-        print(f"tables, figures and images: {command_line('report', run)}")
+        print(next_line("report", run))
 
 
 def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: bool) -> None:
@@ -120,7 +119,7 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
         return
     _print_decision(numbers, decision, page)
     if decision.go:
-        print(f"the whole: {whole}")
+        print(f"next: {whole}")
 
 
 def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 import typer
 from typer._completion_shared import get_completion_script
 
-from plantain.cli.terminal.groups import COMPLETING
+from plantain.cli import COMPLETING
 
 SHELL = typer.Argument(..., metavar="SHELL", help="Shell: bash, zsh or fish.")
 

@@ -19,7 +19,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.questions.telemetry import costs, status_summary
+from plantain.journal.questions.status import costs, status_summary
 from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
 from plantain.pipeline.run import run_build
 from plantain.records.messages import command_line

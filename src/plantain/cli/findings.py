@@ -59,7 +59,7 @@ def shown_on(visibility: Visibility) -> str:
 
 
 def how_23_is_reached(taxonomy: Taxonomy) -> str:
-    """Return how the paper's 23 classes follow from the built-in findings."""
+    """Explain how the paper's 23 classes follow from the built-in findings."""
     counts = [(len(taxonomy.targets(m)), taxonomy.normal(m).name) for m in PAPER]
     own = {finding.name for m in PAPER for finding in taxonomy.targets(m)}
     optional = [f.name for m in PAPER for f in taxonomy.targets(m, optional=True) if f.name not in own]

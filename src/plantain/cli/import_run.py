@@ -114,7 +114,8 @@ def _pairs(
             f"{counted(summary.without_instruction, 'row')} without an instruction: the finding's name is used"
         )
     for finding, n in summary.unknown.most_common(5):
-        print(f"{counted(n, 'edit')} of the unknown finding {finding}: offline/instruments cannot judge them")
+        of = f"of the unknown finding {finding}" if finding else "without a finding"
+        print(f"{counted(n, 'edit')} {of}: offline/instruments cannot judge them")
     if summary.resized:
         print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
@@ -126,7 +127,7 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" (and {counted(n - 1, 'row')} more)" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}")
-    if summary.published["none"] > summary.without_original:
+    if summary.published["none"] > max(summary.without_original, summary.unknown[""]):
         print(next_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive"))
     else:
         print(next_line("show", run))

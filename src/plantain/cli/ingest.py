@@ -159,6 +159,10 @@ def _run(
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
             say(_unlabelled(done.unlabelled, table))
+        for note, images in sorted(done.doubtful.items()):
+            say(
+                f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
+            )
         for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
             say(line)
         if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
@@ -316,7 +320,7 @@ class _Watch:
 
 
 def table_line(table: TableRead) -> str:
-    """Return one line about the columns of a table: their roles, and those not used."""
+    """Describe the columns of a table in one line: their roles, and those not used."""
     columns = table.columns
     roles = (
         ("file", columns.file),

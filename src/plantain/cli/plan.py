@@ -156,5 +156,5 @@ def _row(estimate: CallEstimate, how: str) -> tuple[str, ...]:
 
 
 def gigabytes(count: float) -> str:
-    """Return a size in readable form: "12.3 GB" or "45 MB"."""
+    """Format a size in bytes: "12.3 GB" or "45 MB"."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

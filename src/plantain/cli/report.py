@@ -13,11 +13,10 @@ from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
+from plantain.journal.questions.status import unsuccessful, why_not_done
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.journal.questions.telemetry import why_not_done
 from plantain.journal.statements import NO_VERDICT
 from plantain.records.messages import COMMANDS, command_line, counted, next_line, with_settings
-from plantain.report.task_list import unsuccessful
 
 
 def report(

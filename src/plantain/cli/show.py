@@ -12,9 +12,9 @@ import typer
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
+from plantain.journal.questions.status import TaskFilter, listed
 from plantain.records import InputError, TaskState
 from plantain.records.messages import next_line, suggest
-from plantain.report.task_list import TaskFilter, listed
 
 
 def show(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import asdict, fields
 
@@ -15,11 +14,10 @@ from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows, turn_rows
-from plantain.journal.questions.telemetry import not_closed, status_summary
+from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskState
-from plantain.records.messages import COMMANDS, counted, next_line, typed_before
-from plantain.report.task_list import reasons, unsuccessful
+from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
 
@@ -104,14 +102,12 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         )
     print_table(table)
     if document["held_usd"]:
-        print(
-            f"Record the billed amount for held calls by run retry {shlex.quote(str(run))} with --settle-held"
-        )
+        print(f"held calls, once billed: {command_line('run', 'retry', run, '--settle-held', 'USD')}")
     print(*ended.lines(run), *resumes, next_line("report", run), sep="\n")
 
 
 def resume_lines(reader: JournalReader) -> list[str]:
-    """Return the command that made the run's tasks as a line, if some are pending and no process works on them."""
+    """Return a line with the command that resumes the run, if tasks are pending and no process works on them."""
     again = typed_before(reader.meta(COMMANDS), reader.run, "build", "demo", "bench generate", "bench demo")
     pending = reader.counts()[TaskState.PENDING]
     if not again or not pending or (reader.sessions()[-1].ended_at is None and not not_closed(reader)):
@@ -120,7 +116,7 @@ def resume_lines(reader: JournalReader) -> list[str]:
 
 
 def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
-    """Return workers, queue, losses, rate and time left, as last recorded."""
+    """Format an engine's last recorded state: workers, queue, failed workers, rate and time left."""
     tasks = summary["tasks"]
     assert isinstance(tasks, dict)
     known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}

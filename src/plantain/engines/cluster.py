@@ -41,11 +41,11 @@ ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZE
 
 
 class RemoteWorker:
-    """An actor of Ray on a worker's machine: does one piece of work at a time and keeps loaded models.
+    """A Ray actor on a worker's machine: it does one piece of work at a time and keeps loaded models.
 
     Args:
-        environment: variables that it gets.
-        version: the head's plantain. Raises InputError where another is installed here: other code, other images.
+        environment: environment variables to set.
+        version: plantain's version on the head. Raise InputError if another is installed here, as images may differ.
     """
 
     def __init__(self, environment: Mapping[str, str], version: str) -> None:
@@ -59,7 +59,7 @@ class RemoteWorker:
         cv2.setNumThreads(1)
 
     def kind(self) -> str:
-        """Return the devices and library versions of the worker's machine, as `machine_kind`."""
+        """Return the devices and library versions of the worker's machine, as `machine_kind` does."""
         return machine_kind()
 
     def run(self, work: bytes) -> object:
@@ -92,9 +92,7 @@ class _Pool:
 
 
 class RayEngine:
-    """Workers of a Ray cluster. Belongs to the event loop that opened it."""
-
-    remote = True
+    """An engine that runs work on a Ray cluster, for the event loop that opened it."""
 
     def __init__(self, section: EngineSection) -> None:
         self._section = section
@@ -124,7 +122,7 @@ class RayEngine:
 
     @property
     def room(self) -> int:
-        """Return the intended number of workers, at least 1; for "auto", as many as the cluster has room for now."""
+        """Return the intended number of workers, at least 1; for "auto", as many as currently fit in the cluster."""
         return max(1, sum(self._wanted(pool) for pool in set(self._pools.values())))
 
     def open(self) -> None:

@@ -36,13 +36,13 @@ LIBRARIES = ("numpy", "opencv-python-headless", "torch", "diffusers")
 
 @dataclass(frozen=True, slots=True)
 class Ran(Generic[T]):
-    """The result of a piece of work.
+    """The result of a piece of work on a worker.
 
     Attributes:
-        value: returned by the function; None if `lost` or `broken`.
-        on: the kind of worker: processor or device, and the versions of the libraries that compute; "" when unknown.
-        lost: why the worker is gone; its work may have been done. "" if it answered.
-        broken: why there will be no worker at all; "" otherwise.
+        value: the function's result; None if `lost` or `broken`.
+        on: the kind of worker: processor or device, and versions of the computing libraries; "" if unknown.
+        lost: why the worker failed; its work may have been done. "" if it answered.
+        broken: why no worker can be started; "" otherwise.
     """
 
     value: T | None
@@ -55,8 +55,8 @@ class Ran(Generic[T]):
 def machine_kind() -> str:
     """Return this process's GPUs, else its processor, and versions: "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
 
-    Two kinds may give images that differ. Torch is not imported: GPUs are read from the driver's files, and only
-    where this process may use some.
+    Images computed on two kinds may differ. Torch is not imported: GPUs are read from the driver's files, and only if
+    this process may use some.
     """
     versions = []
     for name in LIBRARIES:
@@ -86,10 +86,10 @@ class EngineState:
 
     Attributes:
         kind: "local" or "ray".
-        workers: that are ready; `busy` of them compute.
-        queued: pieces of work that wait for one.
-        done: pieces of work that were answered so far.
-        lost: workers that were lost so far.
+        workers: number of workers that are ready; `busy` of them compute.
+        queued: number of pieces of work that wait for a worker.
+        done: number of finished pieces of work.
+        lost: number of workers that have failed.
         no_room_for: resources of a worker that the cluster cannot place while work waits; "" for none.
     """
 
@@ -103,12 +103,7 @@ class EngineState:
 
 
 class WorkEngine(Protocol):
-    """Runs functions elsewhere than in the process that owns the run."""
-
-    @property
-    def remote(self) -> bool:
-        """Return True if workers are on other machines, where their results should also be encoded."""
-        ...
+    """The interface of engines, which run functions outside the process that owns the run."""
 
     @property
     def state(self) -> EngineState: ...
@@ -122,27 +117,22 @@ class WorkEngine(Protocol):
 
 
 engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", default=None)
-"""The engine of the present run; without one work runs in this machine's processes."""
-
-
-def remote_engine() -> WorkEngine | None:
-    """Return the current run's engine if its workers are on other machines; None otherwise."""
-    engine = engine_in_place.get()
-    return engine if engine is not None and engine.remote else None
-
+"""The engine of the present run, with workers elsewhere, where their results should also be encoded; None for this
+machine's processes.
+"""
 
 LOST_IN_A_ROW = 10
 """Workers that may be lost with one piece of work, as many as a call may lose."""
 
 
 class NoWorkers(InputError):
-    """No worker can do the work: a fault of the engine, not of its input file."""
+    """Raised if no worker can do the work, by a fault of the engine and not of the input."""
 
 
 async def repeated(
     engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Return a module-level function's result on a worker of a role; repeat it if the worker was lost.
+    """Run a module-level function on a worker of a role, again if the worker failed; return its result.
 
     Raises:
         NoWorkers: no worker can be started, or 10 workers in a row were lost with this piece of work.
@@ -165,7 +155,7 @@ class EngineThread:
     """An engine for the threads of a program without an event loop: its own loop runs in a thread.
 
     Attributes:
-        room: workers that it is to have.
+        room: intended number of workers.
     """
 
     def __init__(self, engine: WorkEngine, loop: asyncio.AbstractEventLoop, room: int) -> None:
@@ -198,14 +188,14 @@ Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]
 
 
 class WorkersSection(BaseModel):
-    """The workers of a role.
+    """The settings for the workers of a role.
 
     Attributes:
-        cpus: processor cores that each takes.
-        gpus: GPUs that each takes.
-        memory_gb: GB of main memory that each takes.
-        resources: resources of the cluster's own that each takes, by name.
-        workers: their number; "auto" for as many as fit, unset for the number of all roles.
+        cpus: processor cores per worker.
+        gpus: GPUs per worker.
+        memory_gb: main memory per worker in GB.
+        resources: custom resources of the cluster per worker, by name.
+        workers: number of workers; "auto" for as many as fit, unset for the number of all roles.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -236,13 +226,13 @@ class WorkersSection(BaseModel):
 
 
 class EngineSection(BaseModel):
-    """`[engine]`. Roles with the same needs share their workers.
+    """The settings in `[engine]`. Roles with the same needs share their workers.
 
     Attributes:
         kind: "local" for processes of this machine, "ray" for workers of a Ray cluster.
-        address: of the cluster: "auto" for the one that this machine belongs to, else one that starts and ends with the
-            run; "host:port"; or "local" for the latter in any case.
-        workers: number for every role that states none.
+        address: address of the cluster: "auto" for this machine's cluster, or if it has none a new one for the run;
+            "host:port"; or "local" for a new one in any case.
+        workers: number of workers for every role that states none.
         editor, judge, metrics: the workers of a role.
     """
 

@@ -31,8 +31,8 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
 
     Args:
         address: "auto" for the cluster of this machine, else a local one; "host:port"; or "local" for a cluster of this
-            machine that ends with this process, and whose workers find no keys in their environment.
-        processors: of a local cluster; None for all that this machine has.
+            machine that ends with this process, and whose workers have no keys in their environment.
+        processors: number of cores for a local cluster; None for all cores of this machine.
 
     Returns:
         The imported package ray, and True if this call made the connection, False if it existed.
@@ -79,7 +79,7 @@ def join(address: str, processors: int | None = None) -> tuple[Any, bool]:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return host, without brackets, and port of "host:port". Raise ValueError for any other text."""
+    """Split "host:port" into host, without brackets, and port. Raise ValueError for any other text."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise ValueError("an address is host:port")
@@ -87,7 +87,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def in_one_line(error: Exception) -> str:
-    """Return an error of Ray as one line without ids: its type and message; of a failed start the last line."""
+    """Format an error of Ray as one line without ids: type and message, or the last line of a failed start."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     lines = [
         line for line in lines if not re.fullmatch(r"[a-z_]+: \S+", line)
@@ -122,7 +122,7 @@ def wants_token(host: str, port: int) -> bool:
     """Return True if the cluster's head at an address requires a token, by one gRPC call without Ray.
 
     Raises:
-        OSError: no server answers there, or one that is not the head of a Ray cluster.
+        OSError: no server answers, or it is not the head of a Ray cluster.
         InputError: the extra for Ray is not installed.
     """
     try:

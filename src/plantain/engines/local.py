@@ -76,13 +76,11 @@ class _Context(ForkServerContext):
 
 
 class LocalEngine:
-    """Processes of this machine, started with the first work, and again after they were closed or have died.
+    """An engine that runs work in processes of this machine, started with the first work and after failures.
 
     Args:
-        preload: modules that the processes find imported.
+        preload: modules that are imported before the processes are forked.
     """
-
-    remote = False
 
     def __init__(self, preload: Sequence[str] = ()) -> None:
         self._preload = list(preload)
@@ -95,7 +93,7 @@ class LocalEngine:
 
     @property
     def state(self) -> EngineState:
-        """Return the current state."""
+        """Return the engine's current state."""
         busy = min(self._cores, self._under_way)
         return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 

@@ -20,13 +20,13 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
     """Return a group's entry points by name, plantain's first; of two with one name, plantain's is returned.
 
     Raises:
-        InputError: plantain's own are not registered: the installation is older than the code.
+        InputError: plantain's entry points are not registered, as the installation is older than the code.
     """
     return _installed(group, tuple(sys.path))
 
 
 def is_ours(entry: EntryPoint) -> bool:
-    """Return True if plantain itself registers it."""
+    """Return True if an entry point is registered by plantain, not by a plug-in."""
     return entry.value.startswith("plantain.")
 
 
@@ -34,13 +34,13 @@ def entry_named(group: str, name: str, what: str, others: str = "") -> EntryPoin
     """Return the entry of that name.
 
     Args:
-        group: of the entry points.
-        name: as the user gave it.
+        group: name of the group.
+        name: name given by the user.
         what: kind of entry in the message, e.g. "kind".
         others: end of the list of allowed names, e.g. ", or a file.toml".
 
     Raises:
-        InputError: no such entry; the nearest name is suggested.
+        InputError: the name is unknown; the nearest is suggested.
     """
     found = installed(group)
     if name not in found:
@@ -77,10 +77,10 @@ DISTRIBUTION = "plantain-med"
 
 
 def install_line(extra: str = "") -> str:
-    """Return how to install plantain with pip: from the index, or in the folder of its clone.
+    """Return the pip command that installs plantain, from the index or in the folder of its clone.
 
     Args:
-        extra: of `pyproject.toml`, e.g. "release"; "" for plantain without extras.
+        extra: name of an extra, e.g. "release"; "" for plantain without extras.
 
     Example:
         >>> install_line("release").endswith("[release]'")
@@ -110,7 +110,7 @@ def has_module(module: str) -> bool:
 
 
 def require_extra(name: str, extra: str, *modules: str) -> None:
-    """Raise InputError with the command to install `extra` if one of these modules is missing; import none."""
+    """Check, without importing, that modules are installed. Raise InputError with the command to install `extra`."""
     for module in modules:
         if not has_module(module):
             raise InputError(f"{name} needs the package {module}: {install_line(extra)}")

@@ -23,7 +23,7 @@ MAX_TEXT_BYTES = 16 * 1024 * 1024
 
 
 def read_regular(path: Path, name: str, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a regular file, which messages call `name`.
+    """Read a regular file; `name` is its name in messages.
 
     Raises:
         InputError: it is missing, not readable, not a regular file (a pipe would never end), or larger than `most`.
@@ -60,7 +60,7 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
-    """Return the bytes of a regular file below `root`, a folder received from others.
+    """Read a regular file below `root`, a folder that need not be trusted.
 
     Raises:
         InputError: as `read_regular`, or a link or ".." in the path leads out of `root`.
@@ -70,12 +70,12 @@ def read_inside(root: Path, path: Path, most: int = MAX_FILE_BYTES) -> bytes:
 
 
 def sqlite_uri(path: Path, options: str) -> str:
-    """Return the URI by which SQLite opens a file with options such as "mode=ro", whatever bytes its path has."""
+    """Return the URI with which SQLite opens a file, with options such as "mode=ro"; any path is escaped."""
     return f"file:{quote(os.fsencode(path.absolute()))}?{options}"
 
 
 def check_inside(root: Path, path: Path) -> None:
-    """Raise InputError if a path is missing, or if a link or ".." in it leads out of `root`."""
+    """Check that a path exists and that no link or ".." in it leads out of `root`. Raise InputError otherwise."""
     if not os.path.lexists(path):
         raise InputError(f"{path}: no such file")
     if not is_inside(path, root):
@@ -85,7 +85,7 @@ def check_inside(root: Path, path: Path) -> None:
 
 
 def is_inside(path: Path, root: Path) -> bool:
-    """Return True if a path exists and, links followed, is below `root` or in the blobs of root's own hub cache."""
+    """Return True if a path exists and, with links followed, is below `root` or in the hub cache that contains it."""
     try:
         real, home = path.resolve(strict=True), root.resolve(strict=True)
     except (OSError, RuntimeError):
@@ -108,11 +108,11 @@ def check_received(root: Path, levels: int = 64) -> None:
     """Check that a folder from others contains no links out of it, pipes, sockets or devices.
 
     Args:
-        root: the folder; it may itself be a link of the user's.
+        root: the folder; it may itself be a link.
         levels: depth to which it is searched; code that opens single files checks deeper ones.
 
     Raises:
-        InputError: the first such entry, or a folder that cannot be read.
+        InputError: one was found, or a folder cannot be read.
     """
     waiting = [(root, 1)]
     while waiting:
@@ -138,7 +138,7 @@ def check_received(root: Path, levels: int = 64) -> None:
 
 
 def read_toml_table(path: Path) -> dict[str, object]:
-    """Return the parsed content of a TOML file.
+    """Read and parse a TOML file.
 
     Raises:
         InputError: it cannot be read, or is not TOML.
@@ -165,7 +165,7 @@ SYSTEM_PREFIXES = ("._", ".~lock.", "~$", ".Trash-", ".nfs", ".fuse_hidden")
 
 
 def is_system_file(path: PurePath | str) -> bool:
-    """Return True if a part of a relative path is named like a file of the system or of a tool (".DS_Store")."""
+    """Return True if a part of a relative path is a file of an operating system or tool, e.g. ".DS_Store"."""
     parts = PurePath(path).parts
     named = any(part.lower() in SYSTEM_NAMES or part.startswith(SYSTEM_PREFIXES) for part in parts)
     return named or str(path).endswith(":Zone.Identifier")  # what Windows adds to a download
@@ -180,7 +180,7 @@ def open_folder(root: Path, name: str = "") -> Path:
     """Create `root`, and the folder `name` in it, if they are missing; return the folder's path.
 
     Raises:
-        InputError: a link in `root` leads out of it; `root` itself may be a link of the user's.
+        InputError: a link in `root` leads out of it; `root` itself may be a link.
     """
     root.mkdir(parents=True, exist_ok=True)
     folder = root
@@ -197,7 +197,7 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a new file for writing; a link, or a file of a killed process, of that name is removed first.
 
     Raises:
-        OSError: the disk refuses, or another process made a file of this name at the same time.
+        OSError: writing fails, or another process made a file of this name at the same time.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -1,4 +1,4 @@
-"""Parquet files from others: whatever pyarrow raises is one line, and a few kilobytes may not unpack to gigabytes."""
+"""Read Parquet files that need not be trusted: errors become one line, and small files may not unpack to gigabytes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def header_of(path: Path) -> list[str]:
 
 
 def rows_of_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield each row of a Parquet table as {column: value}; columns that are not named are not read.
+    """Yield each row of a Parquet table as {column: value}, reading only the named columns.
 
     Raises:
         InputError: a column is missing, the table cannot be read, or it unpacks to far more than its file.
@@ -68,11 +68,11 @@ def rows_of_table(path: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]
 
 
 def unpacks_too_far(file: pq.ParquetFile, columns: frozenset[str] | None = None) -> str:
-    """Return why a file must not be read, in a sentence without its subject; "" if it may be.
+    """Return why a file unpacks to too much memory, as the end of a sentence; "" if it does not.
 
     Args:
-        file: opened, unread.
-        columns: top-level names of those that will be read; None for all.
+        file: the opened file.
+        columns: top-level names of the columns that will be read; None for all.
     """
     metadata = file.metadata
     for group in range(metadata.num_row_groups):

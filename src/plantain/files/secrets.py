@@ -1,4 +1,4 @@
-"""Keys: read from the environment for the SDK that needs them, and removed from all text that enters or leaves.
+"""API keys: read them from the environment, and remove them from all text that enters or leaves the program.
 
 Text is redacted where it enters (a provider's body, as soon as it is decoded) and where it leaves (the journal, pages,
 the terminal): a key as it is, URL-encoded, JSON-escaped, in base64, or split over streamed chunks. Raw bytes are never
@@ -32,7 +32,7 @@ _PROXY = re.compile(r"_PROXY\Z", re.IGNORECASE)
 
 
 class Secret:
-    """A key. Only `reveal` shows it."""
+    """An API key that is never printed; only `reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -41,7 +41,7 @@ class Secret:
         hide(value)
 
     def reveal(self) -> str:
-        """Return the key; use only in requests."""
+        """Return the key in clear text; use it only in requests."""
         return self._value
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Secret:
 
 
 class MissingKey(InputError):
-    """No key is set, or a placeholder is. Everything but a call works without one."""
+    """Raised if no API key is set, or only a placeholder; only calls need one."""
 
 
 def _redact_logs() -> None:
@@ -79,7 +79,7 @@ DISGUISES = re.compile(
 
 
 def harmless(text: str) -> str:
-    """Return text with control characters as escapes, which a terminal only shows; JSON keeps its meaning."""
+    """Escape control characters, so that a terminal shows instead of executes them; JSON keeps its meaning."""
     return DISGUISES.sub(_written_out, text)
 
 
@@ -89,11 +89,11 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 class RedactedStream:
-    """A text stream that prints no key, and shows what would be a command to the terminal.
+    """A text stream that redacts keys and escapes control characters.
 
     Args:
-        stream: that it writes to.
-        commands: pass control characters through, for a console that cleans its output itself.
+        stream: the stream that it writes to.
+        commands: True to keep control characters, for a console that removes harmful ones itself.
     """
 
     def __init__(self, stream: TextIO, *, commands: bool = False) -> None:
@@ -113,7 +113,7 @@ class RedactedStream:
 
 
 def redact_terminal() -> None:
-    """Hide the keys of the environment, and keep every key out of stdout and stderr, including tracebacks."""
+    """Redact all known keys in stdout and stderr, including tracebacks and keys in the environment."""
     hide_environment()
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -122,7 +122,7 @@ def redact_terminal() -> None:
 
 
 def hide_environment() -> None:
-    """Redact from now on the keys and proxy passwords in the environment variables."""
+    """Redact, from now on, the keys and proxy passwords that environment variables contain."""
     for name, value in os.environ.items():
         if _HOLDS_A_KEY.search(name):
             hide(value.strip())
@@ -140,13 +140,13 @@ def key_from_environment(
     """Return the key in the first of these environment variables that is set.
 
     Args:
-        names: variables, the usual one first.
-        provider: as a message names it.
-        near: the address is this machine's, or declared to be on the premises; there any word may be the key.
-        later: nothing is called yet, so a missing key is an empty one.
+        names: names of variables, the usual one first.
+        provider: the provider's name in messages.
+        near: True if the address is this machine's or on the premises, where any word may be the key.
+        later: True if no model is called yet, so that a missing key is returned as an empty one.
 
     Raises:
-        MissingKey: none is set, or it holds a placeholder and the address is not `near`.
+        MissingKey: none is set, or it is a placeholder and the address is not `near`.
     """
     for name in names:
         value = os.environ.get(name, "").strip()
@@ -173,7 +173,7 @@ def key_from_environment(
 def environment_without_keys(named: Collection[str] = ()) -> dict[str, str]:
     """Return the environment for another program: without keys, except the variables that its settings name.
 
-    Proxy addresses are passed on whole: without them the program would reach no server.
+    Proxy addresses are passed unchanged, since the program may need them to reach a server.
     """
     return {
         name: value
@@ -201,7 +201,7 @@ _keys: dict[str, tuple[str, ...]] = {}
 
 
 def is_dummy(value: str) -> bool:
-    """Return True for placeholders: "x", "none", "EMPTY", "not-needed", "0000000000000000".
+    """Return True if a key is a placeholder: "x", "none", "EMPTY", "not-needed", "0000000000000000".
 
     Local servers accept any word. Such a word occurs in answers by chance, so it is not redacted.
     """
@@ -216,7 +216,7 @@ def is_dummy(value: str) -> bool:
 
 
 def hide(value: str, *, whatever: bool = False) -> None:
-    """Redact this key from now on; a placeholder only with `whatever` and at least 8 characters."""
+    """Redact this key from now on; a placeholder only with `whatever` and if it has 8 characters or more."""
     if not is_dummy(value) or (whatever and len(value) >= _PIECE):
         _keys.setdefault(value, _forms(value))
 
@@ -227,14 +227,14 @@ def keys_hidden() -> bool:
 
 
 def redacted(text: str) -> str:
-    """Return `text` with "[key]" in place of each known key. JSON stays JSON."""
+    """Replace each known key in a text by "[key]"; JSON stays valid."""
     return _without(text, _found(text)) if _keys else text
 
 
 def redacted_json(value: object) -> object:
-    """Return a decoded JSON value without any key, including one split over neighbouring strings.
+    """Remove keys from a decoded JSON value, also those split over neighbouring strings.
 
-    The value itself is returned if it contains none.
+    The same object is returned if it contains none.
     """
     if not _keys:
         return value
@@ -252,7 +252,7 @@ def redacted_json(value: object) -> object:
 
 
 def redacted_line(line: bytes) -> bytes:
-    """Return a line of JSON Lines, e.g. of a batch's answers, without any key; unchanged if it contains none."""
+    """Remove keys from a line of JSON Lines, e.g. of a batch job's answers; unchanged if it contains none."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:

@@ -34,13 +34,13 @@ _UNPACKED = 1 << 20
 
 
 def declared_synthetic(data: bytes) -> str:
-    """Return the IPTC term by which a file declares that it is synthetic; "" without one.
+    """Return the IPTC term with which an image file declares itself synthetic; "" if it does not.
 
-    Metadata is searched as text, so that one reading serves JPEG, PNG, TIFF, WebP and GIF, and XMP that is damaged
-    or oddly written as well: an address of 50 characters does not come about by chance. A signature is not checked.
+    Metadata is searched as text, so that JPEG, PNG, TIFF, WebP, GIF and damaged XMP are all covered: an address of 50
+    characters does not occur by chance. Signatures are not checked.
 
     Args:
-        data: a whole file.
+        data: the bytes of the whole file.
     """
     for text in (data, *_compressed_texts(data)):
         found = _DECLARED.search(text)

@@ -46,20 +46,21 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""Encodings that a table's first bytes name; any other table is UTF-8, or `_WINDOWS`."""
+"""Encodings that a table's first bytes name; any other is GB2312 if it can be that alone, UTF-8, or `_WINDOWS`."""
 
 _WINDOWS = "cp1252"
-"""Encoding of text that is not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
+"""Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
 
 
-def _control(error: UnicodeError) -> tuple[str, int]:
-    """Return the control character that WHATWG's index defines for a byte that Python's cp1252 does not."""
-    if isinstance(error, UnicodeDecodeError) and error.encoding == "charmap":
-        return chr(error.object[error.start]), error.end
-    raise error
+def _windows(error: UnicodeError) -> tuple[str, int]:
+    """Return bytes that are not UTF-8 as `_WINDOWS`, or the control character that only WHATWG's index defines."""
+    if not isinstance(error, UnicodeDecodeError) or error.encoding not in ("utf-8", "charmap"):
+        raise error
+    stray = error.object[error.start : error.end]
+    return (chr(stray[0]) if error.encoding == "charmap" else stray.decode(_WINDOWS, _WINDOWS)), error.end
 
 
-codecs.register_error(_WINDOWS, _control)
+codecs.register_error(_WINDOWS, _windows)
 
 _END = "\0"
 """A last line, which no text contains: a cell that ends with it has a quote that is never closed."""
@@ -84,6 +85,9 @@ _FORMULA = re.compile(
 )
 """A cell whose formula has no value: openpyxl computes none. Empty text (`t="str"`) is a value."""
 _MERGED = re.compile(r'<mergeCell ref="(([A-Z]+)(\d+):([A-Z]+)(\d+))"')
+
+_ESCAPED = re.compile(r"_x((?!0000)00[01][0-9A-F]|005F)_", re.IGNORECASE)
+"""A control character, or the underscore of such a text, in a cell (ECMA-376 Part 1, 22.9.2.19); openpyxl leaves it."""
 
 _STRICT = tuple(
     (
@@ -116,9 +120,9 @@ class Table:
     """A table that is being read.
 
     Attributes:
-        path: of its file.
-        columns: names of the header, without columns that have no name (an index that a program wrote).
-        rows: rows with any text, streamed once.
+        path: path of the file.
+        columns: names in the header, without unnamed columns, such as an index that a program wrote.
+        rows: rows with any text; can be iterated once.
     """
 
     path: Path
@@ -126,7 +130,7 @@ class Table:
     rows: Iterator[TableRow]
 
     def require(self, *columns: str) -> Table:
-        """Return the table itself. Raise InputError if one of these columns is missing."""
+        """Check that the table has these columns, and return it. Raise InputError if one is missing."""
         if missing := [name for name in columns if name not in self.columns]:
             which = f"columns {', '.join(missing)}: are" if missing[1:] else f"column {missing[0]!r}: is"
             has = ", ".join(map(repr, self.columns[:20]))
@@ -154,16 +158,24 @@ def read_table(path: Path) -> Table:
     if name.endswith((".jsonl", ".ndjson")):
         return _json_table(path)
     numbered = _sheet_rows(path) if name.endswith(".xlsx") else _text_rows(path)
-    line, header, fault = next((row for row in numbered if any(row[1])), (0, [], ""))
+    rows: Iterator[_Numbered] = (row for row in numbered if any(row[1]))
+    line, header, fault = next(rows, (0, [], ""))
+    padded = len(header) > 1 or name.endswith(".xlsx")
+    if padded and any(header[:1]) and not any(header[1:]):  # a title, if a header of several names follows
+        titled = next(rows, (0, [], ""))
+        if sum(map(bool, titled[1])) > 2:
+            line, header, fault = titled
+        else:
+            rows = chain([titled], rows)
     if not header or fault:
         why = f"line {line}: {fault}" if fault else "is empty; a header row is needed"
         raise InputError(f"{path}: {why}")
     header = ["" if _UNNAMED.fullmatch(name) else name for name in header]
-    return Table(path, _check_header(path, header), _rows_under(header, numbered))
+    return Table(path, _check_header(path, header), _rows_under(header, rows))
 
 
 def stated_cell(cell: str) -> str:
-    """Return a cell's text; "" for "NaN", "null", "#REF!" and the like; "3" for "3.0", as pandas writes it."""
+    """Clean a cell's text: "NaN", "null", "#REF!" and the like become ""; "3.0", as pandas writes it, becomes "3"."""
     return "" if cell.casefold() in _EMPTY else re.sub(r"\A(\d+)\.0\Z", r"\1", cell)
 
 
@@ -235,8 +247,11 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
-    decoder, read, encoding = codecs.getincrementaldecoder("utf-8")(), 0, "utf-8"
-    while block := file.read(1 << 20):
+    read = stray = 0
+    fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
+    block = b"\n"
+    while block:
+        block = file.read(1 << 20)
         if not read:
             for mark, named in BYTE_ORDER_MARKS.items():
                 if block.startswith(mark):
@@ -246,16 +261,18 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
         read += len(block)
         if packed and read > MAX_TABLE_BYTES:
             raise InputError(f"{path}: more than {MAX_TABLE_BYTES >> 20} MB of text")
-        try:
-            decoder.decode(block)
-        except UnicodeDecodeError:
-            encoding = _WINDOWS
-            decoder.reset()
-    try:
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return _WINDOWS
-    return encoding
+        for name, decoder in list(fitting.items()):
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                del fitting[name]
+        if "utf-8" not in fitting:  # count bytes that are not UTF-8 against characters that are
+            text = block.decode("utf-8", "replace")
+            stray += 2 * text.count("\ufffd") - (len(text) - len(text.encode("ascii", "ignore")))
+    # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
+    if [*fitting] == ["gb2312"]:
+        return "gb18030"
+    return _WINDOWS if stray > 0 else "utf-8"
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -325,7 +342,8 @@ def _sheet_text(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip()
+    text = str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text).strip()
 
 
 def _json_table(path: Path) -> Table:
@@ -381,12 +399,12 @@ _HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
 
 
 def written_csv(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV text, lines ended by a line feed. Numbers stay numbers; other cells are defused."""
+    """Return rows as CSV text with line feeds. Cells that a spreadsheet would run as formulas are made harmless."""
     return "".join(map(csv_line, rows))
 
 
 def csv_line(row: Sequence[object]) -> str:
-    """Return one row as a line of CSV, as in `written_csv`."""
+    """Return one row as a line of CSV, in the form of `written_csv`."""
     text = io.StringIO()
     # Python's writer quotes its line terminator's characters; a carriage return must be quoted too.
     csv.writer(text, lineterminator="\r\n").writerow([defused(cell) for cell in row])
@@ -394,18 +412,18 @@ def csv_line(row: Sequence[object]) -> str:
 
 
 def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the rows of lines of CSV with the cells as they were before `defused`. Raise csv.Error."""
+    """Parse lines of CSV that plantain wrote, with cells as they were before `defused`. Raise csv.Error."""
     for row in csv.reader(lines):
         yield [whole(cell) for cell in row]
 
 
 def defused(cell: object) -> object:
-    """Return a cell that a spreadsheet would run as a formula with an apostrophe before it; others unchanged."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; others are unchanged."""
     if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
         return cell
     return f"'{cell}"
 
 
 def whole(cell: str) -> str:
-    """Return a cell as it was before `defused`: without the apostrophe before a formula."""
+    """Remove the apostrophe that `defused` put before a formula."""
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell

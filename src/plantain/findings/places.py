@@ -17,10 +17,10 @@ class Place:
     """The words for a zone.
 
     Attributes:
-        plain: without a side, e.g. "at the apex of the lung".
-        sided: with a side; holds "{side}", e.g. "at the apex of the {side} lung".
-        both: for "bilateral".
-        words: lower-case words that name the zone in free text, longest first when they overlap.
+        plain: phrase without a side, e.g. "at the apex of the lung".
+        sided: phrase with a side; contains "{side}", e.g. "at the apex of the {side} lung".
+        both: phrase for "bilateral".
+        words: lower-case words that name the zone in free text, longest first if they overlap.
     """
 
     plain: str
@@ -194,7 +194,7 @@ PLACES: dict[str, Place] = {
 
 
 def place_of(zone: str) -> Place:
-    """Return the words for a zone; a zone that `PLACES` does not contain is described by its own name."""
+    """Return the words for a zone; a zone that `PLACES` does not contain is described by its name."""
     known = PLACES.get(zone)
     if known is not None:
         return known
@@ -207,7 +207,7 @@ def place_of(zone: str) -> Place:
 
 
 def describe_place(zone: str | None, side: str | None) -> str:
-    """Return words for a place, e.g. "at the apex of the left lung"; empty when neither zone nor side is given."""
+    """Describe a place in words, e.g. "at the apex of the left lung"; return "" without zone and side."""
     if zone is None:
         return {
             None: "",

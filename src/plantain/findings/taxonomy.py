@@ -23,7 +23,7 @@ SHAPES = ("opacity", "mass", "band", "line", "spots", "crescent", "darkening", "
 
 @dataclass(frozen=True, slots=True)
 class Taxonomy:
-    """All findings, in the order of their files.
+    """The findings that can be edited, by modality, in the order of their files.
 
     Attributes:
         findings: every finding, normal classes included.
@@ -105,11 +105,11 @@ def _built_in() -> Taxonomy:
 
 
 def load_taxonomy(extra: Sequence[Path] = ()) -> Taxonomy:
-    """Return the built-in findings, followed by a user's own.
+    """Load the built-in findings, followed by a user's.
 
     Args:
-        extra: TOML files that add findings to a modality, or a new modality, in the shape of the built-in files. A
-            finding that exists already cannot be redefined; a new modality must contain its normal class.
+        extra: TOML files that add findings to a modality, or a new modality, in the format of the built-in files. An
+            existing finding cannot be redefined; a new modality must contain its normal class.
 
     Raises:
         InputError: a file cannot be read, or a field is missing, unknown or outside its vocabulary.
@@ -246,14 +246,14 @@ def _check_words(where: str, finding: Finding) -> None:
 
 
 def why_not_shown(finding: Finding, image: SourceImage) -> str:
-    """Return the reason why the finding cannot be shown on this image, as one line; "" if it can."""
+    """Return the reason why a finding cannot be shown on an image, as one line; "" if it can."""
     if finding.modality != image.modality:
         return f"{finding.name} belongs to {finding.modality}, the image is {image.modality}"
     return _obstacle(finding.visibility, image)
 
 
 def out_of_view(finding: Finding, image: SourceImage) -> bool:
-    """Return True if the image is known not to show the finding's anatomy."""
+    """Return True if an image's view is known not to show the finding's anatomy."""
     return _is_one_of(image.view, finding.visibility.never)
 
 
@@ -282,7 +282,7 @@ MIRRORED = "mirrored"
 def shown_sides(image: SourceImage) -> str:
     """Return a sentence that locates the patient's sides in the image.
 
-    "" for an image without a left and right half (fundus, sagittal slice, lateral film) and for a user's own modality.
+    "" for an image without a left and right half (fundus, sagittal slice, lateral film) and for a user's modality.
     """
     if (
         image.modality not in ("chest_xray", "brain_mri")
@@ -344,7 +344,7 @@ _SEQUENCES = {"T1": "T1", "T1 with contrast": "T1+C", "T2": "T2", "FLAIR": "FLAI
 def lines_on(
     lines: Sequence[str], zones: Sequence[str], image: SourceImage, zone: str | None
 ) -> tuple[str, ...]:
-    """Return the lines that apply to this image and zone, without their conditions.
+    """Select the signs that apply to an image and zone, without the conditions at their start.
 
     A line may start with positions ("erect: "), sequences ("T2 and FLAIR: ", "T1 with contrast: "), zones of the
     finding ("upper, mid and lower: "), or "late: " for advanced forms, which no edit asks for. An unknown position

@@ -1,4 +1,4 @@
-"""Batch jobs in the journal: which requests were sent in which job, so that no process ever sends one twice."""
+"""Batch jobs in the journal: it records the job of each request, so that no process sends a request twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ current_call: ContextVar[int] = ContextVar("current_call")
 
 
 class LeftWithJob(Exception):
-    """The run stops, and the request stays in a job that continues without it: its call remains open in the journal.
+    """Raised when the run stops while a request's batch job continues: the call remains open in the journal.
 
     The message is the reason why the run must stop; empty if the user stopped it.
     """
@@ -25,9 +25,9 @@ class LeftWithJob(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job; see `batch_job` in the schema for its states.
+    """One batch job as journalled; see `batch_job` in the schema for its states.
 
-    `key` is our own name for it, which is sent to the provider; `provider_id` the provider's, "" while it has none;
+    `key` is plantain's id, which is sent to the provider; `provider_id` the provider's id, "" until it has one;
     `path` the provider's format; `reason` the cause of missing answers or of waiting.
     """
 
@@ -49,23 +49,23 @@ _SERVED = "FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'st
 
 
 class BatchLedger:
-    """Reads and writes the journal's record of batch jobs; a change is durable when its method returns."""
+    """Read and write the journal's record of batch jobs; a change is durable when its method returns."""
 
     def __init__(self, submit: Callable[..., Awaitable[None]], reader: JournalReader) -> None:
         self._submit = submit
         self._reader = reader
 
     async def add_request(self, key: str, call: int) -> None:
-        """Record a request that waits to be put into a job; nothing has been sent."""
+        """Record a request that waits for a job, before it is sent."""
         sql = "INSERT INTO batch_request(key, call) VALUES (?, ?) ON CONFLICT(key) DO NOTHING"
         await self._submit(execute, sql, key, call)
 
     async def form(self, job: JobRow, requests: Sequence[str]) -> None:
-        """Record a new job with these waiting requests, before it is made at the provider."""
+        """Record a new job with these waiting requests, before it is created at the provider."""
         await self._submit(_form, job, requests)
 
     async def move(self, key: str, state: str, provider_id: str = "", reason: str = "") -> None:
-        """Record a job's new state and reason; an empty `provider_id` leaves the known id."""
+        """Record a job's new state and reason; an empty `provider_id` keeps the known id."""
         await self._submit(_move, key, state, provider_id, reason)
 
     async def note(self, key: str, trouble: str) -> None:
@@ -73,7 +73,7 @@ class BatchLedger:
         await self._submit(execute, "UPDATE batch_job SET reason = ? WHERE key = ?", clean_text(trouble), key)
 
     async def forget(self, key: str) -> None:
-        """Remove a job that the provider never heard of; its requests wait for another."""
+        """Remove a job that was never created at the provider; its requests wait for another job."""
         await self._submit(_forget, key)
 
     def jobs(self, *, closed: bool = False) -> list[JobRow]:
@@ -83,11 +83,11 @@ class BatchLedger:
         return [JobRow(*row) for row in self._reader.connection.execute(query)]
 
     def files_left(self) -> list[JobRow]:
-        """Return closed jobs whose files could not be deleted at the provider."""
+        """Return the closed jobs whose files could not be deleted at the provider."""
         return [job for job in self.jobs(closed=True) if job.state == "closed" and job.reason == FILES_LEFT]
 
     def requests(self, job: str, *, settled: bool = False) -> list[str]:
-        """Return the keys of a job's requests whose calls are still open; with `settled`, of every call."""
+        """Return the keys of a job's requests whose calls are still open; with `settled`, of all its requests."""
         served = "FROM batch_request r WHERE true" if settled else _SERVED
         query = f"SELECT r.key {served} AND r.job = ? ORDER BY r.key"
         return [key for (key,) in self._reader.connection.execute(query, (job,))]
@@ -101,7 +101,7 @@ class BatchLedger:
         return [key for (key,) in self._reader.connection.execute(query)]
 
     def never_sent(self) -> list[int]:
-        """Return ids of open calls whose requests are in no job: a process was killed before it sent them."""
+        """Return the ids of open calls whose requests are not in a job, as after a kill before sending."""
         query = (
             f"SELECT DISTINCT c.id {_SERVED} AND NOT EXISTS "
             "(SELECT 1 FROM batch_request o WHERE o.call = c.id AND o.job IS NOT NULL)"
@@ -109,7 +109,7 @@ class BatchLedger:
         return [call for (call,) in self._reader.connection.execute(query)]
 
     def continuing(self) -> set[int]:
-        """Return ids of open calls that a job answers or has answered."""
+        """Return the ids of open calls whose requests are in a job."""
         query = f"SELECT DISTINCT c.id {_SERVED} AND r.job IS NOT NULL"
         return {call for (call,) in self._reader.connection.execute(query)}
 
@@ -125,7 +125,7 @@ def files_left_of(reader: JournalReader, image_ids: Collection[str]) -> list[str
 
 
 def jobs_waiting(reader: JournalReader) -> list[dict[str, str | int]]:
-    """Return id, key, model, state, formed_at, trouble and number of open requests of each unanswered job."""
+    """Return, for each job without all answers, its id, key, model, state, formed_at, trouble and open requests."""
     rows = reader.connection.execute(
         "SELECT j.provider_id, j.key, j.model, j.state, j.formed_at, j.reason, count(c.id) FROM batch_job j "
         "JOIN batch_request r ON r.job = j.key JOIN call c ON c.id = r.call WHERE j.state <> 'closed' "

@@ -22,7 +22,7 @@ _serial = itertools.count()
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; without it a renamed file can vanish with the power."""
+    """Sync a folder, so that new and renamed files in it survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -34,8 +34,8 @@ class BlobStore:
     """A folder of immutable files `ab/<sha256>`. Thread-safe; many readers, one writing process.
 
     Attributes:
-        damaged: blobs that were found to be so, and count as missing.
-        synced: each blob is durable when it is put; otherwise the caller makes all durable at once.
+        damaged: hashes of blobs found to be damaged, which count as missing.
+        synced: True if each blob is durable when stored; otherwise the caller syncs all at once.
     """
 
     def __init__(self, root: Path) -> None:
@@ -52,7 +52,7 @@ class BlobStore:
         return self.root / sha256[:2] / sha256
 
     def put(self, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
-        """Store `data`; on return the blob survives a power cut if `synced`. Raise OSError if the disk refuses.
+        """Store bytes under their hash, durably if `synced`. Raise OSError if that fails.
 
         Return the reference, and True if the file had to be written.
         """
@@ -69,11 +69,11 @@ class BlobStore:
         return reference, not known
 
     def holds(self, sha256: str) -> bool:
-        """Return True if a blob is there and was not found damaged."""
+        """Return True if the store contains a blob that was not found to be damaged."""
         return sha256 not in self.damaged and self.path(sha256).exists()
 
     def read(self, sha256: str) -> bytes:
-        """Return a blob's bytes, checked against the hash. Raises BadBlob when missing or changed."""
+        """Return a blob's bytes, verified by the hash. Raise BadBlob if it is missing or changed."""
         path = self.path(sha256)
         try:
             with open_plain(path) as file:
@@ -90,7 +90,7 @@ class BlobStore:
         return {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  (a million names)
 
     def collect(self, connection: sqlite3.Connection) -> None:
-        """Delete every file that no row of the journal names; only for the holder of the run's lock.
+        """Delete every file that no row of the journal names; the caller must hold the run's lock.
 
         A killed process leaves unfinished files, and blobs whose rows were never committed.
         """

@@ -30,7 +30,7 @@ _OF_RATES = ("controls", "defects", "repeats", "agreement")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:
-    """Return the card as `judge audit --json` prints it; `read_card` reads it back."""
+    """Convert a card to JSON values, as `judge audit --json` prints it and `read_card` reads it."""
     rates = {name: {k: _figure(f) for k, f in getattr(card, name).items()} for name in _OF_RATES}
     gaps = {m: {k: _figure(f) for k, f in own.items()} for m, own in card.gaps.items()}
     gate = asdict(card.gate) | {"standing": card.gate.standing}
@@ -45,7 +45,7 @@ def _figure(figure: Figure) -> dict[str, object]:
 
 
 def from_json(data: bytes, where: str) -> JudgeCard:
-    """Return the card from the JSON of `as_json`. Raise InputError that starts with `where` if it is invalid."""
+    """Parse a card from the JSON of `as_json`. Raise InputError, starting with `where`, if it is invalid."""
     try:
         record = orjson.loads(data)
         if not isinstance(record, dict) or not isinstance(record.get("gate"), dict):
@@ -76,13 +76,13 @@ def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str,
 
 
 def write_card(path: Path, card: JudgeCard) -> None:
-    """Write a card's JSON file, complete or not at all."""
+    """Write a card's JSON file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, orjson.dumps(as_json(card), option=_OPTIONS))
 
 
 def read_card(path: Path) -> JudgeCard:
-    """Read a card. Raise InputError, naming the file, if it is not one."""
+    """Read a judge's card from its JSON file. Raise InputError, naming the file, if it is invalid."""
     return from_json(read_regular(path, str(path), LARGEST), str(path))
 
 
@@ -97,18 +97,18 @@ def keep_card(run: Path, card: JudgeCard) -> Path:
 
 
 def cards_of(run: Path) -> list[JudgeCard]:
-    """Return the cards in a run's folder, by file name. Raises InputError for one that cannot be read."""
+    """Return the judges' cards in a run's folder, sorted by file name. Raise InputError for an unreadable one."""
     return list(cards_by_path(run).values())
 
 
 def cards_by_path(folder: Path) -> dict[str, JudgeCard]:
-    """Return path in the folder -> card, for a run or a release. Raise InputError for an unreadable card."""
+    """Return the cards in a run or a release by their path in it. Raise InputError for an unreadable card."""
     paths = sorted((folder / FOLDER).glob("*.json"))
     return {f"{FOLDER}/{path.name}": read_card(path) for path in paths}
 
 
 def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> JudgeCard | None:
-    """Return a judge's card by a rubric (and fingerprint: prompt and version, unless ""); None without one."""
+    """Find a judge's card for a rubric, and unless "" for a fingerprint (prompt and version); None without one."""
     for card in cards:
         if (card.judge, card.rubric) == (judge, rubric) and fingerprint in ("", card.fingerprint):
             return card
@@ -117,7 +117,7 @@ def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: s
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A judge with its card, if any, and the line that accompanies its numbers."""
+    """A judge's reliability: its card, if any, and the line that must accompany its numbers."""
 
     judge: str
     card: JudgeCard | None
@@ -125,17 +125,17 @@ class Standing:
 
     @property
     def barred(self) -> bool:
-        """Return True if the judge has failed its gate: then it marks no best and ranks nothing."""
+        """Return True if the judge was not shown to be reliable, so that its scores must not rank models."""
         return self.card is not None and not self.card.gate.rank
 
     @property
     def qualifies(self) -> bool:
-        """Return True if its yes may be called qualified without the remark that it is not validated."""
+        """Return True if its accepted edits may be called qualified without the remark "judge not validated"."""
         return self.card is not None and self.card.gate.qualify
 
 
 def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> Standing:
-    """Return the standing of a judge; its line names a card of another prompt, version or rubric, unused."""
+    """Return a judge's reliability; if only a card for another prompt, version or rubric exists, the line names it."""
     known = list(cards)
     card = card_for(known, judge, rubric, fingerprint)
     if card is not None:
@@ -150,7 +150,7 @@ def standing_of(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint
 
 
 def standings_of(reader: JournalReader) -> list[Standing]:
-    """Return the standings of a build's judges, in the order of the panel; then that of the panel if it has a card."""
+    """Return the reliability of a build's judges, in order; then that of the panel, if it has a card."""
     frozen, cards = reader.header.frozen, cards_of(reader.run)
     models, rubric = frozen.get("models"), frozen.get("rubric")
     judges = models.get("judge") if isinstance(models, dict) else None
@@ -164,5 +164,5 @@ def standings_of(reader: JournalReader) -> list[Standing]:
 
 
 def consistency(judges: Sequence[Standing]) -> str:
-    """Return " (judge not validated)", to follow a rate; "" if there are judges and each has passed its gate."""
+    """Return " (judge not validated)", to follow a rate; "" if all judges were shown to be reliable."""
     return "" if judges and all(one.qualifies for one in judges) else f" ({NOT_VALIDATED})"

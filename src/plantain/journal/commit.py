@@ -1,4 +1,4 @@
-"""Group commit: one thread owns the writing connection, one transaction serves all who wait."""
+"""Group commit: one thread owns the writing connection, and commits all waiting operations in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FAULTS = (sqlite3.Error, ArithmeticError, AttributeError, LookupError, TypeErro
 
 
 class WriterClosed(RuntimeError):
-    """An operation was submitted to a journal that is closed, or whose writer thread has died."""
+    """Raised if an operation is submitted to a journal that is closed, or whose writer thread has died."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class _Waiting:
 
 
 class Committer:
-    """Runs operations on one connection in one thread, in the order they came, durable in groups.
+    """Run operations on one connection in one thread, in order of submission, and commit them in groups.
 
     An operation that fails is undone alone; the others of its group are committed. A commit that fails undoes and fails
     its whole group. Neither stops the thread.
@@ -78,7 +78,7 @@ class Committer:
         self._thread.start()
 
     async def submit(self, operation: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `operation` in the next transaction; return its durable result. Raise WriterClosed after `close`."""
+        """Run `operation` in the next transaction; return its result once durable. Raise WriterClosed after `close`."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(operation, future)
         with self._closing:

@@ -47,7 +47,7 @@ def _without_keys(value: Any) -> Any:
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Return the writer's connection: WAL, every commit synced, foreign keys enforced, no implicit transactions."""
+    """Open a database for its writer: WAL, every commit synced, foreign keys enforced, no implicit transactions."""
     connection = sqlite3.connect(
         path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=_Redacting
     )
@@ -63,10 +63,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def held(run: Path) -> Iterator[sqlite3.Connection]:
-    """Open the run's database for its only writer, outside a build.
+    """Lock a run and open its database for writing during the block, outside a build.
 
     Raises:
-        InputError: no run, or one of another version.
+        InputError: the folder is not a run, or one of another version.
         RunLocked: another process writes to it.
     """
     refuse_foreign(run)
@@ -79,15 +79,15 @@ def held(run: Path) -> Iterator[sqlite3.Connection]:
 
 
 def refuse_foreign(run: Path) -> None:
-    """Raise InputError, for no run or one of another version, before anything in the folder is changed."""
+    """Check that a folder is a run of this version, without changing it. Raise InputError otherwise."""
     open_for_reading(run).close()
 
 
 def open_for_reading(run: Path) -> sqlite3.Connection:
-    """Return a read-only connection to a run's journal, live or copied.
+    """Open a run's journal, live or copied, for reading only.
 
     Raises:
-        InputError: no run, one of another version, or a copy in a read-only folder whose log still contains commits.
+        InputError: not a run, one of another version, or a copy in a read-only folder whose log still has commits.
     """
     path = run / JOURNAL_NAME
     if not path.is_file():
@@ -129,7 +129,7 @@ def _no_run(run: Path) -> str:
 
 
 def backup(source: Path, to: Path) -> None:
-    """Copy the live database at `source` to the file `to`, complete or not at all."""
+    """Copy the live database at `source` to the file `to` atomically."""
     temporary = to.with_name(to.name + ".new")
     temporary.unlink(missing_ok=True)
     with (
@@ -146,9 +146,9 @@ def backup(source: Path, to: Path) -> None:
 
 @contextlib.contextmanager
 def temporary_changes(connection: sqlite3.Connection) -> Iterator[None]:
-    """Allow a reader's connection temporary tables and views of its own, which SQLite counts as changes; nests.
+    """Allow a read-only connection to make temporary tables and views during the block; blocks may be nested.
 
-    The file does not change: it was opened read-only.
+    The database file does not change.
     """
     (before,) = connection.execute("PRAGMA query_only").fetchone()
     connection.execute("PRAGMA query_only = OFF")
@@ -170,9 +170,9 @@ _held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 class RunLock:
-    """Held from construction to `release`, or until the process ends, however it ends.
+    """The lock of a run's writer, held from construction to `release` or the end of the process.
 
-    The kernel lock decides, never the file's presence: the file of a killed process does not block.
+    Only the kernel's lock counts, not the file: the file of a killed process does not block.
     """
 
     def __init__(self, run: Path) -> None:
@@ -199,13 +199,13 @@ class RunLock:
         _held.add(self)
 
     def release(self) -> None:
-        """Release the run. The file stays: removing it would let two writers lock two files."""
+        """Release the lock. The file stays: removing it would let two writers lock two files."""
         if self._descriptor is not None:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self.drop()
 
     def drop(self) -> None:
-        """Close this process's copy of the lock without releasing it for a process that shares it."""
+        """Close this process's copy of the lock; a process that shares the lock keeps it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -222,7 +222,7 @@ os.register_at_fork(after_in_child=_drop_inherited)
 
 
 def last_holder(run: Path) -> tuple[int, str] | None:
-    """Return (process id, host) that locked the run last, even if it is released; None if unknown."""
+    """Return (process id, host) of the latest holder of a run's lock, even if released; None if unknown."""
     try:
         holder = orjson.loads((run / LOCK_NAME).read_bytes())
         return int(holder["pid"]), str(holder["host"])
@@ -239,7 +239,7 @@ def _who_holds(run: Path, content: bytes) -> str:
 
 
 def check_filesystem(run: Path) -> None:
-    """Raise InputError if `run` is on a network file system; pass where the type is unknown, as off Linux."""
+    """Check that a run is not on a network file system; unknown types pass. Raise InputError otherwise."""
     if (kind := _filesystem_type(run)) in REFUSED:
         raise InputError(
             f"{run} is on a network file system ({kind}), where a killed run can be lost; write it to a local disk, "
@@ -264,17 +264,17 @@ _ENDING = ".unfinished"
 
 
 def check_new_run(run: Path) -> None:
-    """Raise InputError unless `run` is missing or an empty folder."""
+    """Check that the folder for a new run is missing or empty. Raise InputError otherwise."""
     if run.is_symlink() or (run.exists() and (not run.is_dir() or any(run.iterdir()))):
         raise InputError(f"{run}: already exists and is not an empty folder; name a new folder for the run")
 
 
 @contextlib.contextmanager
 def new_run(run: Path) -> Iterator[Path]:
-    """Yield the path at which to make a run; on success it is durable and renamed to `run`.
+    """Yield a temporary path at which to make a run; on success it is made durable and renamed to `run`.
 
     After an error nothing is left. The folder of a killed process is removed by the next command that writes a run in
-    the same place.
+    the same folder.
 
     Raises:
         InputError: `run` exists and is not an empty folder, or is on a network file system.
@@ -299,7 +299,7 @@ def new_run(run: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(parent: Path) -> None:
-    """Remove the folders that killed imports and merges left; a running process has locked its own, which stays."""
+    """Remove the temporary folders of killed imports and merges, but not those of running processes."""
     for path in parent.glob(f".*{_ENDING}/{LOCK_NAME}"):
         if not path.parent.is_symlink():
             with contextlib.suppress(RunLocked):

@@ -32,7 +32,7 @@ INSERT INTO main.sent SELECT s.id + :sent, s.file, s.image, d.id, s.call + :call
 
 
 def begin_joined(path: Path) -> sqlite3.Connection:
-    """Make an empty journal at `path` for `join` to fill; return its connection, which cannot roll back."""
+    """Make an empty journal at `path`, to be filled by `join`; return its connection, which cannot roll back."""
     connection = sqlite3.connect(sqlite_uri(path, "mode=rwc"), uri=True, isolation_level=None)
     # Nothing reads it before it is complete, and an incomplete one is made again: nothing is ever rolled back.
     connection.execute("PRAGMA main.journal_mode = OFF")
@@ -43,10 +43,10 @@ def begin_joined(path: Path) -> sqlite3.Connection:
 
 
 def join(joined: sqlite3.Connection, part: Path) -> None:
-    """Add all rows of a part but its meta. After an error `joined` is of no use.
+    """Add all rows of a part except its meta values. After an error, discard `joined`.
 
     Raises:
-        InputError: the part has a task, or an image under the same id with other bytes, that is there already.
+        InputError: `joined` has one of the part's tasks, or another image with the id of one of its images.
     """
     joined.execute("ATTACH ? AS part", (sqlite_uri(part / JOURNAL_NAME, "mode=ro"),))
     _refuse_shared(joined, part)
@@ -76,18 +76,18 @@ def put_meta(joined: sqlite3.Connection, values: dict[str, str]) -> None:
 
 
 def meta_of(part: sqlite3.Connection) -> dict[str, str]:
-    """Return all meta values of a part, but the version of its tables."""
+    """Return all meta values of a part except the version of its tables."""
     rows = part.execute("SELECT key, value FROM meta WHERE key <> 'schema_version'")
     return {str(key): str(value) for key, value in rows}
 
 
 def open_jobs(part: sqlite3.Connection) -> int:
-    """Return the number of batch jobs whose answers are still to come."""
+    """Return the number of a part's batch jobs that have not been answered."""
     return int(part.execute("SELECT count(*) FROM batch_job WHERE state <> 'closed'").fetchone()[0])
 
 
 def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return (model requested, model that answered), in the order of their first answers that count."""
+    """Return (model requested, model that answered) for a part, in order of their first used answers."""
     rows = part.execute(
         "SELECT model, served_model FROM call WHERE final = 1 AND outcome = 'ok' AND served_model <> '' "
         "GROUP BY model, served_model ORDER BY min(id)"
@@ -96,12 +96,12 @@ def answered_by(part: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def blobs_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield (SHA-256, media type) of every blob, sorted by SHA-256."""
+    """Yield (SHA-256, media type) of every blob of a part, sorted by SHA-256."""
     yield from part.execute("SELECT sha256, media_type FROM blob ORDER BY sha256")
 
 
 def images_of(part: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield (id, group) of every image of the run or its tasks; the group is "" if unknown."""
+    """Yield (id, group) of every image of a part or its tasks; the group is "" if unknown."""
     yield from part.execute(
         "SELECT id, COALESCE(json_extract(record, '$.group'), '') FROM image "
         "UNION ALL SELECT DISTINCT image_id, '' FROM task WHERE image_id NOT IN (SELECT id FROM image)"

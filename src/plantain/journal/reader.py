@@ -63,7 +63,7 @@ BLOBS_ABSENT = "blobs_absent"
 
 
 class JournalReader:
-    """Reads a run. Every result is of one committed state; nothing is written, not even a lock."""
+    """Read a run's journal. Every result is of one committed state; nothing is written, not even a lock."""
 
     def __init__(self, run: Path, connection: sqlite3.Connection) -> None:
         self.run = run
@@ -73,7 +73,7 @@ class JournalReader:
 
     @classmethod
     def open(cls, run: Path) -> JournalReader:
-        """Open a run, also a copy in a read-only folder. Raise InputError if there is none, or of another version."""
+        """Open a run, also a copy in a read-only folder. Raise InputError if it is not a run of this version."""
         return cls(run, open_for_reading(run))
 
     def close(self) -> None:
@@ -103,13 +103,13 @@ class JournalReader:
         return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
-        """Return state -> number of tasks, for every state; of one kind if given."""
+        """Return the number of tasks by state, for every state; of one kind if given."""
         query = "SELECT state, count(*) FROM task WHERE ?1 IS NULL OR kind = ?1 GROUP BY state"
         rows = self.connection.execute(query, (kind and kind.value,))
         return dict.fromkeys(TaskState, 0) | {TaskState(state): n for state, n in rows}
 
     def outcomes(self) -> dict[OutcomeKind, int]:
-        """Return outcome -> number of settled tries of calls, for outcomes that occur."""
+        """Return the number of settled tries of calls by outcome, for outcomes that occur."""
         query = (
             "SELECT outcome, count(*) FROM call WHERE outcome IS NOT NULL GROUP BY outcome ORDER BY outcome"
         )
@@ -170,7 +170,7 @@ class JournalReader:
         raise InputError(f"{self.run}: {prefix!r} could be any of {several}; give more digits")
 
     def image(self, image_id: str) -> SourceImage:
-        """Return an image. Raise InputError if unknown."""
+        """Return the record of an image by its id. Raise InputError if unknown."""
         row = self.connection.execute("SELECT record FROM image WHERE id = ?", (image_id,)).fetchone()
         if row is None:
             raise InputError(f"{self.run}: no image has the id {image_id!r}")
@@ -246,11 +246,11 @@ class JournalReader:
         return self.blobs.path(sha256)
 
     def has_blob(self, sha256: str) -> bool:
-        """Return True if the blob's bytes are there; of an imported run only those that its release carried are."""
+        """Return True if the run contains the blob's bytes; imported runs only have those in their release."""
         return bool(sha256) and self.blobs.holds(sha256)
 
     def read_blob(self, sha256: str) -> bytes:
-        """Return a blob's bytes, checked against the hash. Raises BadBlob."""
+        """Return a blob's bytes, verified by the hash. Raise BadBlob if missing or damaged."""
         try:
             return self.blobs.read(sha256)
         except BadBlob as error:
@@ -333,13 +333,13 @@ _LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id
 
 @dataclass(slots=True)
 class StepMoney:
-    """Calls of one step to one model.
+    """Costs of one step's calls to one model.
 
     Attributes:
-        latest: dollars of the latest calls that cost anything, oldest first.
-        lost: calls that may have been billed at an unknown cost: cut off, or open when a process was killed.
-        lost_most: dollars that were reserved for them.
-        in_jobs_usd: reserved for calls that batch jobs still answer.
+        latest: US dollars of the latest calls that cost anything, oldest first.
+        lost: number of calls of unknown cost: cut off, or open when a process was killed.
+        lost_most: US dollars that were reserved for them.
+        in_jobs_usd: US dollars reserved for calls that batch jobs will answer.
     """
 
     latest: list[float] = field(default_factory=list)
@@ -349,9 +349,9 @@ class StepMoney:
 
 
 def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
-    """Return the assumed dollars of `lost` calls of unknown cost, given the latest costs of calls like them.
+    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
 
-    `most` is the most that all of them together can have cost.
+    `most` is the maximum that all of them together can have cost.
     """
     if not lost or len(latest) < LEARNED:
         return most
@@ -360,7 +360,7 @@ def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
 
 
 def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
-    """Return (model, step) -> money, where there is any; `lost` is an SQL condition that selects lost calls."""
+    """Return costs by (model, step), if any; `lost` is an SQL condition that selects calls of unknown cost."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
     for model, step, cost in run(_LATEST, (LOOKED_AT,)):
@@ -380,12 +380,12 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The run's record of everything withdrawn from it; it contains no readable id.
+    """A run's record of withdrawn content, without readable ids.
 
     Attributes:
-        salt, marks: keyed hashes of groups, images and tasks, and their key; `others` those of merged runs, by key.
-        releases: paths of releases that contain something of a group or image, by its mark.
-        calls, cost_usd: number and cost of the removed calls, as the budget assumes it where it is unknown.
+        salt, marks: key, and keyed hashes of groups, images and tasks; `others`: those of merged runs, by key.
+        releases: paths of releases that contain images or edits of a group or image, by its hash.
+        calls, cost_usd: number and cost of the removed calls; unknown costs are estimated as for the budget.
     """
 
     salt: str = ""
@@ -399,7 +399,7 @@ class Account:
         return keyed_mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
-        """Return the marks under which the name `text` was withdrawn; empty if it was not."""
+        """Return the keyed hashes with which the name `text` was withdrawn; [] if it was not."""
         known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
         return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
 
@@ -409,12 +409,12 @@ class Account:
 
 
 def keyed_mark(salt: str, text: str) -> str:
-    """Return the keyed hash under which a withdrawn name is remembered, from which it cannot be read."""
+    """Return the keyed hash of a withdrawn name, from which the name cannot be recovered."""
     return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()[: 2 * _ID_BYTES]
 
 
 def joined_accounts(accounts: Iterable[Account]) -> Account:
-    """Return one account of runs that are merged: the marks keep the keys that they were made with."""
+    """Merge the accounts of several runs into one, in which hashes keep their keys."""
     joined = Account()
     for account in accounts:
         own = {account.salt: list(account.marks)} if account.salt else {}

@@ -28,15 +28,15 @@ from plantain.records import (
 
 
 class RunLocked(InputError):
-    """Another process writes to this run; its pid and host are in the message."""
+    """Raised if another process writes to a run; the message names its pid and host."""
 
 
 class BadBlob(InputError):
-    """A blob is missing from the store, or its bytes are not those that were stored."""
+    """Raised for a blob that is missing from the store, or whose bytes have changed."""
 
 
 class DiskFull(InputError):
-    """The disk under the run is full. Recorded rows are intact; the run can be resumed."""
+    """Raised if a run's disk is full. Recorded rows are intact; the run can be resumed."""
 
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -70,8 +70,8 @@ class BlobRef:
 class StartedCall:
     """One try (from 1) of a call that is about to be sent.
 
-    `request_hash` is the SHA-256 of the request, images by their hashes; `reserved_usd` the most that it may cost,
-    which counts as spent until settled.
+    `request_hash` is the SHA-256 of the request, images by their hashes; `reserved_usd` the maximum cost, which counts
+    as spent until the call is settled.
     """
 
     key: CallKey
@@ -83,7 +83,7 @@ class StartedCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A verdict on one attempt. A single judge's is decisive; of a panel only its joint one is."""
+    """A verdict on one attempt. A single judge's is decisive; of a panel, only the joint verdict is."""
 
     task_id: str
     generation: int
@@ -95,7 +95,7 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StoredScore:
-    """One metric of one attempt; a score without value keeps its reason."""
+    """One metric's score of one attempt; a score without a value has a reason."""
 
     task_id: str
     generation: int
@@ -107,10 +107,10 @@ class StoredScore:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTask:
-    """A closed task with its whole history, as another run made it, without calls.
+    """A closed task with its whole history, made by another run, without calls.
 
-    `attempts` are of every generation (their verdicts are ignored); `blobs` for every hash that an attempt names, whose
-    bytes may be missing from the store.
+    `attempts` are of every generation (their verdicts are ignored); `blobs` describes every hash that an attempt names,
+    whose bytes may be missing from the store.
     """
 
     row: TaskRow
@@ -122,20 +122,20 @@ class RecordedTask:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """Everything that one answered call makes durable, in one transaction.
+    """The results of one answered call, stored in one transaction.
 
     Attributes:
-        call_id: what `Journal.start_call` returned.
+        call_id: the id that `Journal.start_call` returned.
         outcome: how the try ended.
-        final: the loop saw this answer; a replay takes it from here.
+        final: True if this answer is used; a replay returns it.
         usage: tokens and images, and the model that answered.
-        cost_usd: settled price, None if unknown.
+        cost_usd: cost in US dollars, None if unknown.
         latency_s: seconds from sending to answer.
-        answer: text that the memo returns on replay; images by their hashes.
-        raw: the provider's own answer as text, without image bytes.
-        blobs: what `put_blob` returned for every hash that `attempt` names.
+        answer: text that a replay returns; images by their hashes.
+        raw: the provider's answer as text, without image bytes.
+        blobs: references from `put_blob` for every hash that `attempt` names.
         attempt: the attempt's new row, inserted or replaced whole; its verdict is ignored.
-        verdicts, scores: on this attempt.
+        verdicts, scores: verdicts and scores of this attempt.
     """
 
     call_id: int
@@ -154,7 +154,7 @@ class CallResult:
     def with_edit(
         self, attempt: Attempt, raw: BlobRef, image: BlobRef, mask: BlobRef | None, **notes: str
     ) -> CallResult:
-        """Return this result with the blobs of an edit: `raw` as received, the `image` to judge, the edit's `mask`."""
+        """Add the blobs of an edit to the result: `raw` as received, the `image` to judge, the edit's `mask`."""
         kept = replace(attempt, edited=image.sha256, raw=raw.sha256, mask=mask.sha256 if mask else None)
         answer = {name: getattr(kept, name) for name in ("edited", "raw", "mask", "support")} | notes
         blobs = dict.fromkeys(blob for blob in (raw, image, mask) if blob is not None)
@@ -222,17 +222,17 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def clean_text(text: str) -> str:
-    """Replace lone surrogates, which providers' JSON can contain and UTF-8 cannot, by "?"."""
+    """Replace lone surrogates, which JSON can contain but UTF-8 cannot, by "?"."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def dumps(record: object) -> bytes:
-    """Return a record, or a collection of records, as compact JSON."""
+    """Encode a record, or a collection of records, as compact JSON."""
     return orjson.dumps(record, option=_OPTIONS)
 
 
 def to_json(record: object) -> str:
-    """Return a record as compact JSON with lone surrogates replaced by "?". Numbers must be finite."""
+    """Encode a record as compact JSON text with lone surrogates replaced by "?". Numbers must be finite."""
     try:
         return dumps(record).decode()
     except orjson.JSONEncodeError:
@@ -240,13 +240,13 @@ def to_json(record: object) -> str:
 
 
 def from_json(kind: type[T], text: str) -> T:
-    """Return the record of class `kind` from JSON. Raise ValueError if a field is invalid."""
+    """Decode a record of class `kind` from JSON. Raise ValueError if a field is invalid."""
     record: T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]  # a class is hashable
     return record
 
 
 def dict_from_json(text: str) -> dict[str, JsonValue]:
-    """Return a JSON object; raise ValueError for anything else."""
+    """Decode a JSON object to a dictionary. Raise ValueError for any other JSON."""
     value: JsonValue = orjson.loads(text)
     if not isinstance(value, dict):
         raise ValueError("expected a JSON object")
@@ -387,7 +387,7 @@ CREATE INDEX sent_image ON sent(image);
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make an empty journal in one transaction; the caller fills `meta`."""
+    """Create the tables of an empty journal in one transaction; the caller fills `meta`."""
     connection.executescript(
         f"PRAGMA application_id = {APPLICATION_ID}; BEGIN; {TABLES} "
         f"INSERT INTO meta VALUES ('schema_version', '{SCHEMA_VERSION}'); COMMIT;"
@@ -395,7 +395,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise InputError for a file of another kind, or a journal of another version."""
+    """Check that a database is a journal of this version. Raise InputError otherwise."""
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
@@ -415,7 +415,7 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
 def stored_verdict(
     row: sqlite3.Row, results: list[tuple[str, str, int, float, float, str, str]]
 ) -> StoredVerdict:
-    """Return a verdict from its row and those of its criteria and facts, as `read_verdicts` selects them."""
+    """Make a verdict from its row and the rows of its criteria and facts, as `read_verdicts` selects them."""
     criteria, facts = {}, {}
     for kind, name, passed, value, confidence, codes, reason in results:
         if kind == "fact":

@@ -23,10 +23,10 @@ class SentImage:
     Attributes:
         file: SHA-256 of the bytes.
         image: id of the source.
-        model, address, reach: who gets it, where, and how far that is.
-        agreement: what allows it.
-        call: the journalled call that it is sent for.
-        at: when, ISO 8601.
+        model, address, reach: the receiving model, its address, and `Reach` of the address.
+        agreement: the permission that allows it.
+        call: id of the journalled call.
+        at: time, ISO 8601.
     """
 
     file: str
@@ -40,7 +40,7 @@ class SentImage:
 
 
 def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
-    """Record images about to be sent; runs inside the writer's transaction."""
+    """Record images about to be sent; to be called inside the writer's transaction."""
     for row in rows:
         there = (row.model, row.address, row.reach, row.agreement)
         connection.execute(
@@ -55,7 +55,7 @@ def add_sent(connection: sqlite3.Connection, rows: Sequence[SentImage]) -> None:
 
 
 def connections(reader: JournalReader) -> dict[str, list[str]]:
-    """Return destination -> the IP addresses that were connected to, in the order of first use."""
+    """Return the IP addresses that were connected to, in order of first use, by destination."""
     return dict(orjson.loads(reader.meta(CONNECTIONS) or "{}"))
 
 
@@ -82,9 +82,9 @@ _SUMMED = (
 
 
 def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:
-    """Return a summary of sent images, a row for each model, address, dataset, licence and agreement, in this order.
+    """Summarise the images sent, one row per model, address, dataset, licence and agreement, sorted in this order.
 
-    Each has the numbers of different images, of files and of requests, and the times of the first and the last.
+    Each row has the numbers of distinct images, of files and of requests, and the first and last time.
     """
     rows = reader.connection.execute(
         f"SELECT d.model, d.address, {_NAMED}, d.agreement, count(DISTINCT s.image), count(DISTINCT s.file), "

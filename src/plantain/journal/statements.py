@@ -71,7 +71,11 @@ _STEPS = [step.value for step in Step]
 
 NO_VERDICT = "imported without a verdict"
 """Why an imported task without any verdict is stopped; a judge's verdict may decide it."""
-_DECIDES = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_OF_JUDGE = "SELECT DISTINCT task, generation, round FROM verdict WHERE judge = ? AND draw = ?"
+_VETOED = (
+    "SELECT task, generation, round FROM score WHERE metric IN ('text_kept', 'untouched_kept') AND value < 1"
+)
+_DECIDES = f"{_OF_JUDGE} EXCEPT {_VETOED}"  # a measured change rejects an edit under every judge
 _DECIDED = (
     "decisive = 1 AND task = ? AND (task, generation) IN (SELECT id, generation FROM task WHERE kind = 'edit' "
     f"AND (state IN ('success', 'failed', 'undecided') OR reason = '{NO_VERDICT}'))"
@@ -90,7 +94,7 @@ def execute(connection: sqlite3.Connection, sql: str, *values: object) -> None:
 
 
 def was_killed(connection: sqlite3.Connection) -> bool:
-    """Return True if the last process that wrote did not close the run."""
+    """Return True if the last process that wrote to the run was killed before it closed the run."""
     row = connection.execute("SELECT ended_at FROM session ORDER BY id DESC LIMIT 1").fetchone()
     return row is not None and row[0] is None
 
@@ -217,16 +221,14 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return reopened
 
 
-def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: Step | None) -> list[str]:
-    """Make stopped tasks pending again in their generation: the call that ended each has more tries.
+def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+    """Make stopped tasks pending again in their generation; the call that ended each is tried again.
 
     Args:
-        ids: tasks; those that are not stopped are skipped.
-        start: the step of that round from which calls are repeated, if earlier than the one that failed. Their
-            results no longer belong to an attempt; their costs stay.
+        ids: ids of tasks; those that are not stopped are skipped.
 
     Returns:
-        The ids that were stopped.
+        The ids of the tasks that were stopped.
     """
     continued = []
     for task_id in ids:
@@ -234,15 +236,7 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str], start: St
         if row is None:
             continue
         generation, number, failed = row
-        # Members of a panel may have judged before another one failed to look: their verdicts stay.
-        again = _STEPS[_STEPS.index(failed) + 1 :] if failed and failed != Step.LOOK else []
-        if failed and start is not None and _STEPS.index(start.value) < _STEPS.index(failed):
-            again = _STEPS[_STEPS.index(start.value) :]
-            for table in ("criterion", "verdict", "score"):
-                connection.execute(
-                    f"DELETE FROM {table} WHERE task = ? AND generation = ? AND round = ?",
-                    (task_id, generation, number),
-                )
+        again = _STEPS[_STEPS.index(failed) + 1 :] if failed else []
         connection.executemany(
             "UPDATE call SET final = 0 WHERE task = ? AND generation = ? AND round = ? AND step = ? "
             "AND (? OR outcome <> 'ok')",
@@ -259,7 +253,7 @@ def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
-    """Let a judge's verdicts decide where it gave one; close these tasks accordingly and return their number."""
+    """Let a judge's verdicts decide where it gave one, except on edits that a check rejects; return their number."""
     tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
     connection.execute(
         "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "
@@ -271,11 +265,11 @@ def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
         if rounds:
             last = next((one for one in rounds if one.verdict.qualified is not False), rounds[-1])
             close_task(connection, task, state_after(last.verdict), last.round, last.verdict.why_not)
-    return len(tasks)
+    return len(connection.execute(f"{_OF_JUDGE} INTERSECT {_VETOED}", (judge, draw)).fetchall())
 
 
 def put_verdict(connection: sqlite3.Connection, stored: StoredVerdict) -> None:
-    """Store a verdict with its criteria. Raises ValueError for a number that is not finite."""
+    """Store a verdict with its criteria. Raise ValueError for a number that is not finite."""
     verdict, seen = stored.verdict, stored.verdict.observations
     key = (stored.task_id, stored.generation, stored.round, verdict.judge, stored.draw)
     _check_finite(score=verdict.score)
@@ -323,7 +317,7 @@ _REPEATED = {
 def repeat_verdict(
     connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
 ) -> None:
-    """Give an attempt all verdicts and scores of an earlier round with the same image and instruction."""
+    """Copy all verdicts and scores of an earlier round with the same image and instruction to an attempt."""
     key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
     for table, columns in _REPEATED.items():
         connection.execute(
@@ -347,7 +341,7 @@ def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) ->
 
 
 def settle_lost(connection: sqlite3.Connection, usd: float) -> int:
-    """Divide dollars evenly among calls of unknown cost, in the writer's transaction; return their number."""
+    """Divide US dollars evenly among calls of unknown cost, inside the writer's transaction; return their number."""
     lost = [call for (call,) in connection.execute(f"SELECT id FROM call WHERE {IS_LOST}")]
     connection.executemany(
         "UPDATE call SET cost_usd = ? WHERE id = ?", [(usd / len(lost), call) for call in lost]

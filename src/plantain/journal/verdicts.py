@@ -1,4 +1,4 @@
-"""Verdicts that did not decide in their run: of later judges, of human readers, and as a release published them."""
+"""Verdicts that do not decide: those published with a release, and corrections by human readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PUBLISHED_CRITERIA = {"structure_reasonable": "structural_plausibility", "looks_
 def published_verdict(
     scores: Iterable[tuple[str, float | None, Mapping[str, object]]],
 ) -> Verdict | None:
-    """Return the published verdict among (metric, value, detail) of an attempt's scores, or None."""
+    """Extract the published verdict from an attempt's scores, (metric, value, detail); None without one."""
     for metric, value, detail in scores:
         if metric == PUBLISHED:
             answers = {name: one for name, one in detail.items() if isinstance(one, bool)}

@@ -25,7 +25,7 @@ class Integrity:
 
 
 def verify(reader: JournalReader) -> Integrity:
-    """Check SQLite's own integrity, references, and the bytes of every blob; return all problems."""
+    """Check the database's integrity, its references, and the bytes of every blob; return all problems."""
     connection = reader.connection
     problems = [
         f"journal: {row[0]}" for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"
@@ -38,7 +38,7 @@ def verify(reader: JournalReader) -> Integrity:
 
 
 def damaged_blobs(reader: JournalReader) -> frozenset[str]:
-    """Return hashes of damaged or missing blobs, except those that an imported run never had. Read every blob."""
+    """Find damaged or missing blobs by reading all; return their hashes, except of those an imported run never had."""
     return frozenset(sha256 for sha256, fault in _checked_blobs(reader) if fault)
 
 
@@ -59,7 +59,7 @@ def _checked_blobs(reader: JournalReader) -> Iterator[tuple[str, str]]:
 
 
 def places_of(reader: JournalReader, blobs: Iterable[str]) -> list[str]:
-    """Return where a run uses images, in words: "task 1b2c, round 2: its edited image"."""
+    """Describe where a run uses these images, e.g. "task 1b2c, round 2: its edited image"."""
     places = []
     for sha256 in sorted(blobs):
         for task, number, *images in reader.connection.execute(_USES, {"sha": sha256}):

@@ -1,4 +1,4 @@
-"""Removing images and everything derived from them from a run for good, so that the rest is complete.
+"""Remove images and everything derived from them from a run permanently; the run stays consistent.
 
 The rows are deleted in one transaction. Then every file that no row names is deleted, whatever wrote it, and the
 database is rewritten without the deleted rows. A process killed in between leaves the note, and
@@ -48,7 +48,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The images, tasks and groups whose traces a withdrawal has still to clear away."""
+    """The images, tasks and groups of an unfinished withdrawal, whose files must still be removed."""
 
     images: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -64,14 +64,14 @@ def replace_meta(connection: sqlite3.Connection, key: str, value: str | None) ->
 
 
 def extent_of(connection: sqlite3.Connection, image_ids: Collection[str]) -> Extent:
-    """Return the numbers of rows, blobs and bytes that withdrawing these images would remove; change nothing."""
+    """Count the rows, blobs and bytes that withdrawing these images would remove, without changing the run."""
     with temporary_changes(connection), _chosen(connection, image_ids):
         return _extent(connection)
 
 
 @contextlib.contextmanager
 def held_for_withdrawal(run: Path) -> Iterator[sqlite3.Connection]:
-    """Open the run's database for its only writer; deleted rows are overwritten. Raise InputError, RunLocked."""
+    """Lock a run and open its database so that deleted rows are overwritten. Raise InputError or RunLocked."""
     with held(run) as connection:
         connection.execute("PRAGMA secure_delete = ON")
         yield connection
@@ -84,15 +84,15 @@ def take_out(
     releases: Iterable[str],
     groups: Collection[str] = (),
 ) -> Extent:
-    """Remove the rows of these images in one transaction, note traces for `finish`, and return the extent.
+    """Remove the rows of these images in one transaction; return the extent. Call `finish` afterwards.
 
     Args:
         asked: names given by the user; `image_ids` are the matching images of this run.
-        releases: folders that contain something of them.
+        releases: folders of releases that contain the images or their edits.
         groups: further groups of which no image is left.
 
     Raises:
-        InputError: answers for them are still to come from a batch job.
+        InputError: a batch job has not answered calls about them yet.
     """
     account = account_of(connection)
     account = account if account.salt else replace(account, salt=os.urandom(32).hex())
@@ -114,9 +114,9 @@ def take_out(
 
 
 def finish(connection: sqlite3.Connection, run: Path, clear: Callable[[Note], None]) -> bool:
-    """Remove all traces of the images that the note names, and the note; return False without a note.
+    """Complete a withdrawal: remove the files of the images in its note, then the note; False without a note.
 
-    `clear` removes what else in the run's folder names the images; it may be called again with the same note.
+    `clear` removes other files in the run's folder that name the images; it may be called again with the same note.
 
     Raises:
         InputError: another process reads the run, so that its log cannot be emptied yet.

@@ -56,16 +56,16 @@ and others get their turn. Ids of tasks are hashes all over the table: few large
 
 
 class Journal:
-    """The one writer of a run.
+    """The journal of a run, opened by its only writer.
 
     Methods are called from one or more event loops; each returns when its change would survive a power cut.
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
 
     Attributes:
-        reader, blobs: read committed rows, and store files.
-        batches: jobs at providers and the requests in them.
-        on_commit: called with the number of durable events so far (operations and new blobs since this opening) after
-            each, in the thread that made it. For observers such as a test that kills the process after its k-th event.
+        reader, blobs: the reader of committed rows, and the store of files.
+        batches: the record of batch jobs and their requests.
+        on_commit: called after each durable event (operation or new blob), in the thread that made it, with the number
+            of events since opening; used by tests that kill the process after its k-th event.
     """
 
     def __init__(self, run: Path, lock: RunLock, connection: sqlite3.Connection) -> None:
@@ -84,10 +84,10 @@ class Journal:
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
-        """Make a new run in a folder that is not one yet, and open it.
+        """Make a new run in an empty or missing folder, and open it.
 
         Raises:
-            InputError: the folder already has a journal, or files that are not a run's.
+            InputError: the folder has a journal, or files that are not a run's.
             RunLocked: another process is making or writing it.
         """
         _make_folder(run)
@@ -101,10 +101,10 @@ class Journal:
 
     @classmethod
     def open(cls, run: Path) -> Journal:
-        """Open a run for writing, and remove what killed processes left.
+        """Open a run for writing, and remove unfinished files of killed processes.
 
         Raises:
-            InputError: no run, one of another version, or on a network file system.
+            InputError: not a run, of another version, or on a network file system.
             RunLocked: another process writes to it; pid and host are in the message.
         """
         refuse_foreign(run)
@@ -129,9 +129,9 @@ class Journal:
         return BatchLedger(self._submit, self.reader)
 
     def put_blob(self, data: bytes, media_type: str) -> BlobRef:
-        """Store bytes under their SHA-256, durable on return. Any thread; nothing is written twice.
+        """Store bytes under their SHA-256, durably; known bytes are not written again. Thread-safe.
 
-        The reference becomes part of the journal with the settlement or image that names it. Raises DiskFull.
+        The reference becomes part of the journal with the call or image that names it. Raise DiskFull.
         """
         try:
             reference, is_new = self.blobs.put(data, media_type)
@@ -181,12 +181,12 @@ class Journal:
             self._open_edits.discard(settlement.call_id)
 
     async def add_sent(self, images: Iterable[SentImage]) -> None:
-        """Record images about to be sent beyond this machine; durable before they go."""
+        """Record images, durably, before they are sent to another machine."""
         at = _now()
         await self._submit(sending.add_sent, [replace(image, at=at) for image in images])
 
     async def settle_lost(self, usd: float) -> int:
-        """Divide the real cost of the calls of unknown cost evenly among them; return their number."""
+        """Divide the billed US dollars evenly among the calls of unknown cost; return their number."""
         return await self._submit(statements.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
@@ -196,27 +196,26 @@ class Journal:
         await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:
-        """Open a new generation of closed tasks and mark their attempts superseded; return how many were closed."""
+        """Restart closed tasks in a new generation, and mark their attempts superseded; return their number."""
         return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
-    async def continue_tasks(self, ids: Iterable[str], start: Step | None = None) -> list[str]:
+    async def continue_tasks(self, ids: Iterable[str]) -> list[str]:
         """Make stopped tasks pending again in their generation, so that finished calls are reused.
 
-        The call that stopped each has more tries; with `start`, its round is repeated from an earlier step. Other
-        tasks are skipped. Returns the ids that were stopped.
+        The call that stopped each is tried again. Other tasks are skipped. Return the ids of the stopped tasks.
         """
         continued: list[str] = []
         source = iter(ids)
         while batch := list(islice(source, BATCH)):
-            continued += await self._submit(statements.continue_tasks, batch, start)
+            continued += await self._submit(statements.continue_tasks, batch)
         return continued
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
-        """Make closed tasks pending again in the same generation, for plans that have grown; return how many."""
+        """Make closed tasks pending again in the same generation, for plans that have grown; return their number."""
         return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
     async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Give an attempt the verdicts and scores of an earlier one with the same image and instruction."""
+        """Copy the verdicts and scores of an earlier attempt with the same image and instruction to an attempt."""
         await self._submit(statements.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
@@ -228,15 +227,15 @@ class Journal:
         await self._submit(statements.put_correction, correction)
 
     async def make_decisive(self, judge: str, draw: int) -> int:
-        """Close tasks again by a judge's verdicts of this draw, where it gave one; return their number."""
+        """Close tasks again by a judge's verdicts of this draw; return the number of edits that a check rejects."""
         return await self._submit(statements.make_decisive, judge, draw)
 
     async def add_recorded(self, tasks: Iterable[RecordedTask]) -> int:
-        """Store closed tasks of another run, whole, without calls; skip known ids. Return how many were new."""
+        """Store complete closed tasks of another run, without calls; skip known ids. Return the number of new ones."""
         return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
     async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
-        """Record this process's telemetry: answers taken from the memo, peak memory, and `detail`."""
+        """Record this process's telemetry: number of reused answers, peak memory, and `detail`."""
         unit = 1e6 if sys.platform == "darwin" else 1024
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
         sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"

@@ -35,14 +35,14 @@ ENUMERATED = 20
 
 @dataclass(frozen=True, slots=True)
 class SetDistance:
-    """A distance of two sets of images with its floor.
+    """A distance between two sets of images, with the distances expected by chance.
 
     Attributes:
-        name: of the metric, followed by the encoder's name unless the encoder has the published weights.
-        score: the distance; lower is better; unscored below two pairs or where features are not finite.
-        floor: mean distance over the exchanges; None when unscored or with one source only.
+        name: name of the metric, followed by the encoder's name unless the encoder has the published weights.
+        score: the distance; lower is better; unscored below two pairs or if features are not finite.
+        floor: mean distance after exchanging images at random; None if unscored or with one source only.
         floor_high: the critical value at 5 %; None below `FEWEST` sources.
-        p: permutation p-value (Phipson and Smyth 2010); None where `floor_high` is.
+        p: permutation p value (Phipson and Smyth 2010); None if `floor_high` is.
         pairs: number of independent sources.
         halves: mean Fréchet distance of random halves of the true images; None for other distances or one source.
     """
@@ -65,12 +65,12 @@ def frechet_of_features(
     pairs: Sequence[Hashable],
     in_spreads: bool = False,
 ) -> SetDistance:
-    """Return a Fréchet distance of two sets of features, with its floors.
+    """Compute the Fréchet distance of two sets of features, with the distances expected by chance.
 
     Args:
         name: name of the metric.
-        reference, outputs: (n, d); row i of both belongs to one sample.
-        seed: seed of the exchanges and halves.
+        reference, outputs: features (n, d); row i of both belongs to one sample.
+        seed: seed of the random exchanges and halves.
         pairs: (n,) the source (patient, image) of each row.
         in_spreads: use `frechet_in_spreads` instead of `frechet`.
     """
@@ -93,7 +93,7 @@ def frechet_of_features(
 def kid_of_features(
     name: str, reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
 ) -> SetDistance:
-    """Return the unbiased squared maximum mean discrepancy with the kernel (x y / d + 1)^3, with its floor.
+    """Compute KID, the unbiased squared maximum mean discrepancy with kernel (x y / d + 1)^3, with its chance value.
 
     It is about 0 for sets of one distribution, whatever n, and can be slightly negative (Binkowski et al. 2018). The
     two rows of a sample are not compared with each other, because they share their source (U-statistic of Gretton et
@@ -147,9 +147,9 @@ def frechet(a: Floats, b: Floats) -> Score:
 
 
 def frechet_in_spreads(reference: Floats, outputs: Floats) -> Score:
-    """Return `frechet` of features in units of their standard deviation in the reference.
+    """Return the squared Fréchet distance of features (n, d) divided by their standard deviation in the reference.
 
-    A feature that is the same in all of the reference is in units of its standard deviation in both sets together.
+    A feature that is constant in the reference is divided by its standard deviation in both sets together.
     """
     spread, pooled = reference.std(axis=0), np.concatenate([reference, outputs]).std(axis=0)
     size = 1e-9 * np.abs(reference).max(axis=0)  # smaller differences are rounding

@@ -29,11 +29,11 @@ class Grounding:
 
     Attributes:
         iou: intersection over union of the binarised map and the region, in [0, 1].
-        chance: the iou expected of as many pixels drawn at random, in [0, 1].
+        chance: the IoU expected of as many pixels drawn at random, in [0, 1].
         mass: share of the attention inside the region over the region's share of the area; 1 is chance.
-        pointing: 1.0 when the map's maximum is inside the region (several maxima: the share of them), else 0.0.
+        pointing: 1.0 if the map's maximum is inside the region, else 0.0; of several maxima, the share inside.
         auroc: probability that a pixel inside has more attention than one outside, ties half; 0.5 is chance.
-        threshold: alpha times Otsu's, on the map's [0, 1] scale; None when unscored.
+        threshold: alpha times Otsu's threshold, on the map's [0, 1] scale; None when unscored.
         selected: share of the pixels above the threshold, in [0, 1].
     """
 
@@ -47,7 +47,7 @@ class Grounding:
 
 
 def scaled(attention: Map) -> Floats | None:
-    """Return the map on [0, 1] by its own minimum and maximum; None when it is constant or not finite."""
+    """Scale a map linearly so that its minimum is 0 and its maximum 1; return None if it is constant or not finite."""
     values = np.asarray(attention, np.float64)
     if not values.size or not np.isfinite(values).all():
         return None
@@ -58,7 +58,7 @@ def scaled(attention: Map) -> Floats | None:
 
 
 def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
-    """Return all measures of one map against one region.
+    """Measure how well one attention map agrees with one region.
 
     Args:
         attention: float (H, W), any scale; more is more attention.
@@ -66,8 +66,8 @@ def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
         alpha: factor on Otsu's threshold.
 
     Returns:
-        Scores, each unscored with its reason where the map or the region is degenerate. A threshold above every value
-        selects nothing: the overlap is then 0.
+        The measures; unscored, with the reason, if map or region is constant. A threshold above every value selects
+        nothing: the overlap is then 0.
 
     Raises:
         ValueError: the arguments are not such a map or mask.
@@ -108,7 +108,7 @@ def _nothing(reason: str) -> Grounding:
 
 
 def chance_iou(selected: int, inside: int, size: int) -> float:
-    """Return the iou expected when `selected` of `size` pixels are drawn at random, with the expected overlap.
+    """Return the IoU of a region of `inside` pixels expected if `selected` of `size` pixels are drawn at random.
 
     Example:
         >>> round(chance_iou(25, 25, 100), 4)

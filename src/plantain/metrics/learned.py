@@ -24,18 +24,18 @@ REWARD_WEIGHTS = frozenset({"ImageReward-v1.0"})
 
 
 def signed(image: Image) -> npt.NDArray[np.float32]:
-    """Return a uint8 RGB image (H, W, 3) as float32 (1, 3, H, W) in [-1, 1], the range that LPIPS was trained on."""
+    """Convert a uint8 RGB image (H, W, 3) to the input of LPIPS: float32 (1, 3, H, W) in [-1, 1]."""
     check_rgb(image, "LPIPS")
     planes = image.transpose(2, 0, 1)[np.newaxis].astype(np.float32)
     return np.ascontiguousarray(planes / np.float32(127.5) - np.float32(1.0))
 
 
 def lpips(before: Image, after: Image, network: PerceptualNetwork) -> Score:
-    """Return the learned perceptual distance (Zhang et al. 2018), 0 for equal images, lower is better.
+    """Return LPIPS, the learned perceptual distance (Zhang et al. 2018): 0 for equal images, lower is better.
 
     Args:
         before, after: uint8 RGB (H, W, 3), same shape.
-        network: only one with the published weights reports as "lpips".
+        network: the network; the metric is only called "lpips" with the published weights.
 
     Raises:
         ValueError: the images differ in shape.
@@ -59,7 +59,7 @@ def reward(image: Image, text: str, model: RewardModel) -> Score:
 
 
 class LPIPS(NetworkMetric[PerceptualNetwork]):
-    """`lpips` of an output and the real image after."""
+    """LPIPS between an output and the real image after; 0 for equal images."""
 
     name, label, digits = "lpips", "LPIPS with the truth", 3
     higher_is_better, low, needs = False, 0.0, ("truth",)
@@ -71,7 +71,7 @@ class LPIPS(NetworkMetric[PerceptualNetwork]):
 
 
 class Reward(NetworkMetric[RewardModel]):
-    """`reward` of an output for the prompt."""
+    """ImageReward of an output for the prompt; higher is better."""
 
     name, label, needs = "image_reward", "ImageReward", ("prompt",)
     uses, published = "reward", REWARD_WEIGHTS
@@ -81,6 +81,6 @@ class Reward(NetworkMetric[RewardModel]):
 
 
 class RewardOfDescription(Reward):
-    """`reward` of an output for the description of the change."""
+    """ImageReward of an output for the description of the change; higher is better."""
 
     name, label, needs = "image_reward_d", "ImageReward for the description", ("detailed",)

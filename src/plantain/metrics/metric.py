@@ -44,11 +44,6 @@ class MetricSample(Protocol):
         ...
 
     @property
-    def field(self) -> Mask:
-        """Return the field of view, bool (H, W): True where the image before is not background."""
-        ...
-
-    @property
     def prompt(self) -> str:
         """Return the instruction."""
         ...
@@ -70,15 +65,15 @@ class Metric:
     """A measure of one output against its sample. A subclass sets the attributes and `measure`.
 
     Attributes:
-        name: in the journal and on the command line; followed by the network's name, unless that has the published
+        name: name in the journal and on the command line; the network's name follows unless it has the published
             weights.
         label, unit: texts for readers; the unit is "" for a bare number.
-        version: raised whenever a number could change; outputs scored by another version are scored again.
-        higher_is_better: the better direction.
-        low, high: the range, where it is bounded.
-        digits: after the decimal point, in tables.
-        needs: out of `NEEDS`; an output whose sample has no such input is unscored, and `measure` is not called.
-        column: its heading in tables; "" for its name.
+        version: to be raised whenever a number could change; outputs scored by another version are scored again.
+        higher_is_better: True if higher values are better.
+        low, high: ends of the range; None if unbounded.
+        digits: digits after the decimal point in tables.
+        needs: inputs, out of `NEEDS`; outputs of a sample without all of them are unscored, and `measure` not called.
+        column: heading in tables; "" for `name`.
         uses: the field of `Networks` that it needs; "" for none.
         alone: True if measurements run one at a time, because the network uses all cores.
     """
@@ -98,7 +93,7 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """Return the metric, or why this machine cannot compute it: "" if the reason is in `networks.why_not`."""
+        """Return the metric, or the reason why this machine cannot compute it; "" if `networks.why_not` has it."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
@@ -115,7 +110,7 @@ class Metric:
 
 
 class NamedNetwork(Protocol):
-    """A network that names its weights."""
+    """A network whose `name` states its weights."""
 
     name: str
 
@@ -124,7 +119,7 @@ N = TypeVar("N", bound=NamedNetwork)
 
 
 class NetworkMetric(Metric, Generic[N]):
-    """A metric with a network; it has its published name only with the weights it was published with."""
+    """A metric that uses a network; without the published weights, the network's name is added to the metric's."""
 
     published: ClassVar[frozenset[str]]
     alone = True
@@ -149,12 +144,12 @@ GROUP = "plantain.metrics"
 
 
 def registered() -> dict[str, type[Metric]]:
-    """Return every registered metric class by name; of two with the same name, ours."""
+    """Return every registered metric class by name; a built-in one replaces a plug-in of the same name."""
     return _loaded()[0]
 
 
 def unusable() -> dict[str, str]:
-    """Return, by name, the metrics of packages that cannot be loaded, with the reason."""
+    """Return, by name, why metrics of other packages cannot be loaded."""
     return _loaded()[1]
 
 
@@ -184,7 +179,7 @@ def _metric(entry: EntryPoint) -> type[Metric]:
 
 @runtime_checkable
 class ImageEncoder(Protocol):
-    """Maps images to feature vectors; `name` states architecture and weights, e.g. "inception-v3-2015-12-05"."""
+    """A network that maps images to feature vectors; `name` states its weights, e.g. "inception-v3-2015-12-05"."""
 
     name: str
 
@@ -195,14 +190,14 @@ class ImageEncoder(Protocol):
 
 @runtime_checkable
 class ImageTextEncoder(ImageEncoder, Protocol):
-    """Maps images and texts into one space."""
+    """A network that maps images and texts to feature vectors of one space, as CLIP does."""
 
     def texts(self, texts: Sequence[str]) -> npt.NDArray[np.floating]:
         """Return features (n, d) of the texts."""
         ...
 
     def truncated(self, text: str) -> bool:
-        """Return True if the network sees only the beginning of this text."""
+        """Return True if the text is too long for the network, which then reads only its start."""
         ...
 
 
@@ -228,12 +223,12 @@ class RewardModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """The networks that a measurement can use; None where there is none.
+    """The networks available to metrics; None for a missing one.
 
     Attributes:
-        clip: images and texts; perceptual: LPIPS; reward: ImageReward; features: of FID and KID;
-            encoder: of the Fréchet distance over any network.
-        why_not: (metrics concerned, why they are not measured).
+        clip: CLIP; perceptual: LPIPS; reward: ImageReward; features: the encoder of FID and KID;
+            encoder: the encoder of `frechet_encoder`.
+        why_not: (names of metrics, why they cannot be measured).
     """
 
     clip: ImageTextEncoder | None = None
@@ -245,7 +240,7 @@ class Networks:
 
 
 class RememberingEncoder:
-    """An encoder that embeds once what several metrics of one sample ask for, one after the other."""
+    """An encoder that caches the last embeddings, since several metrics of one sample need the same ones."""
 
     def __init__(self, encoder: ImageTextEncoder, most: int = 32) -> None:
         self.name = encoder.name
@@ -287,7 +282,7 @@ ROUNDING = 1e-6
 
 
 def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
-    """Return the image if it is an array of grey levels or channels from 0 to 255.
+    """Return the image unchanged after checking that it is an array of grey levels or channels from 0 to 255.
 
     Args:
         image: uint8 (H, W) or (H, W, C), at least one pixel.
@@ -306,7 +301,7 @@ def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
-    """Return the image if it is uint8 (H, W, 3). Raise ValueError otherwise."""
+    """Return the image unchanged if it is uint8 (H, W, 3). Raise ValueError otherwise."""
     checked = check_image(image, name)
     if checked.ndim != 3 or checked.shape[2] != 3:
         raise ValueError(f"{name}: RGB of shape (H, W, 3) is needed, not {checked.shape}")
@@ -314,7 +309,7 @@ def check_rgb(image: npt.NDArray[np.generic], name: str) -> Image:
 
 
 def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]) -> tuple[Image, Image]:
-    """Return two images if both pass `check_image` and have one shape. Raise ValueError otherwise."""
+    """Return two images unchanged if both pass `check_image` and have one shape. Raise ValueError otherwise."""
     first, second = check_image(before, "before"), check_image(after, "after")
     if first.shape != second.shape:
         raise ValueError(f"images differ in shape: {first.shape} and {second.shape}")
@@ -322,7 +317,7 @@ def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]
 
 
 def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str = "roi") -> Mask:
-    """Return a region as bool (H, W), from bool or from uint8 of two levels (0 and 1, or 0 and 255).
+    """Convert a region to bool (H, W), from bool or from uint8 of two levels (0 and 1, or 0 and 255).
 
     Args:
         mask: the region.
@@ -348,7 +343,7 @@ def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str 
 
 
 def check_finite(values: npt.ArrayLike, name: str) -> Floats:
-    """Return numbers as a float64 array. Raise ValueError if one is NaN or infinite."""
+    """Convert numbers to a float64 array. Raise ValueError if one is NaN or infinite."""
     numbers = np.asarray(values, np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")

@@ -167,8 +167,8 @@ class InceptionEncoder:
     Args:
         path: the file `inception-2015-12-05.pt`; its forward takes uint8 (N, 3, H, W) and `return_features`, and
             resizes by itself.
-        sha256: of the published file. Features report as "fid" only when it is given and right; otherwise under the
-            hash of the file.
+        sha256: hash of the published file. The metrics are only called "fid" and "kid" if it is given and matches;
+            otherwise the file's hash is added.
 
     Raises:
         InputError: the file has another hash than `sha256`.
@@ -196,7 +196,7 @@ class InceptionEncoder:
 
 
 class TransformersEncoder:
-    """Any vision encoder of transformers, from a folder, e.g. Rad-DINO; of an image-text model the image part.
+    """Any vision encoder of transformers, from a folder, e.g. Rad-DINO; of an image-text model only the image part.
 
     Features are the pooled output or, without one, the first token (CLS) of the last layer.
 
@@ -243,7 +243,7 @@ class TransformersEncoder:
 
 
 class LpipsNetwork:
-    """LPIPS of the package `lpips` with the backbone that MedEBench uses (AlexNet)."""
+    """LPIPS from the package `lpips`, with the backbone that MedEBench uses (AlexNet)."""
 
     name = "lpips-alex-0.1"
 
@@ -261,7 +261,7 @@ class LpipsNetwork:
 
 
 class ImageRewardModel:
-    """The published ImageReward; the last release of `image-reward` needs an old transformers: install from source."""
+    """The published ImageReward. Install `image-reward` from source: its last release needs an old transformers."""
 
     name = "ImageReward-v1.0"
 

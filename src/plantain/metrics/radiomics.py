@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.metric import check_rgb
-from plantain.metrics.preservation import field_of_view
+from plantain.metrics.pixelwise import field_of_view
 from plantain.pixels.arrays import Floats, Image, Mask
 
 Levels = npt.NDArray[np.intp]
@@ -38,7 +38,7 @@ FEWEST_IMAGES = 2 * len(FEATURES)
 
 
 class RadiomicsEncoder:
-    """Radiomic features as an `ImageEncoder`; the name states the preprocessing."""
+    """An `ImageEncoder` that computes radiomic features; its name states the preprocessing."""
 
     name = f"{len(FEATURES)} IBSI features of the field of view: grey, longer side {SIDE} px, {BINS} bins of 0 to 255"
 
@@ -67,7 +67,7 @@ def _features(image: Image) -> Floats:
 
 
 def first_order(values: Floats) -> Floats:
-    """Return (6,): mean, variance, skewness, excess kurtosis, 10th and 90th percentile of grey values (n,)."""
+    """Return first-order features of grey values (n,): mean, variance, skewness, excess kurtosis, P10, P90; (6,)."""
     centred = values - values.mean()
     variance = float((centred**2).mean())
     skewness, kurtosis = 0.0, 0.0  # IBSI's values of a constant image
@@ -78,8 +78,8 @@ def first_order(values: Floats) -> Floats:
 
 
 def glcm(levels: Levels) -> Floats:
-    """Return (6,): joint entropy, energy (angular second moment), contrast, correlation, inverse difference moment and
-    cluster shade of the symmetric co-occurrence matrix at distance 1; levels (H, W) from 1, 0 outside the field."""
+    """Return features (6,) of the symmetric co-occurrence matrix at distance 1: joint entropy, energy, contrast,
+    correlation, inverse difference moment, cluster shade; levels (H, W) count from 1, 0 is outside the field."""
     most = int(levels.max()) + 1
     counts = np.zeros(most * most, np.intp)
     height, width = levels.shape
@@ -110,7 +110,7 @@ def glcm(levels: Levels) -> Floats:
 
 
 def glrlm(levels: Levels) -> Floats:
-    """Return (5,): short and long run emphasis, normalised grey-level and length non-uniformity, run percentage."""
+    """Return run-length features (5,): short and long run emphasis, two normalised non-uniformities, percentage."""
     found = [_runs(lines) for lines in (levels, levels.T, _diagonals(levels), _diagonals(levels[:, ::-1]))]
     grey, length = (np.concatenate(part) for part in zip(*found, strict=True))
     return np.array(
@@ -125,7 +125,7 @@ def glrlm(levels: Levels) -> Floats:
 
 
 def glszm(levels: Levels) -> Floats:
-    """Return (5,): small zone emphasis, normalised grey-level and size non-uniformity, zone percentage, size entropy.
+    """Return size-zone features (5,): small zone emphasis, two normalised non-uniformities, percentage, size entropy.
 
     A zone is a set of pixels of one level, connected over sides and corners.
     """
@@ -150,7 +150,7 @@ def glszm(levels: Levels) -> Floats:
 
 
 def shape_of(field: Mask) -> Floats:
-    """Return (3,): the field's share of the frame, elongation (minor by major axis) and share of its convex hull.
+    """Return shape features (3,): the field's share of the image, its minor by major axis, its share of its hull.
 
     The last two are 2-D forms of IBSI's elongation and volume density of the convex hull.
     """

@@ -22,7 +22,7 @@ CLIP_WEIGHTS = frozenset({"openai/clip-vit-large-patch14"})
 
 
 def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Return the cosine of two vectors, in [-1, 1]; unscored if one is zero. Raise ValueError if lengths differ."""
+    """Return the cosine similarity of two vectors, in [-1, 1]; unscored if one is zero, ValueError if sizes differ."""
     a, b = check_finite(first, "first").ravel(), check_finite(second, "second").ravel()
     if a.shape != b.shape:
         raise ValueError(f"vectors differ in length: {a.size} and {b.size}")
@@ -33,7 +33,7 @@ def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
 
 
 def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
-    """Return the image similarity, in [-1, 1]: cosine of the embeddings of the edit and the ground truth.
+    """Return the image similarity, in [-1, 1]: the cosine of the embeddings of an edit and the ground truth.
 
     Args:
         edited, truth: uint8 RGB (H, W, 3); sizes may differ.
@@ -48,7 +48,7 @@ def talign(edited: Image, text: str, encoder: ImageTextEncoder) -> Score:
 
 
 def dalign(edited: Image, before: Image, text: str, encoder: ImageTextEncoder) -> Score:
-    """Return the direction alignment of MedEBench: cosine of E(edited) - E(before) with E(text).
+    """Return how well an edit's change fits a text (MedEBench): the cosine of E(edited) - E(before) with E(text).
 
     This is not the directional CLIP similarity of image editing papers, which subtracts a source text too.
 
@@ -75,7 +75,7 @@ def _unit(vector: Floats) -> Floats:
 
 
 class ISim(NetworkMetric[ImageEncoder]):
-    """`isim` of an output and the real image after."""
+    """CLIP similarity of an output and the real image after; in [-1, 1]."""
 
     name, label, low, high = "clip_isim", "CLIP similarity with the truth", -1.0, 1.0
     needs, uses, published, column = ("truth",), "clip", CLIP_WEIGHTS, "ISim"
@@ -86,7 +86,7 @@ class ISim(NetworkMetric[ImageEncoder]):
 
 
 class TAlign(NetworkMetric[ImageTextEncoder]):
-    """`talign` of an output and the prompt; `text_cut` is True if the network read only part of the prompt."""
+    """CLIP similarity of an output and the prompt; the detail `text_cut` is True if the prompt was too long."""
 
     name, label, low, high = "clip_talign", "CLIP alignment with the text", -1.0, 1.0
     needs, uses, published, column = ("prompt",), "clip", CLIP_WEIGHTS, "TAlign_P"
@@ -101,14 +101,14 @@ class TAlign(NetworkMetric[ImageTextEncoder]):
 
 
 class TAlignOfDescription(TAlign):
-    """`talign` of an output and the description of the change."""
+    """CLIP similarity of an output and the description of the change; in [-1, 1]."""
 
     name, label, needs = "clip_talign_d", "CLIP alignment with the description", ("detailed",)
     column = "TAlign_D"
 
 
 class DAlign(TAlign):
-    """`dalign` of an output's change and the prompt."""
+    """CLIP similarity of an output's change and the prompt (`dalign`); in [-1, 1]."""
 
     name, label, column = "clip_dalign", "CLIP direction of the edit", "DAlign_P"
 
@@ -117,7 +117,7 @@ class DAlign(TAlign):
 
 
 class DAlignOfDescription(DAlign):
-    """`dalign` of an output's change and the description of the change."""
+    """CLIP similarity of an output's change and the description of the change (`dalign`); in [-1, 1]."""
 
     name, label, needs = "clip_dalign_d", "CLIP direction of the edit by the description", ("detailed",)
     column = "DAlign_D"

@@ -44,7 +44,7 @@ def column_totals(
     weight: npt.NDArray[np.uint8],
     channels: int,
 ) -> npt.NDArray[np.float64]:
-    """Return the SSIM of every window, weighted and summed down each column.
+    """Compute the SSIM of every 7 x 7 window, and return its weighted sum down each column.
 
     Args:
         before, after: C-contiguous uint8 (H, W * channels), channels interleaved; H and W at least 7.

@@ -46,19 +46,19 @@ KONTEXT_SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class FramePolicy:
-    """Which canvas sizes a model takes.
+    """The canvas sizes that a model accepts.
 
     Attributes:
-        rule: "own": the image's own size; "longest": the longer side is `side`; "area": width times height is about
+        rule: "own": the image's size; "longest": the longer side is `side`; "area": width times height is about
             `side` squared; "width": the width is `side`, and the height at most twice that.
         side: the size at which the model was trained, in pixels.
         multiple: both sides of the canvas are multiples of this.
-        sizes: the only canvases there are, for a `side` of 1024; others are scaled from them.
-        least: no side of the canvas is shorter, however narrow the image.
-        reference: how the pipeline sizes the image that it looks at, where that is not the canvas itself: "shrunk":
-            beyond 1024 x 1024 pixels (FLUX.2), so canvases stay below; "derived": from the canvas's proportions at
-            `side` squared pixels (Qwen-Image-Edit), so only canvases that give themselves back are taken; "raised": the
-            same, rounded up (LongCat). If the two differed in size, the output would be shifted.
+        sizes: the only allowed canvases, for a `side` of 1024; others are scaled from them.
+        least: minimum side of the canvas in pixels, however narrow the image.
+        reference: how the pipeline resizes the reference image, if it does: "shrunk": to 1024 x 1024 pixels at most
+            (FLUX.2), so canvases stay below; "derived": to the canvas's proportions at `side` squared pixels
+            (Qwen-Image-Edit), so only canvases that this leaves unchanged are used; "raised": the same, rounded up
+            (LongCat). If canvas and reference differed in size, the output would be shifted.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -70,15 +70,15 @@ class FramePolicy:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> FramePolicy:
-        """Return the policy that the `frame` fields of a preset describe."""
+        """Make the policy from the `frame` fields of a preset."""
         return cls(**{**fields, "sizes": tuple(map(tuple, fields.get("sizes", ())))})
 
     def frame(self, width: int, height: int, side: int | None = None) -> Frame:
         """Return the canvas for an image of this size, and the image's place on it.
 
         Args:
-            width, height: of the image, in pixels.
-            side: replaces the policy's own.
+            width, height: size of the image in pixels.
+            side: side in pixels instead of the policy's `side`.
         """
         if self.rule == "own":
             return Frame(width, height, "fit", width, height, 0, 0, width, height)
@@ -129,7 +129,7 @@ def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
 
 @cache
 def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
-    """Return (width, height) pairs of at most `area` pixels: for each multiple as one side, the longest other side."""
+    """List the (width, height) of at most `area` pixels that are largest for their width, both sides multiples."""
     sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
     wide = [(side, area // side // multiple * multiple) for side in sides]
     found = [size for size in wide if size[1] >= least]
@@ -140,7 +140,7 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 def derived_from_themselves(
     side: int, multiple: int, least: int, *, up: bool = False
 ) -> tuple[tuple[int, int], ...]:
-    """Return each (width, height) of about `side` squared pixels that the pipeline's own rounding leaves unchanged.
+    """List the (width, height) of about `side` squared pixels that the pipeline's rounding leaves unchanged.
 
     The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
     (diffusers 0.42).
@@ -194,7 +194,7 @@ class Frame:
         return self.canvas_width, self.canvas_height
 
     def enter(self, pixels: Pixels) -> Pixels:
-        """Resize and pad an image, uint8 (height, width, 3), to uint8 (canvas_height, canvas_width, 3)."""
+        """Resize and pad an image, uint8 (height, width, 3), to the canvas: (canvas_height, canvas_width, 3)."""
         inner = resize(pixels, self.inner_width, self.inner_height)
         right = self.canvas_width - self.left - self.inner_width
         bottom = self.canvas_height - self.top - self.inner_height
@@ -204,13 +204,13 @@ class Frame:
         return bordered
 
     def enter_region(self, region: Mask) -> Mask:
-        """Return a region, bool (height, width), at the canvas's size: True for pixels at least half inside it."""
+        """Resize a region, bool (height, width), to the canvas: True for pixels at least half inside it."""
         planes = np.repeat(region[:, :, None].astype(np.uint8) * 255, 3, 2)
         entered: Mask = self.enter(planes)[:, :, 0] >= 128
         return entered
 
     def leave(self, canvas: Pixels) -> Pixels:
-        """Invert `enter`: remove the border and return the image, uint8 (height, width, 3).
+        """Crop and resize a canvas back to the image's size, uint8 (height, width, 3), inverting `enter`.
 
         Raises:
             ValueError: `canvas` is not of shape (canvas_height, canvas_width, 3).
@@ -235,17 +235,17 @@ UNREADABLE = Outcome(OutcomeKind.MALFORMED, "the original is not a readable imag
 
 @dataclass(frozen=True, slots=True)
 class FramedRequest:
-    """One edit for a model that works at its own size.
+    """One edit request for a model that works on a canvas of its own size.
 
     Attributes:
-        original: file bytes.
+        original: bytes of the original's file.
         frame: the geometry of the canvas.
         instruction: the text for the model.
-        seed: of this edit.
+        seed: seed of this edit.
         region: PNG mask of the original's size, for models that require one; None for others.
         concept: the finding or key concept, for methods that do not read sentences.
         removes: True if the edit removes the concept; None if unknown.
-        side: of the canvas; None for the method's own.
+        side: side of the canvas in pixels; None for the method's default.
         parameters: settings of this edit only.
     """
 
@@ -268,7 +268,7 @@ class FramedRequest:
         return None if self.region is None else self.frame.enter_region(decode_mask(self.region))
 
     def leave(self, canvas: Pixels) -> bytes | Outcome:
-        """Return a canvas, uint8 (H, W, 3), as PNG bytes of the original's size; `malformed` if its size is wrong."""
+        """Convert a canvas, uint8 (H, W, 3), to PNG bytes of the original's size; `malformed` if its size is wrong."""
         try:
             return encode_png(self.frame.leave(canvas))
         except ValueError as error:
@@ -284,15 +284,15 @@ def framed_request(
     names_sides: bool,
     takes_region: bool,
 ) -> FramedRequest | Outcome:
-    """Return an edit request fitted to a model's canvas, or an outcome if the model cannot serve it.
+    """Fit an edit request to a model's canvas; return an outcome if the model cannot serve it.
 
     Args:
         request: the request to the editor.
-        preset: of the model; the instruction is filled into its prompt.
+        preset: preset of the model; the instruction is filled into its prompt.
         policy: the model's canvas sizes.
-        side: side of the canvas in pixels; None for the policy's own.
-        names_sides: add where the patient's left and right are, if the instruction names a side.
-        takes_region: the model requires a region.
+        side: side of the canvas in pixels; None for the policy's `side`.
+        names_sides: True to state where the patient's left and right are, if the instruction names a side.
+        takes_region: True if the model requires a region.
     """
     if request.demonstrations:
         return NO_EXAMPLES

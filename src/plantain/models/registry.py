@@ -26,7 +26,7 @@ GROUP = "plantain.models"
 
 
 class Provider(Protocol):
-    """The module of a provider."""
+    """The interface of a provider's module: settings, known roles, and loading a model."""
 
     MODELS: dict[str, tuple[str, ...]]
     """Models known by name -> the roles that each fills. A provider may load others too.
@@ -39,7 +39,7 @@ class Provider(Protocol):
 
 @runtime_checkable
 class Closable(Protocol):
-    """A model with a connection."""
+    """A model with a connection that can be closed."""
 
     async def aclose(self) -> None: ...
 
@@ -60,7 +60,7 @@ def provider(name: str) -> Provider:
     """Import and return the module of a provider.
 
     Raises:
-        InputError: unknown name, or a module that cannot be imported or is not a provider.
+        InputError: the name is unknown, or the module cannot be imported or is not a provider.
     """
     module = load_entry(entry_named(GROUP, name, "provider"), "provider")
     if not hasattr(module, "MODELS") or not hasattr(module, "load"):
@@ -69,7 +69,7 @@ def provider(name: str) -> Provider:
 
 
 def check_name(name: str, kind: str, field: str) -> None:
-    """Raise InputError, starting with `field`, unless `name` is "provider/model" and provider `kind` can be loaded."""
+    """Check that `name` is "provider/model" and provider `kind` can be loaded. Raise InputError naming `field`."""
     if not name.partition("/")[2]:
         raise InputError(f"{field}: {name!r} is not provider/model; providers: {', '.join(provider_names())}")
     try:
@@ -79,7 +79,7 @@ def check_name(name: str, kind: str, field: str) -> None:
 
 
 def settings_class(name: str) -> type[ProviderSettings]:
-    """Return the class of a provider's section; `ProviderOptions` for a provider that is not installed.
+    """Return the class of a provider's settings; `ProviderOptions` for a provider that is not installed.
 
     Raises:
         InputError: the provider's module cannot be imported.
@@ -90,7 +90,7 @@ def settings_class(name: str) -> type[ProviderSettings]:
 
 
 def has_own_connection(name: str) -> bool:
-    """Return True if the provider of "provider/model" is not plantain's own: its connections are not checked."""
+    """Return True if the provider of "provider/model" is a plug-in, whose connections plantain cannot check."""
     entry = installed(GROUP).get(name.partition("/")[0])
     return entry is None or not is_ours(entry)
 
@@ -105,22 +105,22 @@ TABLE = Path(__file__).with_name("presets.toml")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One row of the table.
+    """A named editor with its weights, prompt and settings.
 
     Attributes:
         name: "provider/name", as an editor is named in a recipe.
-        weights: hub id; "" for weights of the user.
+        weights: hub id; "" for the user's weights.
         method: name in `plantain.models.diffusers.methods`; "" if the provider decides.
         model: the hosted model that answers, for a hosted preset.
         worker: name of the worker, for `process`.
         lora: hub id of LoRA weights put onto the model.
         settings: fields of the provider's `Settings` that the preset sets; a provider's section overrides them.
         sweep: the published grid: field -> values.
-        frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {} for own sizes.
+        frame: the canvas of a `process` model, as fields of `plantain.models.frames.FramePolicy`; {}: image's size.
         prompt: text for the model, in which "{instruction}" is replaced.
-        licence, memory: of weights without a hub id, as text.
-        usual: the settings are those of the weights' authors, and the default for these weights.
-        needs_region: the editor requires a region.
+        licence, memory: licence and memory of weights without a hub id, as text.
+        usual: True if the settings are the authors' and the default for these weights.
+        needs_region: True if the editor requires a region.
         source: source of the numbers.
     """
 
@@ -141,7 +141,7 @@ class Preset:
     source: str = ""
 
     def words(self, instruction: str, sides: str = "") -> str:
-        """Return the prompt for an instruction; `sides` describes the patient's left and right in the image."""
+        """Fill an instruction into the prompt; `sides` describes the patient's left and right in the image."""
         return self.prompt.replace("{instruction}", f"{instruction} {sides}".rstrip())
 
 
@@ -150,12 +150,12 @@ class KnownWeights:
     """Facts about weights that are known before they are on disk.
 
     Attributes:
-        id: of the hub.
-        licence: its name on the weights' page, "unknown" where none was found.
-        conditions: non-commercial or gated: must be accepted by name before they load.
+        id: hub id.
+        licence: name of the licence on the weights' page; "unknown" if none was found.
+        conditions: True if non-commercial or gated: the licence must be accepted by name before loading.
         disk_gb: gigabytes on disk.
-        memory: of the device, as text.
-        note: for a reader.
+        memory: memory needed on the device, as text.
+        note: a remark for readers.
     """
 
     id: str
@@ -180,7 +180,7 @@ def presets() -> dict[str, Preset]:
 
 @cache
 def known_weights() -> dict[str, KnownWeights]:
-    """Return the known weights by hub id."""
+    """Return the facts about all known weights by hub id."""
     with TABLE.open("rb") as file:
         table = tomllib.load(file)
     return {row["id"]: KnownWeights(**row) for row in table["weights"]}
@@ -217,15 +217,15 @@ USUAL_IMAGE_TOKENS = 1_120
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """One model.
+    """A hosted model that plantain knows: roles, prices and end of service.
 
     Attributes:
         name: "provider/model".
-        roles: writer, editor, judge.
-        prices: by their days; empty if unknown.
+        roles: roles it can fill: writer, editor, judge.
+        prices: list prices in order of their days; empty if unknown.
         retired: first day on which the provider does not serve it, ISO; "" if unknown.
         successor: model to use instead; "" if unknown.
-        note: for a reader.
+        note: a remark for readers.
         image_tokens: tokens of one square output image, by `image_size` or `image_quality`; "" if unset.
     """
 
@@ -362,7 +362,7 @@ def image_token_range(name: str, size: str, quality: str) -> tuple[int, int, int
 
 
 def endings(names: Iterable[str], day: date | None = None) -> list[str]:
-    """Return one message for each model that was shut down or will be within 60 days of `day` (default: today)."""
+    """Warn, one message each, about models shut down already or within 60 days of `day` (default: today)."""
     now = day or today()
     lines = []
     for name in dict.fromkeys(names):

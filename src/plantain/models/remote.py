@@ -18,19 +18,19 @@ T = TypeVar("T")
 async def on_worker(
     engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T | Outcome:
-    """Return a module-level function's result on a worker of a role; an outcome if it was lost or there is none."""
+    """Run a module-level function on a worker of a role; return its result, or an outcome if no worker finished it."""
     assert not kwargs, "a worker takes positional arguments"
     ran = await engine.run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)
 
 
 def wants_normal_form(request: EditRequest) -> bool:
-    """Return True for a request of a build, which judges the normal form: the worker then computes it as well."""
+    """Return True if a request comes from a build, for which the worker also computes the edit's normal form."""
     return request.direction is not None
 
 
 def normal_form(data: bytes) -> NormalForm | None:
-    """Return the normal form of an editor's image file; None if it cannot be decoded, which the run reports."""
+    """Convert an editor's image file to normal form; return None if it cannot be decoded."""
     try:
         normal = normalise(data)
         return NormalForm(normal, pixel_sha256(normal))

@@ -44,13 +44,13 @@ class ClauseKind(StrEnum):
 
 @dataclass(slots=True)
 class Clause:
-    """Fragments that belong together.
+    """A clause of an instruction.
 
     Attributes:
-        kind: its purpose.
+        kind: purpose of the clause.
         fragments: its normalised pieces.
-        direction: of a command, add or remove.
-        absent: of a guard, that something is not there ("without effusion").
+        direction: add or remove, if it is a command.
+        absent: True for a protecting clause which states that a finding is absent ("without effusion").
     """
 
     kind: ClauseKind
@@ -60,7 +60,7 @@ class Clause:
 
 
 def normalise(text: str) -> str:
-    """Return text in lower case, with American spelling and lobes written out, cut after `LONGEST` characters."""
+    """Normalise an instruction: lower case, American spelling, lobes written out, at most `LONGEST` characters."""
     folded = unicodedata.normalize("NFKC", text[:LONGEST]).casefold().replace("’", "'")
     folded = re.sub(r"[ \t\f\v]+", " ", re.sub(r"[-‐-–_/]+", " ", folded))
     for british, american in _SPELLING.items():
@@ -141,11 +141,11 @@ _BREAK = re.compile(
 
 
 def plain_sides(text: str, *, mirrored: bool) -> str:
-    """Return text whose "left" and "right" are only ever the patient's sides.
+    """Rewrite sides of the image in a text, so that "left" and "right" always mean the patient's sides.
 
     Args:
         text: normalised text.
-        mirrored: the display is radiological, so "the left of the image" is the patient's right.
+        mirrored: True if the display is radiological: "the left of the image" is the patient's right.
     """
 
     def of_patient(match: re.Match[str]) -> str:
@@ -158,7 +158,7 @@ def plain_sides(text: str, *, mirrored: bool) -> str:
 
 
 def split_clauses(text: str) -> list[Clause]:
-    """Return the clauses of a normalised instruction, in order."""
+    """Split a normalised instruction into clauses, in order."""
     clauses: list[Clause] = []
     for sentence in re.split(r"[.!?;\n\r]+(?=\s|$)|\n+|;", text):
         _read_sentence(sentence, clauses)
@@ -202,7 +202,7 @@ def _cut_guard(piece: str) -> tuple[str, str, bool]:
 
 
 def command_direction(piece: str) -> Direction | None:
-    """Return the direction that a fragment commands, or None. A plain "show" or "make" means add."""
+    """Return whether a fragment commands to add or remove, None for neither. A plain "show" or "make" means add."""
     found = [(m.start(), d) for d, pattern in STRONG.items() if (m := pattern.search(piece)) is not None]
     if found:
         return min(found)[1]

@@ -21,7 +21,7 @@ VERSION = "1"
 
 
 class ProceduralEditor:
-    """`offline/procedural`: text-guided, classical image processing, no learned weights."""
+    """The editor `offline/procedural`: draws findings by classical image processing, without learned weights."""
 
     name = "offline/procedural"
     fingerprint = VERSION
@@ -52,10 +52,10 @@ def edit_encoded(
     normal: bool = False,
     task_seed: int | None = None,
 ) -> EditedImage | Outcome:
-    """Render an instruction on an encoded image: return the edit (JPEG) and mask (PNG), or why it failed.
+    """Edit an encoded image by an instruction; return the edit (JPEG) and mask (PNG), or an outcome with the reason.
 
     Args:
-        normal: also return the edit in normal form, in which a build judges it.
+        normal: True to also return the edit in normal form, in which a build judges it.
     """
     try:
         rendering = render_instruction(decode(data), instruction, image, seed, task_seed)
@@ -82,17 +82,17 @@ def _normal_form(data: bytes) -> NormalForm:
 def render_instruction(
     pixels: Pixels, instruction: str, image: SourceImage, seed: int, task_seed: int | None = None
 ) -> Rendering:
-    """Render an instruction: return the edited pixels, the mask, the kind of support and a note.
+    """Edit an image by an instruction; return edited pixels, mask, kind of support and a note.
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
-        instruction: plain English.
-        image: its record.
-        seed: of all random choices.
-        task_seed: of the place instead, so that each round of a task draws at the same place.
+        instruction: an instruction in plain English.
+        image: record of the image.
+        seed: seed of all random choices.
+        task_seed: seed of the place instead, so that all rounds of a task draw at the same place.
 
     Raises:
-        CannotShow: the words name no known finding and direction, or it cannot be drawn or found here.
+        CannotShow: the instruction names no known finding and direction, or it cannot be drawn or found.
     """
     taxonomy = load_taxonomy()
     if image.modality not in taxonomy.modalities:

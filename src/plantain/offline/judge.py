@@ -43,10 +43,10 @@ PLACED = (Criterion.INSTRUCTION_COMPLIANCE, Criterion.STRUCTURAL_PLAUSIBILITY)
 
 
 class InstrumentJudge:
-    """`offline/instruments`: classical measurements against stated thresholds; no learned weights, no expertise.
+    """The judge `offline/instruments`: compares classical measurements with thresholds; no learned weights.
 
-    It measures Med-Banana's four criteria, which pass or fail, or MedEBench's three as numbers, and repeats itself
-    exactly, whatever the seed. A criterion that it cannot measure is undecided.
+    It measures Med-Banana's four criteria, which pass or fail, or MedEBench's three as numbers. Its answers do not
+    depend on the seed. A criterion that it cannot measure is undecided.
     """
 
     name = "offline/instruments"
@@ -105,14 +105,14 @@ def judge_encoded(
     direction: Direction,
     rubric: Rubric,
 ) -> Observations | Outcome:
-    """Return observations on the rubric's criteria; a `malformed` outcome if the images cannot be compared.
+    """Measure an edit by a rubric's criteria; return a `malformed` outcome if the images cannot be compared.
 
     Args:
         original, edited: files of the two images.
         instruction: the text passed to the editor; names side and zone.
         image: the record of the original.
-        finding, direction: of the requested edit.
-        rubric: whose criteria are reported.
+        finding, direction: the requested edit.
+        rubric: rubric with the criteria to report.
     """
     intent = read_instruction(instruction, [finding])
     try:

@@ -17,11 +17,11 @@ from plantain.records import Direction, Finding
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """The request of an instruction.
+    """The edit that an instruction requests.
 
     Attributes:
-        finding: name of the finding, or None when no known finding is named.
-        direction: add or remove, or None when the words do not say.
+        finding: name of the finding, or None if no known finding is named.
+        direction: add or remove, or None if the words state neither.
         side: "left", "right", "bilateral", "midline" (the patient's), or None.
         zone: one of the finding's zones, or None.
         extent: "small", "moderate", "large", or None.
@@ -83,7 +83,7 @@ _HERE = "\x00"
 
 
 def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
-    """Return the intent of an instruction in plain language; a part that the text does not name is None.
+    """Read the requested edit from an instruction in plain language; parts that the text does not name are None.
 
     The clause that commands the edit counts first. Of overlapping words the longest wins; a finding that another named
     one implies gives way to it (opacity to pneumonia); a word that several findings share ("tumour") is settled by a
@@ -115,12 +115,12 @@ def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
 
 
 def asks_for_nothing(instruction: str) -> bool:
-    """Return True if the words ask that the whole image be returned as it is."""
+    """Return True if an instruction requests to return the image unchanged."""
     return _AS_IT_IS.search(normalise(instruction)) is not None
 
 
 def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
-    """Return a sentence that `read_instruction` reads back to the same intent.
+    """Write an intent as a sentence, which `read_instruction` reads back to the same intent.
 
     Of a removal, the extent is the area to change: the writer cannot know the size of the finding.
 
@@ -163,7 +163,7 @@ _NO_ARTICLE = re.compile(
 
 
 def with_article(noun: str, title: str) -> str:
-    """Return the noun with "a" or "an", or bare where the title is a mass noun or a plural."""
+    """Return the noun with "a" or "an", or without if the title is a mass noun or a plural."""
     if _NO_ARTICLE.search(title):
         return noun
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

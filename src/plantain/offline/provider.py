@@ -16,10 +16,10 @@ MODELS: dict[str, tuple[str, ...]] = {
 
 
 def load(name: str, role: str, options: Settings | None = None) -> object:
-    """Return the model of this name for `role`; it has no options.
+    """Return the offline model of this name for a role; it has no options.
 
     Raises:
-        InputError: no such model, or it does not fill that role.
+        InputError: the model is unknown, or does not fill that role.
     """
     where = f"models.{role}"
     if name not in MODELS:

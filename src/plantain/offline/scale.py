@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import masked_ssim
+from plantain.metrics.pixelwise import masked_ssim
 from plantain.offline.anatomy.maps import CannotShow, blur, grow
 from plantain.offline.judging.case import Case, case_of, unmapped
 from plantain.offline.judging.change import doubled
@@ -51,14 +51,14 @@ LOST, KEPT, MORE, NOISY = 0.3, 0.85, 1.3, 2.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrueChange:
-    """Where two real images differ, bool (H, W), and the correlation of their fine structure."""
+    """The true change: a mask, bool (H, W), of where two real images differ, and how well they are aligned."""
 
     where: Mask
     alike: float
 
 
 def scaled(request: JudgeRequest) -> Observations | Outcome:
-    """Return scores from 0 to 10; a `malformed` outcome if an image is damaged or the sizes differ."""
+    """Score an edit from 0 to 10 on MedEBench's criteria; `malformed` if an image is damaged or sizes differ."""
     try:
         before, after = decode(request.original.data), decode(request.edited.data)
         real = decode(request.truth.data) if request.truth is not None else None
@@ -137,7 +137,7 @@ def _by_checks(checks: Sequence[Check]) -> tuple[Score, str]:
 
 
 def true_change(before: Pixels, truth: Pixels) -> TrueChange:
-    """Return where two real images, uint8 (H, W, 3), differ, and the correlation of their fine structure."""
+    """Find where two real images, uint8 (H, W, 3), differ, and how well their fine structure correlates."""
     unit = _unit(before)
     difference = np.abs(_smooth(truth, unit) - _smooth(before, unit)).max(axis=2)
     spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
@@ -153,7 +153,7 @@ def true_change(before: Pixels, truth: Pixels) -> TrueChange:
 
 
 def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: TrueChange) -> Score:
-    """Return how much of the change from `before` to `truth` the output made, in [0, 1]; unscored if unaligned.
+    """Measure how much of the true change an edit made, in [0, 1]; unscored if the real images are not aligned.
 
     1 - sum |edited - truth| / sum |before - truth|, of smoothed levels over all channels where the real images
     differ, cut at 0: an unchanged output scores 0, the real result 1.

@@ -22,20 +22,20 @@ _changing = threading.Lock()
 
 
 def close_workers() -> None:
-    """End this machine's processes; the next computation starts new ones."""
+    """End the shared worker processes; the next computation starts new ones."""
     if _here is not None:
         _here.close()
 
 
 def use_workers() -> None:
-    """Register a user of the processes, from any thread; each calls `leave_workers` in the end."""
+    """Register a user of the shared worker processes; each user must call `leave_workers` in the end."""
     global _users
     with _changing:
         _users += 1
 
 
 def leave_workers() -> None:
-    """Unregister a user; the last one ends the processes, after their current computation."""
+    """Unregister a user of the shared worker processes; the last one ends them after their current work."""
     global _users
     with _changing:
         _users -= 1
@@ -45,7 +45,7 @@ def leave_workers() -> None:
 
 
 async def compute(role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
-    """Return a module-level function's result from a worker of a role; an outcome if the worker is lost."""
+    """Run a module-level function on a worker of a role; return its result, or an outcome if the worker failed."""
     assert not kwargs, "a worker takes positional arguments"
     ran = await (engine_in_place.get() or _own_engine()).run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)

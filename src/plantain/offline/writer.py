@@ -49,7 +49,7 @@ _LESSONS: Mapping[FailureCode, tuple[str, str]] = {
 
 
 class TemplateWriter:
-    """A writer without a language model: the finding's own data in plain sentences.
+    """The writer `offline/templates`: puts the finding's data into sentences, without a language model.
 
     The instruction depends on the task, the image's attributes, the history and the seed, and differs in each round.
     """
@@ -63,10 +63,10 @@ class TemplateWriter:
 
 
 def write_instruction(request: WriteRequest) -> str:
-    """Return the instruction of this round, in plain English.
+    """Write the instruction of this round in plain English.
 
-    The first round draws place, extent and conspicuity from the seed. Later rounds start from the last request and
-    change what its failed criteria point to; the reasons of all earlier rounds are kept as sentences.
+    The first round chooses place, extent and conspicuity by the seed. Later rounds change the last request as its
+    failed criteria suggest; the reasons of all earlier rounds are kept as sentences.
     """
     rng = np.random.default_rng(request.seed)
     direction, finding, image = request.task.direction, request.finding, request.image
@@ -82,9 +82,9 @@ def write_instruction(request: WriteRequest) -> str:
 
 
 def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: int = 0) -> str:
-    """Return the command, the finding's signs on this image or the tissue to restore, and a request to keep the rest.
+    """Return the instruction for an intent: the command, signs or tissue to restore, and what must not change.
 
-    Signs that would change how the command is read are left out.
+    Signs that would change the meaning of the command are omitted.
     """
     command = compose(intent, finding, phrasing=phrasing).removesuffix(".")
     joint = ". Restore " if intent.direction is Direction.REMOVE else ", with "
@@ -115,7 +115,7 @@ class Choices:
 
 
 def choices_for(finding: Finding, image: SourceImage, direction: Direction) -> Choices:
-    """Return the possible places, extents and looks of an edit; a removal has a choice of extent only."""
+    """List the possible places, extents and degrees of conspicuity of an edit; for a removal only extents."""
     extents = EXTENTS if finding.support != "diffuse" else ()
     if direction is not Direction.ADD:
         return Choices(((None, None),), extents, ())
@@ -132,10 +132,10 @@ def next_intent(
     direction: Direction,
     rng: np.random.Generator,
 ) -> Intent:
-    """Return the request after `history`: the last one, changed where its failed criteria point.
+    """Choose the next request after `history`: the last one, changed as its failed criteria suggest.
 
-    A refinement keeps the place of the round before, unless that round had no image. A request is not repeated while
-    another look or place is left.
+    A refinement keeps the place of the last round, unless that round had no image. A request is not repeated while
+    another one is possible.
     """
     if not history:
         side, zone = choices.places[int(rng.integers(len(choices.places)))]

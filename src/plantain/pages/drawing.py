@@ -56,7 +56,7 @@ STYLE = {
 
 
 def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
-    """Return a figure of `width` by `height` inches as an SVG element; `name` starts its ids, `draw` fills it."""
+    """Draw a figure of `width` by `height` inches with `draw`; return an SVG element whose ids start with `name`."""
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the browser has its own fonts
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -79,7 +79,7 @@ def svg(name: str, width: float, height: float, draw: Callable[[Figure], None]) 
 
 
 def printed(figure: str) -> str:
-    """Return an SVG element of `svg` as the text of a file: with prolog, and colours instead of CSS variables."""
+    """Convert an SVG element of `svg` to a complete file: with prolog, and colours instead of CSS variables."""
     for variable, colour in PRINTED.items():
         figure = figure.replace(f"var({variable})", colour)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + figure

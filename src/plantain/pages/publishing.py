@@ -23,7 +23,7 @@ LOOK = SHARED / "look.css"
 
 
 def plain_environment(*folders: Path) -> Environment:
-    """Return the templates of these folders, searched in order, with the filters of all pages."""
+    """Make the Jinja environment for the templates in these folders, searched in order, with plantain's filters."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,
@@ -43,10 +43,10 @@ def plain_environment(*folders: Path) -> Environment:
 
 
 def page_environment(templates: Path, script: str) -> Environment:
-    """Return the templates of one kind of page, with the parts that all pages share.
+    """Make the Jinja environment for one kind of page, with the templates that all pages share.
 
     Args:
-        templates: folder of its own templates.
+        templates: folder of the templates of this kind.
         script: JavaScript of the pages; their policy blocks all other scripts.
     """
     environment = plain_environment(templates, SHARED)
@@ -81,11 +81,11 @@ def write_page(
     shows: Iterable[tuple[str, str]] | None = None,
     damaged: Sequence[str] = (),
 ) -> None:
-    """Write a page atomically, without keys. Raise InputError if the disk refuses, ValueError if `shows` is missing.
+    """Write a page atomically, with keys redacted. Raise InputError if writing fails, ValueError without `shows`.
 
     Args:
-        path: of the file.
-        text: of the page, or of a file that belongs to one.
+        path: path of the file.
+        text: text of the page, or of a file that belongs to one.
         shows: dataset and licence of the source images; required if the page shows any.
         damaged: images that the page does not show since they are damaged in the run.
     """

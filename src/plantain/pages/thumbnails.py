@@ -28,14 +28,14 @@ def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
     Args:
         pixels: uint8 (H, W, 3) RGB.
         side: longest side of the thumbnail in pixels.
-        limit: most bytes of the file; quality, then size, are reduced until it fits.
-        synthetic: rendered or edited: the thumbnail then carries the same mark as the image.
+        limit: maximum size in bytes; quality, then size, are reduced until it fits.
+        synthetic: True if rendered or edited: the thumbnail then gets the mark for synthetic images.
     """
     return _encode(shrink(pixels, side), limit, XMP_PACKET if synthetic else b"")
 
 
 def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
-    """Return the change of an edit as a JPEG data URI: orange where brighter, blue where darker, on near-black.
+    """Draw the change of an edit as a JPEG data URI: orange where brighter, blue where darker, on near-black.
 
     Images are uint8 (H, W, 3); the mean over channels has full colour at 48 grey levels. `side` and `limit` are as in
     `data_uri`; `mask`, bool (H, W), is drawn as a green outline.
@@ -76,7 +76,7 @@ def outline(region: Mask) -> str:
 
 
 def changed_region(before: Pixels, after: Pixels) -> Mask:
-    """Return where an edit changed the image, as bool (H, W), without the noise of another encoding.
+    """Find the pixels that an edit changed, bool (H, W), ignoring compression noise.
 
     Both images are uint8 (H, W, 3) of the same shape. A pixel counts if its largest change over the channels, smoothed,
     exceeds 4 grey levels and a quarter of the image's largest change.
@@ -102,7 +102,7 @@ def box_around(region: Mask) -> Box:
 
 
 def shrink(pixels: Pixels, side: int) -> Pixels:
-    """Return an image, uint8 (H, W, 3), with its longer side reduced to `side` pixels; smaller ones unchanged."""
+    """Reduce an image, uint8 (H, W, 3), to `side` pixels on its longer side; smaller ones are unchanged."""
     size = _size(pixels.shape[0], pixels.shape[1], side)
     if size == (pixels.shape[1], pixels.shape[0]):
         return pixels

@@ -14,13 +14,13 @@ _SPECIAL = {
 
 
 def words(name: str) -> str:
-    """Return an identifier as words: "blending_artefact" becomes "Blending artefact"."""
+    """Convert an identifier to words: "blending_artefact" becomes "Blending artefact"."""
     text = name.replace("_", " ")
     return text[:1].upper() + text[1:]
 
 
 def percent(value: float | None, digits: int = 0) -> str:
-    """Return a share, 0 to 1, as a percentage ("25 %"); a dash for None."""
+    """Format a share, 0 to 1, as a percentage ("25 %"); a dash for None."""
     return DASH if value is None else f"{100 * value:.{digits}f} %"
 
 
@@ -29,12 +29,12 @@ def decimal(value: float | None, digits: int = 2) -> str:
 
 
 def count(value: int) -> str:
-    """Return a count with thin spaces between thousands."""
+    """Format a count with thin spaces between thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def counted(value: int, one: str, more: str = "") -> str:
-    """Return a count with its noun: "1 edit", "2 edits"; the same words as in a terminal."""
+    """Format a count with its noun: "1 edit", "2 edits"."""
     return messages.counted(value, one, more).replace(",", "\u202f")
 
 
@@ -49,5 +49,5 @@ def escaped(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text without control and direction-changing characters, which could disguise it."""
+    """Remove control characters and changes of writing direction, which could disguise a text."""
     return DISGUISES.sub("\ufffd", text)

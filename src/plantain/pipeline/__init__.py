@@ -1,1 +1,1 @@
-"""Med-Banana: a recipe becomes a run of judged edits."""
+"""Builds after Med-Banana-50K: plan a recipe's tasks, edit, judge, and record them in a run."""

@@ -62,7 +62,7 @@ RENDERED_NOTE = (
 
 
 def demo_recipe(folder: Path) -> Recipe:
-    """Return the demo's recipe for `folder`/catalogue: offline models, `add_to` "any", no check of text."""
+    """Return the demo's recipe for the catalogue in `folder`: offline models, no check of burned-in text."""
     return Recipe.model_validate(
         {
             "name": "demo",
@@ -79,14 +79,14 @@ def demo_recipe(folder: Path) -> Recipe:
 
 
 def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
-    """Return this process's peak resident memory in MiB; for RUSAGE_CHILDREN its largest ended worker's."""
+    """Return this process's peak resident memory in MiB, or that of its largest ended child (RUSAGE_CHILDREN)."""
     return resource.getrusage(who).ru_maxrss / 1024
 
 
 def fill_demo_catalogue(path: Path) -> int:
-    """Add the sample images, and renderings of findings on them to be removed again; return the number of images.
+    """Fill a catalogue with sample images, and with copies on which findings are drawn; return their number.
 
-    A rendering is marked `synthetic` and noted: removing it is easier than removing a real finding.
+    A drawn finding is marked `synthetic` and noted, since removing it is easier than removing a real one.
     """
     with Catalogue.create(path) as catalogue:
         real = {image.id: (image, data) for image, data in (one.prepared() for one in sample_images())}

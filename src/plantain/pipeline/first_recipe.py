@@ -27,17 +27,17 @@ _COUNTED = 10_000
 def first_recipe(
     catalogue: Catalogue, file: Path, taxonomy: Taxonomy, finding_files: Sequence[Path] = (), *, day: date
 ) -> str:
-    """Return the text of a recipe in TOML, which `load_recipe` accepts unchanged and which calls no hosted model.
+    """Return a first recipe for a catalogue as TOML; `load_recipe` accepts it, and it calls no hosted model.
 
     Args:
         catalogue: the images.
         file: path at which the text will be saved; paths in the recipe are relative to its folder.
         taxonomy: the findings that can be edited, including those of `finding_files`.
-        finding_files: the user's own finding files, which the recipe will name.
-        day: hosted models that end within 60 days of it are not proposed.
+        finding_files: the user's files of findings, which the recipe will name.
+        day: today; hosted models that are shut down within 60 days of it are not proposed.
 
     Raises:
-        InputError: the catalogue contains nothing that could be edited.
+        InputError: the catalogue has no image that could be edited.
     """
     here = file.absolute().parent
     for add_to in ("normal", "any"):

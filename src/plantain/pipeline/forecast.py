@@ -11,8 +11,8 @@ from pathlib import Path
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader
+from plantain.journal.questions.status import costs
 from plantain.journal.questions.tasks import rounds_of_closed
-from plantain.journal.questions.telemetry import costs
 from plantain.metrics.statistics.intervals import wilson
 from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
@@ -41,14 +41,14 @@ BYTES_PER_ATTEMPT = 420_000
 
 BYTES_PER_IMAGE = 330_000
 
-HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.LOOK: 9.0, Step.JUDGE: 9.0}
-LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.LOOK: 1.5, Step.JUDGE: 1.5}
+HOSTED_LATENCY_S = {Step.WRITE: 6.0, Step.EDIT: 12.0, Step.JUDGE: 9.0}
+LOCAL_LATENCY_S = {Step.WRITE: 0.02, Step.EDIT: 0.7, Step.JUDGE: 1.5}
 """Seconds per call without a pilot: guesses for hosted models, measured for the offline ones on one core."""
 
 OPEN_LATENCY_S = (0.5, 5.0, 120.0)
 """Seconds that an edit with open weights takes its device: between a small model on a GPU and one on a processor."""
 
-ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.LOOK: "judge", Step.JUDGE: "judge"}
+ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.JUDGE: "judge"}
 
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
@@ -59,7 +59,7 @@ FEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """A quantity under three assumptions: low, expected and high."""
+    """A forecast quantity: its low, expected and high value."""
 
     low: float
     expected: float
@@ -87,7 +87,7 @@ NOTHING = CallEstimate(0.0, 0.0, 0.0)
 
 @dataclass(slots=True)
 class Tally:
-    """Closed tasks of a pilot: the rounds that each took, and how many succeeded."""
+    """Counts of a pilot's closed tasks: the rounds that each took, and how many succeeded."""
 
     rounds: list[int] = field(default_factory=list)
     succeeded: int = 0
@@ -97,7 +97,7 @@ class Tally:
         return len(self.rounds)
 
     def rounds_per_task(self) -> CallEstimate:
-        """Return the mean rounds of a task, and as low and high its 95 % normal interval, at least 0."""
+        """Return the mean number of rounds per task; low and high are its 95 % normal interval, at least 0."""
         mean = statistics.fmean(self.rounds)
         spread = statistics.stdev(self.rounds) if self.tasks > 1 else 0.0
         half = 1.96 * spread / math.sqrt(self.tasks)
@@ -106,13 +106,13 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """Rates of a run, for a plan over more images.
+    """Rates measured in an earlier run, to forecast a larger one.
 
     Attributes:
-        whole: all closed tasks; `parts` those of one finding and direction.
+        whole: counts of all closed tasks; `parts`: counts by finding and direction.
         tries: model calls per attempt, by step, retries included.
-        cost_usd, latency_s: mean per call, by step and model, where known.
-        bytes_per_attempt: on disk.
+        cost_usd, latency_s: mean US dollars and seconds per call, by step and model, if known.
+        bytes_per_attempt: bytes on disk per attempt.
     """
 
     whole: Tally
@@ -123,13 +123,13 @@ class Pilot:
     bytes_per_attempt: float
 
     def of(self, finding: str, direction: str) -> Tally:
-        """Return the tally of a finding and direction, or the whole pilot's if that has too few tasks."""
+        """Return the counts of a finding and direction, or of the whole pilot if those are too few."""
         part = self.parts.get((finding, direction))
         return part if part is not None and part.tasks >= FEWEST else self.whole
 
 
 def read_pilot(run: Path) -> Pilot:
-    """Return the rates of a run, which may still be building.
+    """Measure the rates of a run, which may still be building.
 
     Raises:
         InputError: `run` is not a run, or none of its tasks is closed.
@@ -159,14 +159,14 @@ class BuildPlan:
     """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
 
     Attributes:
-        tasks: without the controls, which are counted apart; with `accepted_per_finding` the most that it can take.
-        by_finding: tasks by modality, finding and direction.
-        tried: tasks that are expected to run; fewer than `tasks` with `accepted_per_finding` only.
-        not_planned: additions that are not planned, by modality, finding and the view that does not show its place.
+        tasks: number of tasks without controls; with `accepted_per_finding` the largest possible number.
+        by_finding: number of tasks by modality, finding and direction.
+        tried: number of tasks expected to run; less than `tasks` only with `accepted_per_finding`.
+        not_planned: number of skipped additions by modality, finding and the view that does not show its place.
         calls_by: calls by step and model.
-        tokens_by: estimated tokens that one such call reads and writes, thinking and images included; only of
-            models that are priced by them.
-        success: tasks expected to succeed, from a pilot's rates; None without one, except with
+        tokens_by: estimated tokens that one such call reads and writes, including thinking and images; only for
+            models priced by tokens.
+        success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
             `accepted_per_finding`: then by the paper's rate.
         unpriced: models, or service tiers of them, without a known price.
     """
@@ -195,7 +195,7 @@ def make_plan(
     """Count a recipe's tasks and forecast calls, cost, duration and disk. No model is called.
 
     Args:
-        pilot: rates of an earlier run; None for the paper's rates and our own guesses.
+        pilot: rates of an earlier run; None for the paper's rates and plantain's assumptions.
     """
     plan = BuildPlan(not_planned=dict(not_planned(recipe, catalogue, taxonomy)))
     images: set[str] = set()
@@ -246,11 +246,6 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     return [
         (Step.WRITE, models.writer),
         (Step.EDIT, models.editor),
-        *(
-            (Step.LOOK, judge)
-            for judge in models.judges
-            if recipe.terms.options(judge, "judge").get("form") == "blind"
-        ),
         *((Step.JUDGE, judge) for judge in models.judges),
     ]
 

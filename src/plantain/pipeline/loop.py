@@ -14,22 +14,10 @@ from typing import NamedTuple
 import orjson
 
 from plantain.calls import CallSpec, TaskCalls
-from plantain.calls.client import look_first, seen_in
 from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
-from plantain.pipeline.method import Method
-from plantain.pipeline.post_edit import (
-    NAME,
-    NONE,
-    RestoredEdit,
-    TextCheck,
-    object_to,
-    restore_identity,
-    restored,
-    veto,
-)
-from plantain.pipeline.turns import NAME as ORIGINAL_CHECK
-from plantain.pipeline.turns import OriginalCheck
+from plantain.pipeline.method import NONE, Method, restore_identity
+from plantain.pipeline.post_edit import EditCheck, RestoredEdit, object_to, restored, veto
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
 from plantain.records import (
@@ -116,7 +104,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
 
 
 async def pass_through(rounds: Rounds) -> Closing:
-    """Run a control, one edit by a constant instruction to change nothing, unjudged; return how it ended."""
+    """Run a control, one unjudged edit whose instruction is to change nothing, and return how it ended."""
     attempt = await rounds.edit(rounds.instructed(NO_CHANGE))
     if attempt.edited is not None:
         return Closing(TaskState.SUCCESS, 1)
@@ -142,7 +130,7 @@ Panel = list[tuple[str, Observations]]
 
 @dataclass(slots=True)
 class Rounds:
-    """One task's steps, for the loop to call in order."""
+    """The steps of one task (write, edit, judge), which the loop calls in order."""
 
     method: Method
     calls: TaskCalls
@@ -152,23 +140,21 @@ class Rounds:
     finding: Finding
     image: SourceImage
     images: ImageCache
-    text_check: TextCheck | None = None
-    original_check: OriginalCheck | None = None
+    checks: Sequence[EditCheck] = ()
 
     @property
     def original(self) -> EncodedImage:
         return self.images.image(self.image.prepared_sha256)
 
     def instructed(self, instruction: str, number: int = 1) -> Attempt:
-        """Return the attempt of round `number` (from 1) with its instruction, not yet edited or judged."""
+        """Make the attempt of round `number`, from 1, with its instruction, not yet edited or judged."""
         return Attempt(self.task.id, self.generation, number, instruction)
 
     async def write(self, history: Sequence[Attempt]) -> Attempt | Outcome:
-        """Return the next round's attempt with a new instruction, or the outcome if the writer gave none."""
+        """Let the writer start the next round; return its attempt with the instruction, or the failed outcome."""
         number = len(history) + 1
         writer = self.method.writer
         seed = self._seed(number, Step.WRITE)
-        failed_edit = history[-1].edited if history and self.method.writer_sees_failed_edit else None
         identity: dict[str, object] = {
             "fingerprint": writer.fingerprint,
             "seed": seed,
@@ -176,7 +162,6 @@ class Rounds:
             "finding": self.task.finding,
             "direction": self.task.direction.value,
             "history": [_history_row(attempt) for attempt in history],
-            "failed_edit": failed_edit,
         }
 
         async def send() -> Reply[str]:
@@ -188,7 +173,6 @@ class Rounds:
                     original=self.original,
                     history=tuple(history),
                     seed=seed,
-                    failed_edit=await self._read(failed_edit) if failed_edit else None,
                 )
             )
 
@@ -204,7 +188,7 @@ class Rounds:
         return self.instructed(answer.text, number) if answer.outcome.ok else answer.outcome
 
     async def edit(self, attempt: Attempt) -> Attempt:
-        """Return the attempt with its edited image; without one, `edit_outcome` is the reason."""
+        """Let the editor make the edit; return the attempt with its image, or with the reason in `edit_outcome`."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
         about = self.task.kind is not TaskKind.CONTROL
@@ -274,7 +258,7 @@ class Rounds:
         return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
-        """Return the attempt with its (or its panel's) verdict; without one, `judge_outcome` is the reason.
+        """Let the judge or panel judge the edit; return the attempt with its verdict, or a reason in `judge_outcome`.
 
         If a round of `history` has the same image and instruction, its verdict is reused.
         """
@@ -286,28 +270,21 @@ class Rounds:
             return replace(attempt, judge_outcome=OK, verdict=known.verdict)
         edited = await self._read(attempt.edited)
         objections = dict[str, str]()
-        if self.text_check is not None:
-            changes = await self.text_check.objections(attempt, self.image, self.original.data, edited.data)
-            if changes:
-                objections[NAME] = f"burned-in text: {', '.join(changes)}"
-        if self.original_check is not None:
-            differs = await self.original_check.objection(attempt, edited.data)
-            objections |= {ORIGINAL_CHECK: differs} if differs else {}
+        for check in self.checks:
+            if objection := await check.objection(attempt, self.image, edited.data):
+                objections[check.name] = objection
         panel: Panel = []
         for draw in range(len(self.method.judges)):
-            request, outcome = await self._looked(attempt, edited, draw)
-            if not outcome.ok:
-                return replace(attempt, judge_outcome=outcome)
-            answer = await self.calls.answer(self._judge_call(attempt, request, draw, panel, objections))
+            answer = await self.calls.answer(self._judge_call(attempt, edited, draw, panel, objections))
             if not answer.outcome.ok:
                 return replace(attempt, judge_outcome=answer.outcome)
             panel.append((self.method.judges[draw].name, from_json(Observations, answer.text)))
         return replace(attempt, judge_outcome=OK, verdict=self._decide(panel, objections))
 
-    async def _looked(
-        self, attempt: Attempt, edited: EncodedImage, draw: int
-    ) -> tuple[JudgeRequest, Outcome]:
-        """Return a judge's request, with its description of the images if it has a first turn."""
+    def _judge_call(
+        self, attempt: Attempt, edited: EncodedImage, draw: int, before: Panel, objections: Mapping[str, str]
+    ) -> CallSpec[Observations]:
+        judge = self.method.judges[draw]
         request = JudgeRequest(
             image=self.image,
             original=self.original,
@@ -318,20 +295,6 @@ class Rounds:
             rubric=self.method.rubric,
             seed=self._seed(attempt.round, Step.JUDGE, draw),
         )
-        return await look_first(
-            self.calls,
-            self.method.judges[draw],
-            request,
-            round=attempt.round,
-            draw=draw,
-            identity={"image": self.image.prepared_sha256, "edited": attempt.edited},
-            unanswered=lambda why, draft: replace(draft, attempt=replace(attempt, judge_outcome=why)),
-        )
-
-    def _judge_call(
-        self, attempt: Attempt, request: JudgeRequest, draw: int, before: Panel, objections: Mapping[str, str]
-    ) -> CallSpec[Observations]:
-        judge = self.method.judges[draw]
         identity: dict[str, object] = {
             "fingerprint": fingerprint_of(judge, self.method.rubric),
             "seed": request.seed,
@@ -341,7 +304,6 @@ class Rounds:
             "finding": self.task.finding,
             "direction": self.task.direction.value,
             "rubric": identity_of(self.method.rubric),
-            **seen_in(request),
         }
 
         async def send() -> Reply[Observations]:

@@ -69,7 +69,7 @@ _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A shard's run, locked against writers."""
+    """The run of one shard, opened and locked so that no other process writes to it."""
 
     run: Path
     database: sqlite3.Connection
@@ -79,7 +79,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge: tasks by state; stored images, of which `linked` share their bytes with a shard."""
+    """The result of a merge: tasks by state, and stored images, `linked` of them as hard links to a shard's files."""
 
     shards: int
     tasks: Mapping[str, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
         accept_model_change: continue, and record it, if a provider served other models to some shards.
 
     Returns:
-        The contents of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
+        The counts of the merged run. `plantain build` on it, without a shard, continues its pending tasks.
 
     Raises:
         InputError: a run is not a shard, shards are missing, named twice or of different plans or methods, one is being

@@ -27,7 +27,6 @@ from plantain.pipeline.plan import (
     scaled_recipe,
     share_of_run,
 )
-from plantain.pipeline.post_edit import NONE, restore_identity
 from plantain.pipeline.recipe import Recipe
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import EditTask, InputError, Licence, Rubric, SourceImage, TaskKind, task_id
@@ -38,6 +37,8 @@ from plantain.runs.consent import check_consent, hosted_models, kinship
 from plantain.runs.settings_file import ConsentGiven
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import check_prices
+
+NONE = "none"
 
 METHOD = "method"
 """Meta key of the fingerprints that a resumed run must repeat."""
@@ -55,20 +56,19 @@ class Method:
     threshold: float
     max_rounds: int
     seed: int
-    writer_sees_failed_edit: bool = False
     restore: str = NONE
 
 
 def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] | None = None) -> Method:
-    """Return the recipe's models, rubric and policy for the loop.
+    """Load the models, rubric and policy that a recipe names.
 
     Args:
-        recipe: names the models.
-        setup: of the run; None for a new one, whose models are only inspected and send no image.
+        recipe: the recipe.
+        setup: setup of the run; None for a temporary one, whose models can be inspected but not called.
         missing: collects a line for each missing key instead of raising; such a model cannot be called.
 
     Raises:
-        InputError: an unknown model, or one that cannot fill its role; a key or extra that is missing.
+        InputError: a model is unknown or cannot fill its role, or a key or extra is missing.
     """
     setup = setup or RunSetup(recipe.terms)
     judges = tuple(setup.judge(name, missing) for name in recipe.models.judges)
@@ -83,13 +83,12 @@ def method_of(recipe: Recipe, setup: RunSetup | None = None, missing: list[str] 
         threshold=recipe.loop.threshold,
         max_rounds=recipe.loop.max_rounds,
         seed=recipe.seed,
-        writer_sees_failed_edit=recipe.loop.writer_sees_failed_edit,
         restore=recipe.loop.restore,
     )
 
 
 def guarded(method: Method, setup: RunSetup) -> Method:
-    """Return the method with each of its models, made by the caller, wrapped by the run's gate."""
+    """Wrap the models of a caller's method so that every image passes the run's consent check before it is sent."""
     judges = tuple(map(setup.guarded, method.judges))
     return replace(
         method, writer=setup.guarded(method.writer), editor=setup.guarded(method.editor), judges=judges
@@ -97,13 +96,12 @@ def guarded(method: Method, setup: RunSetup) -> Method:
 
 
 def check_known(recipe: Recipe) -> None:
-    """Raise InputError for an unknown id at a provider's own address, or a role its model cannot fill.
+    """Check that a recipe's model ids are known, and that each model can fill its role.
 
-    An id that is newer than this plantain is accepted once its price is stated; behind another address (`base_url`) any
-    id is.
+    An unlisted id is accepted if the recipe states its price; at another address (`base_url`) any id is.
 
     Raises:
-        InputError: names the field, the nearest id, and how to use an unlisted one.
+        InputError: one is not; the message names the field, the nearest id, and how to use an unlisted one.
     """
     models = recipe.models
     named = [("writer", models.writer), ("editor", models.editor)]
@@ -128,7 +126,7 @@ def check_known(recipe: Recipe) -> None:
 
 
 def fingerprints(method: Method) -> dict[str, str]:
-    """Return a text by part ("writer", "judge 1", ...) that changes if the part's answers could change."""
+    """Return, by part ("writer", "judge 1", ...), a text that changes if the part's answers could change."""
     parts = {
         "writer": f"{method.writer.name}: {method.writer.fingerprint}",
         "editor": f"{method.editor.name}: {method.editor.fingerprint}",
@@ -139,14 +137,23 @@ def fingerprints(method: Method) -> dict[str, str]:
     return {**parts, **restore_identity(method.restore)}
 
 
+def restore_identity(restore: str) -> dict[str, str]:
+    """Return {"restore": version}, which identifies runs and requests with restoring; {} if it is off."""
+    if restore == NONE:
+        return {}
+    from plantain.pixels.restore import VERSION  # heavy
+
+    return {"restore": VERSION}
+
+
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A recipe that a build can start with; the caller closes the catalogue.
+    """A checked recipe with all that a build needs; the caller closes the catalogue.
 
     Attributes:
         taxonomy, catalogue, setup, method: opened from the recipe.
-        plan: digest of its tasks, which changes when they could.
-        share: which part of the tasks a shard takes; None for all of them.
+        plan: digest of its tasks, which changes if the tasks could.
+        share: the part of the tasks that a shard processes; None for all of them.
     """
 
     taxonomy: Taxonomy
@@ -168,10 +175,10 @@ def make_ready(
     """Open catalogue, models and taxonomy of a recipe, and reject a recipe that cannot run.
 
     Args:
-        recipe: validated.
+        recipe: the recipe.
         run: folder of the run; an existing one may use model ids that are no longer known.
-        method: models to use instead of the recipe's names.
-        shard: which of several runs this is; budget and limits are its share of the recipe's.
+        method: models to use instead of those that the recipe names.
+        shard: the part of the plan for this run; budget and limits are scaled by its share.
         missing: collects a line for each missing key instead of raising, for callers that call no model.
 
     Raises:
@@ -200,10 +207,10 @@ def make_ready(
 
 
 def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
-    """Return a recipe's forecast, and remarks (missing keys, an unsuitable editor). No model is called.
+    """Forecast a recipe; return the plan, and remarks on missing keys or an unsuitable editor. No model is called.
 
     Args:
-        recipe: validated.
+        recipe: the recipe.
         pilot: folder of a run whose rates, costs and latencies to use.
 
     Raises:
@@ -229,20 +236,20 @@ def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list
 
 
 def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
-    """Raise InputError if an image of the recipe's tasks may not be sent to one of its hosted models."""
+    """Check that all images of a recipe's tasks may be sent to its hosted models. Raise InputError otherwise."""
     if holds_back(catalogue):
         check_consent(recipe.terms, planned_images(recipe, catalogue, taxonomy))
 
 
 def holds_back(catalogue: Catalogue) -> bool:
-    """Return True if a catalogue has images that may not be sent freely to hosted models; one query."""
+    """Return True if a catalogue has images that need consent before they are sent to hosted models."""
     return bool(set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE})
 
 
 async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
-    """Raise InputError if a pending task's image may not be sent; record the consent that the recipe states.
+    """Check that pending tasks' images may be sent, and record the recipe's consent. Raise InputError otherwise.
 
-    The run's own record of an image decides; the catalogue's only for images that are not in the run yet.
+    The run's record of an image decides; the catalogue's only for images that are not in the run yet.
     """
     models = hosted_models(recipe.terms)
     if not models:
@@ -265,7 +272,7 @@ def _recorded(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceIm
 
 
 def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
-    """Raise InputError if an image id of the run belongs to another source file in the catalogue."""
+    """Check that image ids mean the same source files in run and catalogue. Raise InputError otherwise."""
     for image in reader.images():
         there = catalogue.find(image.id)
         same = there is None or (there.source_sha256, there.frame) == (image.source_sha256, image.frame)
@@ -280,8 +287,8 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
 async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
     """Copy groups, splits, licences and consent that changed in a catalogue since the run stored its images.
 
-    Withdrawal and split must know a corrected group; one that the catalogue no longer has is kept. A licence is copied
-    only if the run's is unknown. All else stays as it was when the tasks were made, the run's own bytes included.
+    Withdrawals and splits need a corrected group; one that the catalogue no longer has is kept. A licence is copied
+    only if the run's is unknown. All other fields, and the image itself, stay as they were when the tasks were made.
 
     Returns:
         The ids of the catalogue's images whose group or split changed.

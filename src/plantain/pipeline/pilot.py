@@ -15,7 +15,7 @@ from plantain.catalogue.groups import Groups
 from plantain.journal import JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.accepted import Part, count_parts, ids_of_part
-from plantain.journal.questions.telemetry import spent_on, worked_s
+from plantain.journal.questions.status import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
 from plantain.pages.publishing import html_target, page_environment, write_page
@@ -58,7 +58,7 @@ MOST_FAILING = 0.50
 
 
 def drawn_tasks(reader: JournalReader, most: int) -> list[str]:
-    """Return up to `most` task ids, sorted, shared out over findings and directions, always the same."""
+    """Choose up to `most` tasks, spread evenly over findings and directions, and always the same; return sorted ids."""
     places = shared_out(_planned(reader), most)
     # Ids are hashes, so the first ones are a draw that never changes.
     return sorted(task for part, n in places.items() if n for task in sorted(ids_of_part(reader, part))[:n])
@@ -70,14 +70,14 @@ def _planned(reader: JournalReader) -> dict[Part, int]:
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
-    """Return an iterator over the pilot's tasks (as by `drawn_tasks`) that are pending."""
+    """Iterate over the pending ones among the pilot's tasks, which `drawn_tasks` chooses."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
 class PilotPart:
-    """One finding and direction; `planned` tasks of it in the whole."""
+    """Results of a pilot for one finding and direction; `planned` is its number of tasks in the whole plan."""
 
     modality: str
     finding: str
@@ -89,7 +89,7 @@ class PilotPart:
 
     @property
     def standing(self) -> str:
-        """Return "works", "does not work", or "too few to say"."""
+        """Return the pilot's conclusion for the finding: "works", "does not work", or "too few to say"."""
         if self.rate.n < FEWEST_OF_FINDING:
             return "too few to say"
         never = self.rate.successes == 0
@@ -102,14 +102,14 @@ class PilotNumbers:
     """The results of the pilot's tasks.
 
     Attributes:
-        asked: tasks that the pilot was to do; `states` counts them by state.
-        qualified: of those that succeeded or failed; `stopped`, `undecided` and `not_applicable` of all closed ones.
-        accepted: of the qualified edits that a study's readers saw, those that they accepted.
-        cost_usd: of the pilot's calls, None where no cost is known; `unpriced` calls have none.
-        worked_s: of the processes that worked on the run.
-        forecast: of the whole plan, by the pilot's rates.
-        free: bytes on the disk.
-        judges: a line for each judge's card; `believed` is True if all of them passed their gate.
+        asked: number of the pilot's tasks; `states` counts them by state.
+        qualified: successes of successes and failures; `stopped`, `undecided`, `not_applicable`: of all closed tasks.
+        accepted: share of the qualified edits shown to a study's readers that they accepted.
+        cost_usd: US dollars for the pilot's calls, None if no cost is known; `unpriced` calls have none.
+        worked_s: seconds of the processes that worked on the run.
+        forecast: forecast for the whole plan by the pilot's rates.
+        free: free bytes on the disk.
+        judges: a line on each judge's reliability; `believed` is True if all judges were shown to be reliable.
     """
 
     asked: int
@@ -135,7 +135,7 @@ class PilotNumbers:
 
     @property
     def qualified_of_whole(self) -> CallEstimate | None:
-        """Return the whole plan's qualified edits, low and high by the rate's interval; None if unknown."""
+        """Estimate the qualified edits of the whole plan, low and high by the rate's interval; None if unknown."""
         whole, rate = self.forecast.success, self.qualified
         fixed = self.forecast.tried.expected < self.forecast.tasks  # further images make up for a lower rate
         if whole is None or fixed or not rate.value or rate.low is None or rate.high is None:
@@ -147,7 +147,7 @@ class PilotNumbers:
 
     @property
     def cost_per_qualified(self) -> CallEstimate | None:
-        """Return US dollars per qualified edit, low and high by the rate's interval; None if unknown."""
+        """Estimate US dollars per qualified edit, low and high by the rate's interval; None if unknown."""
         if self.cost_usd is None or not self.qualified.n:
             return None
         each = self.cost_usd / self.qualified.n
@@ -155,7 +155,7 @@ class PilotNumbers:
 
     @property
     def cost_per_accepted(self) -> CallEstimate | None:
-        """Return US dollars per accepted edit with low and high; None without a study, a cost or an accepted edit."""
+        """Estimate US dollars per edit that readers accept, with low and high; None if unknown or none is accepted."""
         each = self.cost_per_qualified
         return None if each is None else _per_success(each, self.accepted)
 
@@ -169,7 +169,7 @@ def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
 def pilot_numbers(
     reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
 ) -> PilotNumbers:
-    """Return the results of these tasks; `free` is the free disk space in bytes."""
+    """Compute the pilot's results from these tasks; `free` is the free disk space in bytes."""
     rows = [reader.task(task) for task in tasks]
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
@@ -237,7 +237,7 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
 
 @dataclass(frozen=True, slots=True)
 class PilotDecision:
-    """Go, or not; `why` the reasons against, `mind` what does not stop it and should be known."""
+    """The decision to start the whole build or not: `why` are reasons against it, `mind` are cautions."""
 
     go: bool
     why: tuple[str, ...]
@@ -249,7 +249,7 @@ class PilotDecision:
 
 
 def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Return whether to build the whole plan, by this module's constants, with one line for every reason."""
+    """Decide by this module's constants if the whole plan should be built, with one line for every reason."""
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
     if numbers.open:

@@ -60,7 +60,7 @@ def further_tasks(
     most: int,
     usable: Callable[[str], bool],
 ) -> list[EditTask]:
-    """Return the next tasks of a finding and direction in the seeded order, at most `most`.
+    """Return up to `most` further tasks of a finding and direction, in the order given by the recipe's seed.
 
     Args:
         usable: returns False for the id of a task to skip, e.g. one that the run already has.
@@ -122,7 +122,7 @@ def planned_images(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> 
 
 
 def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> list[Finding]:
-    """Return the recipe's findings, else all of the catalogue's modalities. InputError if one is unknown."""
+    """Return the findings that a recipe names, else all of the catalogue's modalities. Raise InputError if unknown."""
     present = set(catalogue.count_by("modality"))
     modalities = [m for m in taxonomy.modalities if m in present]
     if not recipe.data.findings:
@@ -152,7 +152,7 @@ def candidates(
 
 
 def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
-    """Return the number of skipped additions by modality, finding and view that does not show its place.
+    """Count the additions that are skipped because the view does not show the place: by modality, finding and view.
 
     With `per_finding`, only additions for which no other image is available count.
     """
@@ -186,7 +186,7 @@ def _without(
 
 
 def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str:
-    """Return a SHA-256 in hex that changes if the tasks could; a resume with the same skips enumeration."""
+    """Return a SHA-256 (hex) of all that determines a recipe's tasks; if unchanged, a resume skips listing them."""
     text = "\x1f".join(
         (
             catalogue.digest(),
@@ -210,7 +210,7 @@ MOST_SHARDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """The `number`-th of `count` parts of a plan, from 1.
+    """One part of a plan that several runs divide: the `number`-th of `count`, from 1.
 
     Example:
         >>> Shard.parse("3/16")
@@ -244,13 +244,13 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A shard's part of a plan, as its run records it.
+    """The size of a shard relative to the plan, as its run records it.
 
     Attributes:
-        shard: which one.
-        tasks: its tasks.
-        of: all tasks of the plan.
-        plan: digest of the plan that was counted.
+        shard: the shard.
+        tasks: number of its tasks.
+        of: number of all tasks of the plan.
+        plan: digest of the plan.
     """
 
     shard: Shard
@@ -280,13 +280,13 @@ def share_of(reader: JournalReader) -> Share | None:
 
 
 def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
-    """Return the share of an existing run, or of the shard requested for a new run.
+    """Return the share that a run records, or for a new run that of the requested shard.
 
     Returns:
-        The share, not counted yet if the run is new; None for the whole plan.
+        The share, without counts of tasks if the run is new; None for the whole plan.
 
     Raises:
-        InputError: a shard is requested, and the run is another shard or of the whole plan.
+        InputError: the requested shard is not the one that the run records.
     """
     share, planned = None, False
     if run is not None and (run / JOURNAL_NAME).exists():
@@ -301,7 +301,7 @@ def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
 
 
 def counted_share(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
-    """Return a shard's share of a plan with its own and all tasks counted, without storing them."""
+    """Count a shard's tasks and all tasks of a plan, and return the shard's share."""
     mine = total = 0
     for task in tasks:
         total += 1
@@ -310,12 +310,12 @@ def counted_share(tasks: Iterable[EditTask], shard: Shard, plan: str) -> Share:
 
 
 def within(share: Share | None, tasks: Iterable[EditTask]) -> Iterator[EditTask]:
-    """Return an iterator over the tasks that belong to a share; over all for None."""
+    """Iterate over the tasks that belong to a shard's share; over all tasks for None."""
     return (task for task in tasks if share is None or share.shard.has(task.id))
 
 
 def scaled_recipe(recipe: Recipe, share: Share) -> Recipe:
-    """Return the recipe with budget, calls and rates per minute multiplied by the share's fraction.
+    """Scale a recipe's budget, calls and rates per minute by the shard's fraction of the tasks.
 
     The limit in hours is unchanged, because shards run at the same time.
     """

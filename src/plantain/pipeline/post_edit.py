@@ -1,4 +1,4 @@
-"""Restoring the original around an edit, the text check, and the veto of the text check and the original check.
+"""After an edit: restore the original around it, check its text and its later turns, and reject it if a check fails.
 
 `[loop] restore = "outside"` restores the original outside the edit. The editor's answer is kept as `raw`, with the mask
 of the pixels that may differ. The score `restored` is the share of restored pixels, or the reason for none.
@@ -10,17 +10,17 @@ durable before a judge is called, so that a resumed run decides as before.
 from __future__ import annotations
 
 import asyncio
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
-from plantain.catalogue.gate import texts_from_json
 from plantain.catalogue.store import Catalogue
+from plantain.findings import Taxonomy
 from plantain.journal import Journal, JsonValue, StoredScore
+from plantain.pipeline.turns import Chain, chain_of
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
-from plantain.privacy.text import TextChange, TextReader, text_changes
+from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes, texts_from_json
 from plantain.records import (
     Attempt,
     Criterion,
@@ -34,29 +34,22 @@ from plantain.records import (
     unscored,
 )
 from plantain.roles import EditedImage
+from plantain.runs.open_run import ImageCache
 
-NONE = "none"
+UNTOUCHED = "untouched_kept"
+"""The score of the original check."""
 
 
 class RestoredEdit(NamedTuple):
-    """A restored answer: JPEG and PNG of the mask of what may differ, both None where it stays as it came."""
+    """A restored edit as JPEG, and a PNG mask of the pixels that may differ; both None if it was not restored."""
 
     edited: bytes | None
     mask: bytes | None
     score: StoredScore
 
 
-def restore_identity(restore: str) -> dict[str, str]:
-    """Return {"restore": version}, a part of the method and of a request's identity; {} if it is off."""
-    if restore == NONE:
-        return {}
-    from plantain.pixels.restore import VERSION  # heavy
-
-    return {"restore": VERSION}
-
-
 def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Finding) -> RestoredEdit:
-    """Return an edit with the original's pixels outside its change, and a score. Call it in a thread."""
+    """Restore the original's pixels outside an edit's change, with a score; slow, so call it in a thread."""
     from plantain.pixels.restore import VERSION, restore_outside  # heavy
 
     before = decode(original)
@@ -75,54 +68,101 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
 
 
-METRIC = "text_kept"
+class EditCheck(Protocol):
+    """A check of the edits of one run; its score is stored before a judge is called.
 
-NAME = "text check"
-"""Its part of a run's method, and a suffix of the judge's name in verdicts that it changed."""
+    Attributes:
+        name: a suffix of the judge's name in verdicts that the check changed.
+    """
 
-_READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
-"""Few, since each thread needs an engine of about 200 MB."""
+    name: ClassVar[str]
 
-
-def fingerprint(check: TextCheck | None) -> dict[str, str]:
-    """Return {NAME: name of the text reader or "none"}, a part of the method that a resume must repeat."""
-    return {NAME: "none" if check is None else check.reader.name}
+    async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
+        """Describe the fault of an image's encoded edit; return "" if there is none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """Compares edited images with their originals, whose text the catalogue may know; for the tasks of one run."""
+    """Check if edits change the burned-in text of their originals, which the catalogue may have recorded."""
 
+    name: ClassVar[str] = "text check"
     reader: TextReader
     catalogue: Catalogue
     journal: Journal
+    images: ImageCache
 
-    async def objections(
-        self, attempt: Attempt, image: SourceImage, original: bytes, edited: bytes
-    ) -> tuple[str, ...]:
-        """Return a description of each change of burned-in text, recorded or new; () if there is none."""
+    async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
+        """Describe each change that an edit made to burned-in text; return "" if none was made."""
         for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
-            if stored.metric == METRIC and stored.round == attempt.round:
+            if stored.metric == TextKept.name and stored.round == attempt.round:
                 stored_changes = stored.detail["changes"]
                 assert isinstance(stored_changes, list)
-                return tuple(str(change) for change in stored_changes)
+                return _texts_in_words(stored_changes)
         loop = asyncio.get_running_loop()
-        changes = await loop.run_in_executor(_READERS, self._compare, image, original, edited)
+        changes = await loop.run_in_executor(READERS, self._compare, image, edited)
         words: list[JsonValue] = [str(change) for change in changes]
         score = Score(0.0 if changes else 1.0)
         detail: dict[str, JsonValue] = {"changes": words, "reader": self.reader.name}
-        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, METRIC, score, detail)
+        stored = StoredScore(attempt.task_id, attempt.generation, attempt.round, TextKept.name, score, detail)
         await self.journal.add_scores([stored])
-        return tuple(str(change) for change in words)
+        return _texts_in_words(words)
 
-    def _compare(self, image: SourceImage, original: bytes, edited: bytes) -> tuple[TextChange, ...]:
+    def _compare(self, image: SourceImage, edited: bytes) -> tuple[TextChange, ...]:
         kept = self.catalogue.reading(image.prepared_sha256)
         known = None if kept is None else tuple(texts_from_json(kept[1]))
-        return text_changes(decode(original), decode(edited), known, self.reader)
+        original = decode(self.images.read(image.prepared_sha256))
+        return text_changes(original, decode(edited), known, self.reader)
+
+
+def _texts_in_words(changes: Sequence[JsonValue]) -> str:
+    return f"burned-in text: {', '.join(map(str, changes))}" if changes else ""
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalCheck:
+    """Check that an edit of a later turn equals the original where no turn made a change.
+
+    Its score is the share of unchanged pixels there.
+    """
+
+    name: ClassVar[str] = "original check"
+    journal: Journal
+    images: ImageCache
+    taxonomy: Taxonomy
+
+    async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
+        """Describe how an edit differs from the original outside all changes; "" if it does not, or in a first turn."""
+        if not image.parent:
+            return ""
+        for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
+            if stored.metric == UNTOUCHED and stored.round == attempt.round:
+                return _share_in_words(stored.score)
+        chain = chain_of(self.journal.reader, self.journal.reader.task(attempt.task_id).task)
+        score = await asyncio.to_thread(self._measure, chain, edited)
+        key = (attempt.task_id, attempt.generation, attempt.round)
+        await self.journal.add_scores([StoredScore(*key, UNTOUCHED, score)])
+        return _share_in_words(score)
+
+    def _measure(self, chain: Chain, edited: bytes) -> Score:
+        from plantain.pixels.restore import changed_untouched  # heavy
+
+        versions = [decode(self.images.read(image.prepared_sha256)) for _, image in chain]
+        findings = [self.taxonomy.get(task.modality, task.finding) for task, _ in chain]
+        share, why_not = changed_untouched([*versions, decode(edited)], findings)
+        return unscored(why_not) if why_not else Score(1.0 - share)
+
+
+def _share_in_words(score: Score) -> str:
+    if score.value is None or score.value == 1.0:
+        return ""
+    share = 100 * (1 - score.value)
+    amount = f"{share:.1f} %" if share >= 0.1 else "less than 0.1 %"
+    return f"{amount} of the pixels that no turn touched differ from the original"
 
 
 def object_to(observations: Observations, objection: str) -> Observations:
-    """Return a report with fidelity failed and `objection` in its evidence; unchanged without fidelity."""
+    """Fail the criterion fidelity of a report, with `objection` as evidence; unchanged without that criterion."""
     seen = observations.criteria.get(Criterion.FIDELITY_PRESERVATION)
     if seen is None:  # a rubric that does not ask for it: the veto is all
         return observations
@@ -133,5 +173,5 @@ def object_to(observations: Observations, objection: str) -> Observations:
 
 
 def veto(verdict: Verdict) -> Verdict:
-    """Return the verdict with `qualified` False under any policy: no score outweighs a check that failed."""
+    """Return the verdict with `qualified` False under every policy, for an edit that failed a check."""
     return replace(verdict, qualified=False)

@@ -29,21 +29,20 @@ NAME = r"^[\w .-]+$"
 
 
 class Data(Section):
-    """Which images, findings and directions.
+    """The section `[data]` of a recipe: images, findings and directions.
 
-    `catalogue` is the folder that `ingest` made. `findings` are the names of those to add or remove; without them,
-    every finding of the images' modalities. `directions`: add findings, remove them, or both. `finding_files` define
-    further findings. `consent` is needed where an image that is credentialed, or of unknown licence, would leave
-    this machine. `add_to`: add a finding to "normal" images only (the paper), or to "any" image that is
-    not labelled with it. `per_finding` caps the tasks of each finding and direction; each draws its own images, by
-    a seeded hash.
-    `accepted_per_finding` is how many accepted edits to make of each finding and direction. The build tries further
-    images until so many qualify, no image is left (`per_finding` still is the most), or a limit stops the run. The
+    `catalogue` is the folder that `ingest` made. `findings` names the findings to add or remove; default: all of
+    the images' modalities. `directions`: add findings, remove them, or both. `finding_files` define further
+    findings. `consent` is needed if an image that is credentialed, or of unknown licence, would leave this machine.
+    `add_to`: add a finding to "normal" images only (as in the paper), or to "any" image that is not labelled with
+    it. `per_finding` limits the tasks of each finding and direction; their images are chosen at random by seed.
+    `accepted_per_finding`: the number of accepted edits to make of each finding and direction. The build tries further
+    images until so many qualify, no image is left (`per_finding` still applies), or a limit stops the run. The
     last images are tried together, so a few more may qualify; shards share the number equally. `yield_floor`: a
     finding and direction also ends if the 95 % interval of its share of accepted edits is below this; 0 for never.
-    `controls` is how many images of each modality also pass through the editor with nothing to change. `check_text`:
-    where text can be read (extra `ocr`), an edit that moves a marker or draws text does not qualify; about a second of
-    CPU time each.
+    `controls` is the number of images per modality that the editor also gets with the instruction to change nothing.
+    `check_text`: an edit that moves a marker or draws text does not qualify, if text can be read (extra `ocr`); this
+    takes about a second of CPU time per edit.
     """
 
     catalogue: Path
@@ -60,7 +59,7 @@ class Data(Section):
 
 
 class Models(Section):
-    """Names of the models, "provider/model".
+    """The section `[models]` of a recipe: names of the models, "provider/model".
 
     The `writer` writes the instructions and refines them. The `editor` makes the edits. The `judge` answers the
     rubric's questions about each edit; a list is a panel, which decides by majority, and a judge that is listed k times
@@ -77,24 +76,22 @@ class Models(Section):
 
 
 class Loop(Section):
-    """How many rounds, and what qualifies an edit.
+    """The section `[loop]` of a recipe: the number of rounds, and the conditions for an accepted edit.
 
-    A task has `max_rounds` attempts at most, the first one included. Under `policy` "all-pass" every criterion must
-    pass; under "weighted" the weighted score must reach `threshold`. With `writer_sees_failed_edit` the writer that
-    refines an instruction is shown the failed edit, too; in the paper it is not.
+    A task has `max_rounds` attempts at most, including the first one. Under `policy` "all-pass" every criterion must
+    pass; under "weighted" the weighted score must reach `threshold`.
 
-    `restore`: "outside" restores the original around the edit before the answer is judged; the answer as it came is
-    kept too. About one second of CPU time per image, no call.
+    `restore`: "outside" restores the original around the edit before it is judged; the editor's answer is also kept.
+    This takes about one second of CPU time per image and no call.
 
     `turns`: with 2 to 5, an accepted edit is edited again: a task of the next turn adds or removes a further finding,
-    drawn by the seed. It is judged against the result of the turn before. It also must not differ from the original
-    where no turn made a change. The turns of an image end with the first edit that is not accepted.
+    chosen at random by seed. It is judged against the result of the turn before. It also must not differ from the
+    original where no turn made a change. The turns of an image end with the first edit that is not accepted.
     """
 
     max_rounds: Annotated[int, Field(ge=1, le=20)] = 5
     policy: Literal["all-pass", "weighted"] = "all-pass"
     threshold: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    writer_sees_failed_edit: bool = False
     restore: Literal["none", "outside"] = "none"
     turns: Annotated[int, Field(ge=1, le=5)] = 1
 
@@ -102,9 +99,9 @@ class Loop(Section):
 class Recipe(Section):
     """A build, as its TOML file states it.
 
-    `name` appears in pages and releases. `seed` decides everything that is drawn: the same seed plans the same tasks.
-    `rubric` is what edits are judged by: a name, or a TOML file of one's own; without it, Med-Banana's. Its policy and
-    threshold are used where `loop` has none.
+    `name` appears in pages and releases. `seed` determines all random choices: the same seed plans the same tasks.
+    `rubric` is the name of the rubric that judges edits, or a TOML file with one; default: Med-Banana's. Its policy and
+    threshold apply unless `loop` sets them.
 
     Example:
         >>> Recipe.load("pilot.toml").data.findings
@@ -136,7 +133,7 @@ class Recipe(Section):
 
     @property
     def terms(self) -> Terms:
-        """Return models (in the order writer, editor, judges), limits, providers and consent of its calls."""
+        """Return the terms of the recipe's calls: models (writer, editor, judges), limits, providers and consent."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
         return Terms(
             tuple(models),
@@ -149,7 +146,7 @@ class Recipe(Section):
         )
 
     def frozen_part(self) -> dict[str, JsonValue]:
-        """Return the JSON of settings that a resumed run must repeat, e.g. models, loop, seed and rubric."""
+        """Return, as JSON values, the settings that a resumed run must repeat, e.g. models, loop, seed and rubric."""
         sampling = self.terms.sampling()
         roles = {role: dict(table) for role, table in sorted(self.settings.items()) if table}
         return {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -50,9 +50,9 @@ from plantain.pipeline.plan import (
     store_share,
     within,
 )
-from plantain.pipeline.post_edit import TextCheck, fingerprint
+from plantain.pipeline.post_edit import EditCheck, OriginalCheck, TextCheck
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.turns import add_turns, original_check
+from plantain.pipeline.turns import add_turns
 from plantain.privacy.rapid_text import open_reader
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage, TaskKind, TaskState
@@ -83,21 +83,21 @@ async def run_build(
     """Run or resume a build.
 
     Args:
-        recipe: validated; on resume its frozen part must equal the run's.
+        recipe: the recipe; on resume its `frozen_part` must equal the run's.
         run: the run's folder, created if missing.
         method: models to use instead of the recipe's names (tests and Python callers).
-        text_reader: checks what edits do to burned-in text; by default the one of the extra `ocr`, if the
-            recipe wants it; none for callers with a method of their own.
+        text_reader: reader for the check of burned-in text; default: that of the extra `ocr`, if the recipe requests
+            the check; none for callers that pass `method`.
         limit: close at most this many tasks.
-        shard: take only the tasks of one of several runs, and their share of budget and limits; see `shards`.
+        shard: process only this part of the plan, with its share of budget and limits; None for the whole plan.
         observer: receives the run's progress.
         on_commit: called with the number of durable events so far.
         accept_model_change: continue, and record it, when a provider serves another model than before.
         only: chooses among the planned pending tasks; None for all.
 
     Raises:
-        InputError: the recipe differs from the run's, the catalogue is missing, another process holds the run, an
-            image may not be sent to a hosted model, or a budget meets a model without a price.
+        InputError: the recipe differs from the run's, the catalogue is missing, another process uses the run, an
+            image may not be sent to a hosted model, or a model without a price is used under a budget.
     """
     reads = method is None and recipe.data.check_text
     ready = make_ready(recipe, run=run, method=method, shard=shard)
@@ -122,16 +122,17 @@ async def run_build(
             if only is not None:
                 counts[TaskState.PENDING] = sum(1 for _ in only(journal.reader))
             opened.planned(counts, lambda: any(True for _ in chosen(journal.reader)))
-            text_check = None if reader is None else TextCheck(reader, catalogue, journal)
-            changed = await changed_since(
-                journal, METHOD, {**fingerprints(method), **fingerprint(text_check)}
-            )
+            read_by = {TextCheck.name: "none" if reader is None else reader.name}
+            changed = await changed_since(journal, METHOD, {**fingerprints(method), **read_by})
             if changed is not None:
                 opened.halt(changed)
             if counts[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
             images = ImageCache(journal.reader)
-            carrier = Carrier(method, opened, catalogue, ready.taxonomy, text_check, images)
+            checks: list[EditCheck] = [OriginalCheck(journal, images, ready.taxonomy)]
+            if reader is not None:
+                checks.insert(0, TextCheck(reader, catalogue, journal, images))
+            carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
             while only is None and not journal.reader.counts()[TaskState.PENDING]:
                 if not await extend_plan(recipe, ready, journal):
@@ -165,13 +166,13 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
 
 @dataclass(slots=True)
 class Carrier:
-    """Runs the loop on one task, and closes it."""
+    """Run the tasks of a build: the loop of each task, and its end in the journal."""
 
     method: Method
     opened: OpenRun
     catalogue: Catalogue
     taxonomy: Taxonomy
-    text_check: TextCheck | None
+    checks: Sequence[EditCheck]
     images: ImageCache
 
     async def carry(self, row: TaskRow) -> None:
@@ -192,10 +193,7 @@ class Carrier:
             finding=finding,
             image=image,
             images=self.images,
-            text_check=self.text_check,
-            original_check=original_check(journal, self.images, self.taxonomy, row.task)
-            if image.parent
-            else None,
+            checks=self.checks,
         )
         loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified
         await self._close(row, await loop(rounds))
@@ -221,7 +219,7 @@ MOST_IN_WAVE = 10_000
 
 
 def required_of(whole: int, shard: Shard | None) -> int:
-    """Return a run's required number of accepted edits, of `whole` in total; shards share it equally.
+    """Return how many accepted edits a run must make, if all shards together must make `whole`.
 
     Example:
         >>> [required_of(200, Shard(number, 3)) for number in (1, 2, 3)]
@@ -233,9 +231,9 @@ def required_of(whole: int, shard: Shard | None) -> int:
 
 
 def wave(required: int, tried: int, accepted: int) -> int:
-    """Return the number of further images to try, at least 1, from counts of one finding and direction.
+    """Return how many further images to try for a finding and direction, at least 1.
 
-    As many as the accepted share of the `tried` tasks suggests; at most as many as were tried already, or are missing.
+    It follows from the accepted share of `tried` tasks, and is at most `tried` or the number of missing edits.
 
     Example:
         >>> wave(200, 0, 0), wave(200, 200, 114), wave(200, 351, 199), wave(200, 200, 0)
@@ -247,9 +245,9 @@ def wave(required: int, tried: int, accepted: int) -> int:
 
 
 def ending(required: int, count: PartCount, floor: float) -> str:
-    """Return the reason to end a finding and direction, a key of `WHY`; "" if it needs further images.
+    """Return the reason to stop making edits of a finding and direction, a key of `WHY`; "" to continue.
 
-    It ends for its yield if the 95 % Wilson interval of its accepted share is below `floor`.
+    A reason is a low yield: the 95 % Wilson interval of its accepted share is below `floor`.
     """
     if count.accepted >= required:
         return "reached"
@@ -257,12 +255,12 @@ def ending(required: int, count: PartCount, floor: float) -> str:
 
 
 async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
-    """Add the next turns, and with `accepted_per_finding` a wave of images per finding and direction.
+    """Add tasks to a running build: next turns, and with `accepted_per_finding` further images per finding.
 
-    A finding and direction gets a wave once all its tasks are closed; those that have ended are recorded.
+    A finding and direction gets further images once all its tasks are closed; those that have ended are recorded.
 
     Returns:
-        The number of new tasks; 0 if nothing continues.
+        The number of new tasks; 0 if the build is complete.
     """
     whole, reader = recipe.data.accepted_per_finding, journal.reader
     added = 0
@@ -304,7 +302,7 @@ async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
 
 
 async def record_halt(journal: Journal, halted: str) -> None:
-    """Record `halted`, why the run stopped, if it has `accepted_per_finding`; a full disk is ignored."""
+    """Record why a run with `accepted_per_finding` stopped; a full disk is ignored."""
     decisions = decisions_of(journal.reader)
     if decisions is not None:
         with suppress(DiskFull):

@@ -1,48 +1,38 @@
 """Multi-turn edits, `[loop] turns`: an accepted edit is the source image of a task of the next turn.
 
 The image and its task are derived from the journal and the seed alone, so a resumed run finds the same ones. The
-image has the licence, consent and group of its original, and is withdrawn with it.
+image has the licence, consent and group of its original, and is withdrawn with it; it can be withdrawn alone.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view, why_not_shown
-from plantain.journal import BlobRef, Journal, JournalReader, StoredScore
+from plantain.journal import BlobRef, Journal, JournalReader
 from plantain.journal.questions.accepted import accepted_edits
+from plantain.journal.reader import account_of
 from plantain.pipeline.plan import chosen_findings
 from plantain.pipeline.recipe import Recipe
-from plantain.pixels.decode import decode
 from plantain.records import (
-    Attempt,
     Direction,
     EditTask,
     Finding,
-    Score,
     SourceImage,
     TaskState,
     derive_seed,
     task_id,
-    unscored,
 )
-from plantain.runs.open_run import ImageCache
-
-METRIC = "untouched_kept"
-
-NAME = "original check"
-"""A suffix of the judge's name in verdicts that the check changed."""
 
 Chain = list[tuple[EditTask, SourceImage]]
 """The task of each turn with the image that it edits."""
 
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Add the next turn, up to `loop.turns`, to accepted edits without one; return how many tasks it adds."""
-    reader = journal.reader
+    """Add a task of the next turn for each accepted edit without one, up to `loop.turns`; return their number."""
+    reader, withdrawn = journal.reader, account_of(journal.reader.connection)
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)
     images: list[tuple[SourceImage, BlobRef]] = []
@@ -60,17 +50,18 @@ async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, jo
         chosen = None if image.id in edited else next_edit(recipe, further, image)
         if chosen is not None:
             finding, direction = chosen
-            images.append((image, blob))
             key = task_id(image.source_sha256, image.frame, finding.name, direction)
-            tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
+            if not withdrawn.holds(f"task {key}"):
+                images.append((image, blob))
+                tasks.append(EditTask(key, image.id, image.modality, finding.name, direction))
     await journal.add_images(images)  # first: a task needs its image
     return await journal.add_tasks(tasks)
 
 
 def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
-    """Return the record of a chain's accepted edit (SHA-256 in hex) as the next turn's source image.
+    """Make the record of an accepted edit (SHA-256 in hex) as the next turn's source image.
 
-    `normal` is the modality's normal class.
+    `chain` has the turns so far; `normal` is the modality's normal class.
     """
     (task, source), turn = chain[-1], len(chain) + 1
     if task.direction is Direction.ADD:
@@ -92,7 +83,7 @@ def edited_image(chain: Chain, sha256: str, normal: str) -> SourceImage:
 def next_edit(
     recipe: Recipe, findings: Sequence[Finding], image: SourceImage
 ) -> tuple[Finding, Direction] | None:
-    """Return the next turn's finding and direction, drawn by the seed; None if the image allows none."""
+    """Choose the next turn's finding and direction at random by seed; return None if the image allows none."""
     possible = [
         (finding, direction)
         for finding in findings
@@ -112,52 +103,3 @@ def chain_of(reader: JournalReader, task: EditTask) -> Chain:
     image = reader.image(task.image_id)
     before = chain_of(reader, reader.task(image.parent).task) if image.parent else []
     return [*before, (task, image)]
-
-
-@dataclass(frozen=True, slots=True)
-class OriginalCheck:
-    """Compares an edit of a later turn with the original, where no turn made a change.
-
-    Its score, the share of pixels there that are as before, is durable before a judge is called.
-
-    Attributes:
-        versions: hashes of the original and of the result of each turn before.
-        findings: of each turn, the present one last.
-    """
-
-    journal: Journal
-    images: ImageCache
-    versions: tuple[str, ...]
-    findings: tuple[Finding, ...]
-
-    async def objection(self, attempt: Attempt, edited: bytes) -> str:
-        """Return how an encoded edit differs from the original outside all changes; "" if it does not."""
-        for stored in self.journal.reader.scores(attempt.task_id, attempt.generation):
-            if stored.metric == METRIC and stored.round == attempt.round:
-                return _in_words(stored.score)
-        score = await asyncio.to_thread(self._measure, edited)
-        key = (attempt.task_id, attempt.generation, attempt.round)
-        await self.journal.add_scores([StoredScore(*key, METRIC, score)])
-        return _in_words(score)
-
-    def _measure(self, edited: bytes) -> Score:
-        from plantain.pixels.restore import changed_untouched  # heavy
-
-        versions = [decode(self.images.read(sha256)) for sha256 in self.versions]
-        share, why_not = changed_untouched([*versions, decode(edited)], self.findings)
-        return unscored(why_not) if why_not else Score(1.0 - share)
-
-
-def original_check(journal: Journal, images: ImageCache, taxonomy: Taxonomy, task: EditTask) -> OriginalCheck:
-    """Return the check that compares edits of a later turn's task with the original image."""
-    chain = chain_of(journal.reader, task)
-    findings = tuple(taxonomy.get(one.modality, one.finding) for one, _ in chain)
-    return OriginalCheck(journal, images, tuple(image.prepared_sha256 for _, image in chain), findings)
-
-
-def _in_words(score: Score) -> str:
-    if score.value is None or score.value == 1.0:
-        return ""
-    share = 100 * (1 - score.value)
-    amount = f"{share:.1f} %" if share >= 0.1 else "less than 0.1 %"
-    return f"{amount} of the pixels that no turn touched differ from the original"

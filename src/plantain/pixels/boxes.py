@@ -16,7 +16,7 @@ Level = TypeVar("Level", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Box:
-    """A rectangle in pixels: `left` and `top` belong to it, `right` and `bottom` do not."""
+    """A rectangle in pixels: it includes column `left` and row `top`, and excludes column `right` and row `bottom`."""
 
     left: int
     top: int
@@ -52,7 +52,7 @@ class Box:
         )
 
     def cut(self, pixels: npt.NDArray[Level]) -> npt.NDArray[Level]:
-        """Return a view of the part of an image or mask, (H, W) or (H, W, 3), within the box."""
+        """Return the part of an image or mask, (H, W) or (H, W, 3), within the box, as a view."""
         return pixels[self.top : self.bottom, self.left : self.right]
 
 

@@ -92,7 +92,7 @@ class ColourProfile:
     def of_primaries(
         cls, name: str, primaries: Chromaticities, linear: npt.NDArray[np.floating]
     ) -> ColourProfile:
-        """Return an RGB space by its xy primaries and the linear light, in [0, 1], of its 256 levels."""
+        """Return the RGB colour space of these xy primaries; `linear` is the light, 0 to 1, of each of 256 levels."""
         made = cls(None)
         matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
         if np.abs(matrix - np.eye(3)).max() > 0.01 or linear is not _SRGB_LINEAR:
@@ -101,7 +101,7 @@ class ColourProfile:
 
     @classmethod
     def unread(cls, fault: str) -> ColourProfile:
-        """Return a colour space that cannot be converted; `fault` is the reason."""
+        """Return a profile for colours that cannot be converted to sRGB; `fault` is the reason."""
         made = cls(None)
         made.fault = fault
         return made
@@ -157,7 +157,7 @@ colour_profile = lru_cache(maxsize=16)(ColourProfile)
 
 
 def profile_of(image: Image.Image, data: bytes) -> ColourProfile:
-    """Return the colour space of an opened file.
+    """Return the colour space that an image file states.
 
     Of a PNG's chunks, cICP goes before iCCP, sRGB, and gAMA with cHRM (PNG, third edition, 13.12); EXIF comes last.
 

@@ -56,14 +56,14 @@ _MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
 
 class BadImage(InputError):
-    """These bytes are not an image that we can use; the message is one line that names the file."""
+    """Raised for bytes that are not a usable image; the message is one line that names the file."""
 
 
 def decode(data: bytes) -> Pixels:
     """Decode a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
 
     Raises:
-        BadImage: the bytes are not an image; a blob that was written by us can only be damaged.
+        BadImage: the bytes are not an image, so the blob is damaged.
     """
     pixels: Pixels | None = _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:
@@ -83,7 +83,7 @@ def sha256_of_pixels(pixels: Pixels) -> str:
 
 
 def decode_mask(data: bytes) -> Mask:
-    """Decode a mask blob (`encode_mask`): bool (H, W), True inside. Raise BadImage if it is damaged."""
+    """Decode a mask that `encode_mask` wrote: bool (H, W), True inside. Raise BadImage if it is damaged."""
     plane = _imdecode(data, cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION)
     if plane is None:
         raise BadImage("stored mask: its bytes cannot be decoded, the blob is damaged")
@@ -102,25 +102,25 @@ def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
 
     Args:
         data: the file's bytes.
-        name: how a message names it.
-        bits: by which 16-bit grey is scaled, so that related images share a scale (`grey_bits`); 0 for its own.
+        name: the file's name in messages.
+        bits: bits in use by which 16-bit grey is scaled, so that related images share a scale; 0: `grey_bits(data)`.
 
     Raises:
-        BadImage: and nothing else, for bytes that cannot be used.
+        BadImage: the bytes cannot be used; no other error is raised.
     """
     pixels = decode_planes(data, name, bits)
     return pixels if pixels.ndim == 3 else _grey_to_rgb(pixels)
 
 
 def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
-    """Decode an edit of a `bits`-bit image; 16-bit grey counts as 8, `bits`, 12 or 16. Raise BadImage."""
+    """Decode an edit of a `bits`-bit image: uint8 (H, W, 3). 16-bit grey has 8, `bits`, 12 or 16. Raise BadImage."""
     used = grey_bits(data, name)
     scales = (8, bits if bits > 8 else 12, 12, 16)  # an edit may be a little brighter than its original
     return decode_untrusted(data, name, next(one for one in scales if used <= one + (one == bits > 8)))
 
 
 def grey_bits(data: bytes, name: str) -> int:
-    """Return the bits in use of 16-bit grey, 8 to 16; 0 for images that state their scale. Raise BadImage."""
+    """Return how many bits a 16-bit grey image uses, 8 to 16; 0 for any other image. Raise BadImage."""
     name = one_line(name)
     image = _open(data, name)
     if image.mode[0] not in "IF":
@@ -134,12 +134,14 @@ def grey_bits(data: bytes, name: str) -> int:
 
 
 def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """Decode like `decode_untrusted`, but return a grey JPEG as (H, W): a third of the bytes to resize."""
+    """Decode a file as `decode_untrusted` does, but a grey JPEG to uint8 (H, W), which is faster to resize."""
     name = one_line(name)
     image = _open(data, name)
     try:
         if getattr(image, "is_animated", False) and image.format != "MPO":
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
+        if image.format == "PNG" and not _is_whole_png(data):
+            raise BadImage(f"{name}: damaged (its pixels do not have the checksum that the file states)")
         profile = profile_of(image, data)
         if profile.fault:
             raise BadImage(f"{name}: {profile.fault}")
@@ -155,22 +157,22 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def check_header(data: bytes, name: str) -> None:
-    """Reject, by its header, an image of unknown kind or too large.
+    """Check, from its header only, that an image has a known format and is not too large.
 
     Raises:
-        BadImage: one line with the reason.
+        BadImage: it has not; one line gives the reason.
     """
     _open(data, one_line(name))
 
 
 def declared_pixels(data: bytes) -> int:
-    """Return the number of pixels that a file's header states; 0 where `declared_size` is (0, 0)."""
+    """Return the number of pixels that a file's header states; 0 if `declared_size` is (0, 0)."""
     width, height = declared_size(data)
     return width * height
 
 
 def declared_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) by a file's header; (0, 0) for DICOM and files that `check_header` rejects."""
+    """Return (width, height) in pixels from a file's header; (0, 0) for DICOM and for unusable files."""
     if data[128:132] == b"DICM":  # the preamble may look like a broken TIFF
         return 0, 0
     try:
@@ -181,7 +183,7 @@ def declared_size(data: bytes) -> tuple[int, int]:
 
 
 def colour_note(data: bytes) -> str:
-    """Return a note on the colour space that `decode_untrusted` converts to sRGB; "" if none is converted."""
+    """Return "colours converted to sRGB from NAME" if `decode_untrusted` converts a file's colours, else ""."""
     if data[128:132] == b"DICM":
         return ""
     try:
@@ -311,6 +313,17 @@ def _jpeg_scans(data: bytes) -> tuple[int, bool]:
         scans += marker == 0xDA
         at += int.from_bytes(data[at : at + 2], "big")
     return scans, False
+
+
+def _is_whole_png(data: bytes) -> bool:
+    """Return False if pixels of a PNG have another checksum than stated (PNG, 13.1), which Pillow ignores."""
+    at, view = 8, memoryview(data)
+    while (kind := data[at + 4 : at + 8]) not in (b"", b"IEND"):
+        end = at + 8 + int.from_bytes(data[at : at + 4], "big")
+        if kind == b"IDAT" and zlib.crc32(view[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            return False
+        at = end + 4
+    return True
 
 
 def _upright(pixels: Pixels, orientation: object) -> Pixels:

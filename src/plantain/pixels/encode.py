@@ -21,13 +21,13 @@ from plantain.records import Geometry
 
 
 def prepare(pixels: Pixels, side: int = 1024, aspect: float = 1.0) -> tuple[Pixels, Geometry]:
-    """Resize to a square: keep the proportions of the object and centre the image on black.
+    """Resize an image to a square: keep the object's proportions and centre it on black.
 
     Shrinking averages areas, enlarging uses Lanczos-4; an image that already fits is copied pixel by pixel.
 
     Args:
         pixels: uint8 (H, W, 3), or (H, W).
-        side: of the square, in pixels.
+        side: side of the square in pixels.
         aspect: height of a pixel over its width.
 
     Returns:
@@ -49,13 +49,13 @@ def prepare(pixels: Pixels, side: int = 1024, aspect: float = 1.0) -> tuple[Pixe
 
 
 def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
-    """Invert `prepare`: crop the padding and resize to the original's size.
+    """Crop a prepared image's padding and resize it to the original's size, inverting `prepare`.
 
     Exact in geometry for every image, and in every pixel where `prepare` did not have to resize.
 
     Args:
         pixels: uint8 (S, S, 3), of the size that `prepare` made.
-        geometry: what `prepare` returned.
+        geometry: the geometry that `prepare` returned.
 
     Returns:
         uint8 (geometry.height, geometry.width, 3).
@@ -68,9 +68,9 @@ def restore(pixels: Pixels, geometry: Geometry) -> Pixels:
 
 
 def settle_grey(pixels: Pixels) -> Pixels:
-    """Return uint8 (H, W, 3) with equal channels if it is grey but for a codec's noise; unchanged otherwise.
+    """Make the channels of uint8 (H, W, 3) equal if they differ only by compression noise; else change nothing.
 
-    Grey radiographs saved as colour JPEG come back with channels a few levels apart. Grey means: the channels
+    Grey radiographs saved as colour JPEG decode to channels a few levels apart. An image counts as grey if they
     differ by less than 2 levels on average and by less than 16 in all but one pixel of a thousand.
     """
     red, green, blue = (pixels[:, :, channel] for channel in range(3))
@@ -152,7 +152,7 @@ def encode_jpeg(pixels: Pixels) -> bytes:
 
 
 def marked(data: bytes) -> bytes:
-    """Return a PNG or JPEG file with the packet that marks it synthetic; its pixels are unchanged."""
+    """Add to a PNG or JPEG file the XMP packet that marks it synthetic; its pixels are unchanged."""
     if not data.startswith(_PNG):
         return _mark(data)
     return data[:_PNG_HEADER_END] + PNG_MARK + data[_PNG_HEADER_END:]
@@ -164,12 +164,12 @@ def encode_prepared(pixels: Pixels, *, synthetic: bool) -> bytes:
 
 
 def is_normal_form(data: bytes, side: int = 1024) -> bool:
-    """Return True if a JPEG of `side` x `side` pixels has normal form (as `encode_jpeg` writes); not decoded."""
+    """Return True if a file is a JPEG of `side` x `side` pixels as `encode_jpeg` writes it, without decoding it."""
     return _has_form(data, _mark(_header(side)))
 
 
 def is_source_form(data: bytes, side: int = 1024) -> bool:
-    """Return True if a JPEG of `side` x `side` pixels has source form (as `encode_source` writes); not decoded."""
+    """Return True if a file is a JPEG of `side` x `side` pixels as `encode_source` writes it, without decoding it."""
     return _has_form(data, _header(side))
 
 
@@ -180,8 +180,8 @@ def normalise(data: bytes, side: int = 1024, pixels: Pixels | None = None) -> by
     again; anything else is decoded, resized if it is a square of another size, and encoded once.
 
     Args:
-        data: a file.
-        side: of the square that comes out, in pixels.
+        data: a file's bytes.
+        side: side of the resulting square in pixels.
         pixels: `decode_output(data)`, if it was computed before.
 
     Raises:

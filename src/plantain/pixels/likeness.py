@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.uint8]
 
 
 def likeness(pixels: Pixels) -> bytes:
-    """Return the signs of the 16x16 lowest frequencies of an image against their median: 32 bytes.
+    """Return a perceptual hash of 32 bytes: whether each of the 16x16 lowest frequencies exceeds their median.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W).

@@ -34,7 +34,7 @@ _WORST_TONE = 2.5
 """Largest median difference in grey levels, smoothed, outside of the edit."""
 
 _NEAR, _MARGIN, _SOFT = 24.0, 10.0, 8.0
-"""Pixels of a 1024-pixel frame: kept around a region and around a change, and over which a change fades."""
+"""Pixels of a 1024-pixel frame: kept around what turns changed and around a change, and over which a change fades."""
 
 _MOST = 0.6
 """Largest share of the image that an edit may cover."""
@@ -42,7 +42,7 @@ _MOST = 0.6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restored:
-    """An answer with its original restored outside of the edit.
+    """An editor's answer in which the original is restored outside the edit.
 
     Attributes:
         pixels: uint8 (H, W, 3); the answer as it came where `why_not` is set.
@@ -59,26 +59,21 @@ class Restored:
     why_not: str = ""
 
 
-def restore_outside(
-    original: Pixels, answer: Pixels, finding: Finding | None, region: Mask | None = None
-) -> Restored:
+def restore_outside(original: Pixels, answer: Pixels, finding: Finding) -> Restored:
     """Restore the original wherever an answer differs from it by no more than redrawing explains.
 
     Args:
         original, answer: uint8 (H, W, 3), of one shape.
-        finding: the requested one; None if the taxonomy does not contain it.
-        region: bool (H, W), where the edit belongs; None where that is unknown.
+        finding: the requested one.
     """
     residual = 0.0  # until the answer is registered
 
     def unrestored(why: str) -> Restored:
         return Restored(answer, np.ones(answer.shape[:2], bool), 0.0, residual, why)
 
-    if region is None and finding is None:
-        return unrestored("neither a known finding nor a region limits the edit")
-    if region is None and finding is not None and finding.support == "diffuse":
+    if finding.support == "diffuse":
         return unrestored("the finding changes the whole image")
-    toned, changed, residual, why_not = _compared(original, answer, region)
+    toned, changed, residual, why_not = _compared(original, answer)
     if why_not:
         return unrestored(why_not)
     unit = max(original.shape[:2]) / 1024
@@ -92,15 +87,15 @@ def restore_outside(
 
 
 def changed_untouched(versions: Sequence[Pixels], findings: Sequence[Finding]) -> tuple[float, str]:
-    """Return how much of what no turn touched differs from the original after the last turn.
+    """Return the share of the pixels that no turn meant to edit and that still differ after the last turn.
 
     Args:
         versions: uint8 (H, W, 3), of one shape: the original, then the result of each turn.
-        findings: of each turn.
+        findings: the finding of each turn.
 
     Returns:
-        The share of the untouched pixels that differ by more than redrawing explains, in [0, 1]; why no pixel is known
-        to be untouched ("" where some are).
+        The share of the untouched pixels that differ by more than redrawing explains, in [0, 1]; the reason if no
+        pixel is known to be untouched, else "".
     """
     for turn, finding in enumerate(findings, 1):
         if finding.support == "diffuse":
@@ -119,9 +114,7 @@ def changed_untouched(versions: Sequence[Pixels], findings: Sequence[Finding]) -
     return 1.0 if why_not else float(changed[untouched].mean()), ""
 
 
-def _compared(
-    original: Pixels, answer: Pixels, region: Mask | None = None
-) -> tuple[Pixels, Mask, float, str]:
+def _compared(original: Pixels, answer: Pixels) -> tuple[Pixels, Mask, float, str]:
     """Return an answer with its original's position and tones, where it differs, the residual, and why it cannot be."""
     registered, residual, why_not = register(original, answer)
     changed = np.zeros(original.shape[:2], bool)
@@ -132,8 +125,6 @@ def _compared(
         unchanged = ~dilate(changed, _MARGIN * unit)
         toned = match_tone(original, registered, unchanged)
         changed = _changed(original, toned, unit)
-        if region is not None:
-            changed &= dilate(region, _NEAR * unit)
     apart = np.abs(cv2.GaussianBlur(toned.astype(np.float32) - original, (0, 0), 1.5).mean(axis=2))
     left = float(np.median(apart[~changed])) if not changed.all() else 0.0
     if left > _WORST_TONE:
@@ -212,8 +203,8 @@ def register(original: Image, edited: Image) -> tuple[Image, float, str]:
         original, edited: uint8 (H, W, 3) or (H, W), of one shape.
 
     Returns:
-        The image, uint8; the median displacement left, in pixels of a 1024-pixel frame; why it cannot be registered
-        ("" where it can).
+        The image, uint8; the median displacement left, in pixels of a 1024-pixel frame; the reason if it cannot be
+        registered, else "".
 
     Raises:
         ValueError: the shapes differ.
@@ -311,7 +302,7 @@ _DARKEST, _BRIGHTEST = 3, 252
 
 
 def match_tone(original: Pixels, edited: Pixels, reference: Mask) -> Pixels:
-    """Return the edited image, uint8 (H, W, 3), in the original's tones (a curve per channel) and light.
+    """Adapt the tone and lighting of an edited image to the original's, by one curve per channel: uint8 (H, W, 3).
 
     Args:
         original, edited: uint8 (H, W, 3), registered.
@@ -348,7 +339,7 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
         after, before: float32 (N,), smoothed levels of the same pixels, in grey levels.
 
     Returns:
-        Levels of `after` from -1 to 256, rising, and the level of each in `before`; interpolate linearly.
+        Levels of `after` from -1 to 256, rising, and the corresponding levels of `before`; interpolate linearly.
     """
     which = np.clip(after / _BIN, 0, 255 // _BIN).astype(np.uint8)  # numpy sorts bytes in one pass
     counts = np.bincount(which, minlength=255 // _BIN + 1)
@@ -374,7 +365,7 @@ def tone_curve(after: Field, before: Field) -> tuple[Floats, Floats]:
 
 
 def dilate(mask: Mask, radius_px: float) -> Mask:
-    """Return bool (H, W), True for every pixel within `radius_px` (Euclidean) of the mask."""
+    """Return a mask, bool (H, W), grown to every pixel within `radius_px` (Euclidean) of it."""
     if radius_px <= 0 or not mask.any():
         return mask.copy()
     grown: Mask = _distance_to(mask) <= radius_px

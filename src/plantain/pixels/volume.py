@@ -65,10 +65,10 @@ class Volume:
 
     Attributes:
         values: (X, Y, Z), right-anterior-superior.
-        spacing_mm: of the three axes.
+        spacing_mm: voxel size along the three axes, in mm.
         low, high: values shown black and white: percentiles of the voxels above background.
-        volumes: how many the file holds, of which this is the first.
-        oblique_degrees: by how much the axes are off the patient's, at most; the display does not turn them.
+        volumes: number of volumes in the file; this is the first.
+        oblique_degrees: largest angle between an axis and the patient's, in degrees; the display does not correct it.
     """
 
     values: Voxels
@@ -80,14 +80,14 @@ class Volume:
 
 
 def read_volume(data: bytes, name: str) -> Volume:
-    """Read .nii or .nii.gz; of a series the first volume.
+    """Read a NIfTI file, .nii or .nii.gz; of a series only the first volume.
 
     Args:
         data: the file's bytes.
-        name: how a message names it.
+        name: the file's name in messages.
 
     Raises:
-        BadImage: not NIfTI, damaged, larger than 512 MB unpacked, colour, a mask, no orientation, or two that differ.
+        BadImage: not NIfTI, damaged, over 512 MB unpacked, colour, a mask, or without a consistent orientation.
     """
     name = one_line(name)
     try:
@@ -134,7 +134,7 @@ def read_volume(data: bytes, name: str) -> Volume:
         raise BadImage(f"{name}: voxels of {'x'.join(f'{zoom:g}' for zoom in zooms)} mm")
     values = _unpadded(values)
     bottom, top = _range(values, name)
-    if _is_label_map(values):
+    if _is_label_map(values, counted=image.header.get_data_dtype().kind in "iu"):
         raise BadImage(f"{name}: whole numbers in uniform regions: a mask or label map, not an image")
     oblique = round(float(np.degrees(np.arccos(min(1.0, straight)))), 1)
     volumes = int(np.prod(shape[3:]))
@@ -142,9 +142,9 @@ def read_volume(data: bytes, name: str) -> Volume:
 
 
 def choose_slices(volume: Volume, plane: str, count: int) -> list[int]:
-    """Return the indices of `count` slices of a plane, evenly through the middle 60 % of the voxels above background.
+    """Return the indices of up to `count` slices, evenly through the middle 60 % of the voxels above background.
 
-    The slices at the ends of a head are left out: they show scalp, or the face. Fewer where there are fewer slices.
+    The outer slices of a head, which show scalp or face, are omitted. A thin volume gives fewer slices.
     """
     axis = AXES[plane]
     threshold = volume.low + 0.1 * (volume.high - volume.low)
@@ -218,17 +218,18 @@ def _unpack(data: bytes, name: str) -> bytes:
     return raw
 
 
-def _is_label_map(values: npt.NDArray[np.generic]) -> bool:
-    """Return True if values are whole numbers, and nearly all neighbours above background are equal.
+def _is_label_map(values: npt.NDArray[np.generic], *, counted: bool) -> bool:
+    """Return True if values are `counted` (stored as whole numbers) or whole, and nearly all neighbours are equal.
 
-    Noise makes neighbours differ in an image, however few its levels; a segmentation differs at borders alone.
+    Background is not compared. Noise makes neighbours differ in an image, however few its levels; a segmentation
+    differs at borders alone.
     """
     slices = np.asarray(values[:, :, :: max(1, values.shape[2] // 32)], np.float64)
     levels, counts = np.unique(slices.ravel()[:: max(1, slices.size // 250_000)], return_counts=True)
     inside = ~np.isin(slices, (slices.min(), levels[counts.argmax()]))  # padding and background are uniform
     inside = inside[1:] & inside[:-1]
     one, other = slices[1:][inside], slices[:-1][inside]
-    if one.size == 0 or not np.array_equal(one, np.rint(one)):
+    if one.size == 0 or not (counted or np.array_equal(one, np.rint(one))):
         return False
     return one.min() != one.max() and float((one == other).mean()) > _UNIFORM
 

@@ -36,9 +36,9 @@ _SCENE_LEVELS, _SCENE_SHARE = 40, 0.1
 
 
 def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
-    """Return the faces in an image, uint8 (H, W, 3) or (H, W), as sorted boxes in its pixels.
+    """Detect faces in an image, uint8 (H, W, 3) or (H, W); return their boxes in pixels, sorted.
 
-    In grey images, and in a round field on black, more detections must agree on a face.
+    In grey images, and in a round field on black, more overlapping detections are required.
     """
     scale = min(1.0, SIDE / max(pixels.shape[:2]))
     small = cv2.resize(np.ascontiguousarray(pixels), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
@@ -61,7 +61,7 @@ def photographed_faces(pixels: Pixels) -> tuple[Box, ...]:
 
 
 def round_field(pixels: Pixels) -> bool:
-    """Return True for a round field on black, maybe cut off above and below, as fundus cameras record it.
+    """Return True if an image is a round field on black, as fundus cameras record it, maybe cut above and below.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W).
@@ -86,7 +86,7 @@ def round_field(pixels: Pixels) -> bool:
 
 
 def coloured_scene(pixels: Pixels) -> bool:
-    """Return True if a tenth of uint8 (H, W, 3) is strongly coloured, as in no radiograph; False for (H, W)."""
+    """Return True if a tenth of an image, uint8 (H, W, 3), is strongly coloured, unlike radiographs."""
     return pixels.ndim == 3 and float((_chroma(pixels) >= _SCENE_LEVELS).mean()) >= _SCENE_SHARE
 
 

@@ -30,7 +30,7 @@ FACE_CM2 = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a volume of a head shows a face, in indices of right-anterior-superior space.
+    """The position of the face in a volume of a head, in voxel indices of right-anterior-superior space.
 
     Attributes:
         front: voxels from this index on are in front of the middle.
@@ -46,12 +46,12 @@ def face_of_volume(
     spacing_mm: tuple[float, float, float],
     threshold: float,
 ) -> Head | None:
-    """Return where a volume (X, Y, Z), right-anterior-superior, shows a face; None without one.
+    """Locate the face in a volume (X, Y, Z), right-anterior-superior; return None without one.
 
     Args:
-        values: voxels.
-        spacing_mm: of the three axes.
-        threshold: above it is tissue.
+        values: voxel values.
+        spacing_mm: voxel size along the three axes, in mm.
+        threshold: value above which a voxel is tissue.
     """
     # A centimetre of tissue on a line from ear to ear: single voxels of noise in the air make no head.
     side = np.count_nonzero(values > threshold, axis=0) * spacing_mm[0] >= 10.0
@@ -65,7 +65,7 @@ def face_of_volume(
 
 
 def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> float | None:
-    """Return the value that all voxels on the six sides of a volume share; None if they differ, as in a scan."""
+    """Return the value of all voxels on the six sides of a volume; None if they differ, as in a raw scan."""
     first = values[0, 0, 0]
     sides = (side for axis in range(3) for side in (values.take(0, axis), values.take(-1, axis)))
     return float(first) if all(bool((side == first).all()) for side in sides) else None
@@ -74,12 +74,12 @@ def level_of_air(values: npt.NDArray[np.integer] | npt.NDArray[np.floating]) -> 
 def face_in_slice(
     head: Head, shape: tuple[int, int, int], plane: str, index: int, pixels: Pixels
 ) -> tuple[Box, ...]:
-    """Return the one box of a displayed slice that shows the face of its volume; empty if it shows none.
+    """Return the box of the face in a displayed slice of a volume; () if the slice shows none.
 
     Args:
-        head: where the volume shows a face.
-        shape: of the volume, right-anterior-superior.
-        plane, index: of the slice.
+        head: position of the face in the volume.
+        shape: shape of the volume, right-anterior-superior.
+        plane, index: plane and index of the slice.
         pixels: the slice in radiological display, uint8 (H, W) or (H, W, 3).
     """
     height, width = pixels.shape[:2]
@@ -103,7 +103,7 @@ def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).
-        spacing_mm: width of a pixel; where unknown, the head is taken to be as long as an adult's.
+        spacing_mm: width of a pixel in mm; None: the head is assumed to be as long as an adult's.
         aspect: height of a pixel over its width.
     """
     grey = pixels if pixels.ndim == 2 else pixels[:, :, 1]

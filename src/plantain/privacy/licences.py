@@ -33,7 +33,7 @@ def strictest(images: Iterable[tuple[str, Licence]]) -> dict[str, Licence]:
 
 @dataclass(frozen=True, slots=True)
 class LicenceText:
-    """A licence by its SPDX id, the address of its legal text, and a summary in our own words."""
+    """A licence: its SPDX id, the address of its legal text, and plantain's summary."""
 
     spdx: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]{1,80}$")]
     name: str
@@ -184,12 +184,12 @@ _TERMS = TypeAdapter(dict[str, LicenceText])
 
 
 def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
-    """Return the licences of datasets as run.json contains them."""
+    """Convert the licences of datasets to JSON values, as run.json contains them."""
     return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
 
 
 def from_json(recorded: object) -> dict[str, LicenceText]:
-    """Return dataset -> licence from the form of `as_json`. Raise pydantic's ValidationError for other data."""
+    """Parse dataset -> licence from the form of `as_json`. Raise pydantic's ValidationError for other data."""
     return _TERMS.validate_python(recorded)
 
 
@@ -245,12 +245,12 @@ class SourcePart:
     Attributes:
         part: "images of DATASET", or "records".
         dataset: the source; "" for the records.
-        images: source images that were used.
+        images: number of source images used.
         source_licence: licence class of the source, as recorded at ingest.
         agreement: the reference that allows redistribution, for credentialed sources.
         credit: the authors to name, if known.
-        decided: "owner": named by the owner of the images; "source": their own, or they leave no choice; "default":
-            ours: of the records, and of releases that were made before a licence had to be named.
+        decided: "owner": named by the owner of the images; "source": required by the source; "default": plantain's,
+            for the records and for releases made before a licence had to be named.
     """
 
     part: str
@@ -265,7 +265,7 @@ class SourcePart:
 
     @property
     def duty(self) -> str:
-        """Return a user's duty beyond the licence itself; "" if there is none."""
+        """Return what users must do in addition to the licence, as a sentence; "" if nothing."""
         if self.source_licence == Licence.ATTRIBUTION:
             return "credit the source as its owner asks"
         if self.source_licence == Licence.CREDENTIALED:
@@ -278,7 +278,7 @@ def decide_parts(
     agreement: str,
     terms: Mapping[str, LicenceText] = MappingProxyType({}),
 ) -> tuple[SourcePart, ...]:
-    """Return the licence of every part: the images by source, sorted, then the records.
+    """Decide the licence of every part of a release: the images by source, sorted, then the records.
 
     Args:
         sources: per dataset: its licence class, its version, and the number of images used.

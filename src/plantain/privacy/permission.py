@@ -11,11 +11,11 @@ FREE_TO_LEAVE = frozenset({Licence.OPEN, Licence.ATTRIBUTION})
 
 
 def agreement(image: SourceImage, given: Consent | None) -> str | None:
-    """Return the agreement under which a source may be sent to a hosted model; None without one.
+    """Return the agreement under which a source image may be sent to a hosted model; None without one.
 
     Args:
-        image: the source as the run recorded it.
-        given: the owners' permission for the whole run, where one was stated.
+        image: the source image as the run recorded it.
+        given: the owners' permission for the whole run, if stated.
     """
     if image.licence in FREE_TO_LEAVE:
         return f"licence {image.licence}"
@@ -24,7 +24,7 @@ def agreement(image: SourceImage, given: Consent | None) -> str | None:
 
 
 def agreements(sources: Collection[SourceImage], given: Consent | None, to: Destination) -> dict[str, str]:
-    """Return image id -> agreement for every source of an image to be sent; each source needs one.
+    """Return the agreement of every source image of an image to be sent, by id; each source needs one.
 
     Raises:
         NotAllowed: a source has no agreement, or the sources of the image are unknown.
@@ -47,14 +47,14 @@ def agreements(sources: Collection[SourceImage], given: Consent | None, to: Dest
 
 
 def named(image: SourceImage) -> str:
-    """Return a source's name for a message. Errors are logged and shared, so a credentialed id is left out."""
+    """Return a source image's name for messages, without its id if it is credentialed, since errors are shared."""
     if image.licence is Licence.CREDENTIALED:
         return f"an image of {image.dataset}"
     return f"image {image.id!r} of {image.dataset}"
 
 
 def why_not(image: SourceImage) -> str:
-    """Return why a source needs an agreement: "is credentialed" or "has no known licence"."""
+    """Return why a source image needs an agreement: "is credentialed" or "has no known licence"."""
     return "is credentialed" if image.licence is Licence.CREDENTIALED else "has no known licence"
 
 
@@ -68,7 +68,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def made_from(data: bytes, *sources: bytes) -> bytes:
-    """Record that an image was made from others (padded, annotated, joined), and return it.
+    """Record that an image was made from others (padded, annotated, joined), and return its bytes.
 
     Args:
         data: the new image's file.

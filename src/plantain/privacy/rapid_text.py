@@ -106,7 +106,7 @@ def _own_reader() -> TextReader | None:
 
 
 def reader_named(name: str) -> TextReader | None:
-    """Return this process's own reader, which is cached; None if it has another name."""
+    """Return this process's cached text reader if it has this name, else None."""
     own = _own_reader()
     return own if own is not None and own.name == name else None
 
@@ -118,7 +118,7 @@ def _models() -> dict[str, Path]:
 
 
 class RapidReader:
-    """rapidocr's models from its wheel, loaded with the first image; each call runs in the thread that makes it."""
+    """The text reader rapidocr with the models in its wheel, loaded with the first image; thread-safe."""
 
     def __init__(self, engine: type[RapidOCR]) -> None:
         self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small, also turned"

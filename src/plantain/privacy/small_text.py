@@ -33,12 +33,12 @@ LEAST_SIDE = 512
 
 
 def read_prepared(pixels: Pixels, geometry: Geometry, reader: TextReader) -> tuple[Text, ...]:
-    """Return the text in a prepared image, in its coordinates, from top to bottom.
+    """Read the text in a prepared image, from top to bottom; boxes are in its pixels.
 
     Args:
         pixels: uint8 (H, W, 3), prepared.
         geometry: position of the original in it.
-        reader: of text.
+        reader: the text reader.
     """
     height, width = pixels.shape[:2]
     larger = max(geometry.inner_width / geometry.width, geometry.inner_height / geometry.height)
@@ -86,12 +86,12 @@ class _Place:
 
 
 def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple[Text, ...]:
-    """Return text in fine strokes of a large original.
+    """Read small text in a large original, which would not be legible in the prepared image.
 
     Args:
         pixels: the original, uint8 (H, W, 3) or (H, W).
-        reader: of text.
-        side: of the prepared image; originals that are hardly larger are not read.
+        reader: the text reader.
+        side: side of the prepared image in pixels; originals that are hardly larger are not read.
 
     Returns:
         Text in coordinates of the original, from top to bottom; some of it may be legible in the prepared image too.
@@ -114,7 +114,7 @@ def small_texts(pixels: Pixels, reader: TextReader, side: int = CANVAS) -> tuple
 
 
 def fine_strokes(pixels: Pixels) -> list[Box]:
-    """Return boxes with many fine strokes in uint8 (H, W, 3) or (H, W), the densest first."""
+    """Find boxes with many fine strokes in an image, uint8 (H, W, 3) or (H, W), the densest first."""
     gray = pixels if pixels.ndim == 2 else cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     strokes = _strokes(np.ascontiguousarray(gray))
     # One window for horizontal and one for vertical lines of text; tilted ones are dense in both.

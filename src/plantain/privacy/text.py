@@ -1,4 +1,4 @@
-"""Text burned into an image: its kinds (marker, number of the device, possible identity), and its changes.
+"""Text burned into an image: its kinds (marker, device, possible identity), its changes, and a metric of them.
 
 The lists of words are plantain's own choice. Text that is not known to be harmless counts as an identity. Reading costs
 a second, so an edit is read only where it matters: around known text whose pixels changed, and where strokes appeared.
@@ -6,18 +6,24 @@ a second, so an edit is read only where it matters: around known text whose pixe
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
 import cv2
 import numpy as np
+import orjson
 
+from plantain.metrics import Metric, MetricSample
+from plantain.metrics.metric import Measured, Networks
 from plantain.pixels.arrays import Image, Pixels
 from plantain.pixels.boxes import Box
+from plantain.records import Score
 
 SURE = 0.6
 """Least confidence of a reading that counts; real letters read above 0.85, texture mostly below 0.6."""
@@ -36,18 +42,32 @@ class TextKind(StrEnum):
 
     @property
     def identifying(self) -> bool:
-        """Return True if a reviewer must see it before the image is used."""
+        """Return True if text of this kind may identify a patient, so that a reviewer must see the image."""
         return self in (TextKind.DATE, TextKind.NUMBER, TextKind.NAME, TextKind.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One line of text in an image; `sure` is the reader's confidence, in [0, 1]."""
+    """One line of text in an image with its box; `sure` is the reader's confidence, in [0, 1]."""
 
     text: str
     kind: TextKind
     box: Box
     sure: float
+
+
+def texts_to_json(texts: Iterable[Text]) -> str:
+    """Encode texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
+    rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
+    return orjson.dumps(rows).decode()
+
+
+def texts_from_json(recorded: str) -> tuple[Text, ...]:
+    """Decode texts from the JSON that `texts_to_json` returns."""
+    return tuple(
+        Text(text, TextKind(kind), Box(left, top, width, height), sure)
+        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
+    )
 
 
 class TextReader(Protocol):
@@ -56,7 +76,7 @@ class TextReader(Protocol):
     name: str
 
     def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        """Return the text in uint8 (H, W, 3), from top to bottom. Thread-safe."""
+        """Read the text in an image, uint8 (H, W, 3), from top to bottom. Thread-safe."""
         ...
 
 
@@ -90,7 +110,7 @@ _DATE = re.compile(
 
 
 def classify(text: str) -> TextKind:
-    """Return the kind of a piece of text, by its letters alone.
+    """Return the kind of a piece of text, judged by its characters only.
 
     Fewer than three letters or digits (two ideographs) that are not a marker are stray: OCR reads such from texture at
     any confidence, and they identify no patient. All other text that is not known to be harmless may be an identity.
@@ -124,12 +144,12 @@ def _is_device(word: str) -> bool:
 
 
 def shifted(text: Text, across: int, down: int) -> Text:
-    """Return a text with its box moved by (across, down) pixels: from a part of an image to the whole."""
+    """Move a text's box by (across, down) pixels, e.g. from a part of an image to the whole."""
     return replace(text, box=text.box.moved(across, down))
 
 
 def enlarged(text: Text, by: float) -> Text:
-    """Return a text with its box multiplied by `by`, as in an image `by` times as large."""
+    """Scale a text's box by the factor `by`, as in an image that is `by` times as large."""
     box = text.box
     left, top = int(box.left * by), int(box.top * by)
     return replace(text, box=Box(left, top, max(1, round(box.width * by)), max(1, round(box.height * by))))
@@ -163,7 +183,7 @@ class TextChange:
     Attributes:
         kind: kind of the change.
         marker: the marker; "" for other added text, which is not repeated since it may look like a name.
-        box: where it was, or, for added text, where it is.
+        box: box of the text in the original; of added text, in the edited image.
     """
 
     kind: TextChangeKind
@@ -178,12 +198,12 @@ class TextChange:
 def text_changes(
     before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
 ) -> tuple[TextChange, ...]:
-    """Compare an edited image with its original, both uint8 (H, W, 3) of one size.
+    """Find changes of burned-in text between an original and its edit, both uint8 (H, W, 3) of one size.
 
     Args:
         before, after: original and edited image.
-        known: the text that was read in the original; None if it was not read; it is read now if needed.
-        reader: reads the edited image where it must be read.
+        known: the text read in the original; None: it is read now if needed.
+        reader: the text reader.
 
     Returns:
         The changes, by position; empty for an edit that kept every marker and added no text.
@@ -310,3 +330,33 @@ def _around(box: Box, pixels: Pixels) -> Box:
 def _hull(boxes: Sequence[Box]) -> Box:
     left, top = min(box.left for box in boxes), min(box.top for box in boxes)
     return Box(left, top, max(box.right for box in boxes) - left, max(box.bottom for box in boxes) - top)
+
+
+READERS = ThreadPoolExecutor(min(4, os.cpu_count() or 1), "text")
+"""Few threads, as the text reader of each needs about 200 MB."""
+
+
+class TextKept(Metric):
+    """1 where an output left text alone and drew none, else 0; another reader is another version of it.
+
+    A build fails such edits; a benchmark keeps them, and the mean is the share of outputs that left text alone.
+    """
+
+    name, label, low, high = "text_kept", "share that left burned-in text alone and drew none", 0.0, 1.0
+    uses = "text reader"
+
+    def __init__(self, reader: TextReader) -> None:
+        super().__init__()
+        self.version = f"1, {reader.name}"
+        self._reader = reader
+
+    @classmethod
+    def open(cls, networks: Networks) -> Metric | str:
+        from plantain.privacy.rapid_text import open_reader, why_no_reader
+
+        reader = open_reader()
+        return cls(reader) if reader is not None else why_no_reader()
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        changes = READERS.submit(text_changes, sample.before, output, None, self._reader).result()
+        return Score(0.0 if changes else 1.0), {"changes": [str(change) for change in changes]}

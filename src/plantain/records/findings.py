@@ -20,7 +20,7 @@ class Differential:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """Where a finding can be shown at all. An empty tuple sets no condition.
+    """The views, positions and sequences on which a finding can be seen. An empty tuple sets no condition.
 
     Attributes:
         views: e.g. ("frontal",); "unknown" must be listed to be allowed.
@@ -46,19 +46,19 @@ class Visibility:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """One drawing step of the offline editor, and the change that the offline judge expects of it.
+    """One step in which the offline editor draws a finding, and the change that the offline judge expects.
 
     Attributes:
         shape: "opacity", "mass", "band", "line", "spots", "crescent", "darkening", "border" (moved) or "haze".
         level: grey levels to add, one value or (red, green, blue).
         size: smallest and largest radius, length or displacement, in thorax widths, brain widths or disc diameters; of
-            a haze the share of contrast that it takes.
+            a haze the share of contrast that it removes.
         at: the place, by its name in the anatomy map; "" for the zone of the instruction.
         on: zones and sequences ("T1+C") on which this step is drawn; empty for all.
         count, spread: how many spots, and how far from their middle, in the unit of `size`.
-        oval: length over width; 0 leaves it to chance.
-        hides: how much of the structure under it disappears, 0 to 1.
-        based: it has a broad base on the organ's border.
+        oval: length over width; 0 for a random value.
+        hides: share of the contrast of the structure under it that disappears, 0 to 1.
+        based: True if it has a broad base on the organ's border.
         towards: direction of a crescent on its structure: lateral (or temporal) and down.
         soft: width of a crescent's inner border in pixels.
     """
@@ -80,7 +80,7 @@ class Stroke:
 
     @property
     def meniscus(self) -> bool:
-        """Return True for a crescent of free fluid: it faces down."""
+        """Return True if the step draws a meniscus, the crescent that free fluid forms: it faces down."""
         return self.shape == "crescent" and self.towards[1] > abs(self.towards[0])
 
 
@@ -105,11 +105,11 @@ class Finding:
         implies: names of findings that this one entails in the label (Pneumonia: Lung Opacity).
         differentials: similar findings, each with a distinguishing sign.
         restores: anatomy that a removal must restore.
-        limits: facts that no editor can know or show.
+        limits: facts about the finding that an image cannot show or an editor cannot know.
         labels: the finding's label in each source, e.g. {"odir-5k": "D"}.
         source: glossary, guideline or textbook, with the statements that were checked.
         synonyms: other words for it, lower case; shared ones ("tumour") are settled by the rest of the sentence.
-        optional: True where a recipe must name it to have it; it is not among the paper's 23.
+        optional: True if only a recipe that names it uses it; it is not among the paper's 23.
         zone_visibility: zones that can only be shown under further conditions, e.g. a supine film.
         draw: how the offline editor draws it; empty where it cannot.
     """

@@ -18,7 +18,7 @@ class Licence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How the prepared square was made from the original; invertible.
+    """The crop and scale by which the prepared square was made from the original; invertible.
 
     Attributes:
         width, height: size of the original in pixels.
@@ -137,19 +137,20 @@ class Withdrawal:
     def naming(self, image: SourceImage, *groups: str | None) -> frozenset[str]:
         """Return the names that select an image for removal; empty if none does.
 
-        A rendering ("0_left+drusen") and the source image of a later turn are removed with the image that they are of.
+        A rendering ("0_left+drusen") and the source image of a later turn are removed with the image that they are of;
+        by its own id, such an image is removed alone.
 
         Args:
             image: its record.
-            groups: further groups that it is known under.
+            groups: further patients or studies that the image belongs to.
         """
         return self.groups.intersection((image.group, *groups)) | self.images.intersection(
-            (image.origin, image.id.partition("+")[0])
+            (image.id, image.origin, image.id.partition("+")[0])
         )
 
 
 class Reach(StrEnum):
-    """How far an address is."""
+    """Where a server is: on this machine, on the owner's premises, or hosted elsewhere."""
 
     LOOPBACK = "loopback"
     ON_PREMISES = "on premises"
@@ -158,7 +159,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where images are sent.
+    """The server to which images are sent.
 
     Attributes:
         address: scheme, host and port; a provider's name if it has its own connection.
@@ -179,7 +180,7 @@ class NotAllowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One image in a request: its hash, and the journalled call that it is sent for, None for the current one."""
+    """One image in a request: its hash, and the journalled call that sends it (None: the current call)."""
 
     sha256: str
     call: int | None = None

@@ -44,7 +44,7 @@ class CriterionResult:
         confidence: in [0, 1], if the judge gave one.
         codes: why it failed.
         evidence: the visible signs, in words.
-        value: the number, of a criterion with a scale.
+        value: the number given, if the criterion has a scale.
     """
 
     passed: bool | None
@@ -86,8 +86,8 @@ class RubricCriterion:
         pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
         short: its abbreviation in tables and in the names of stored scores; "" for its name.
         marks: the meaning of some numbers, from none of it to all of it.
-        key: of the judge's JSON where a bare true or false answers it; "" for an object under its name. A key that
-            is a fact of the rubric means that the finding is visible: a removal passes if it is false.
+        key: key in the judge's JSON if its answer is a bare true or false; "" for an object under `name`. A key that
+            is also one of `Rubric.facts` states that the finding is visible: a removal passes if it is false.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = FORBID_UNKNOWN
@@ -102,7 +102,7 @@ class RubricCriterion:
     key: str = ""
 
     def share(self, result: CriterionResult) -> float | None:
-        """Return a result's share of the full mark, in [0, 1]; None if it is unscored."""
+        """Return a result as a share of the criterion's full mark, in [0, 1]; None if it is unscored."""
         if self.scale is None:
             return None if result.passed is None else float(result.passed)
         least, most = self.scale
@@ -114,9 +114,9 @@ class Asked:
     """How a rubric is presented to a hosted judge.
 
     Attributes:
-        templates: of the prompt; of two, the second asks about removals.
-        system: template of the system's words.
-        captions: the words before the original, the edited image and the real result.
+        templates: templates of the prompt; if there are two, the second asks about removals.
+        system: template of the system prompt.
+        captions: the captions of the original, the edited image and the real result.
         differences: the judge first describes the differences that it sees.
         opinion: it ends with its reason and its own overall yes or no.
     """
@@ -163,7 +163,7 @@ class Rubric:
 
     @property
     def weighted(self) -> bool:
-        """Return True if its criteria have weights."""
+        """Return True if the rubric's criteria have weights, so that verdicts have a weighted score."""
         return any(criterion.weight for criterion in self.criteria)
 
     def criterion(self, name: str) -> RubricCriterion:
@@ -181,7 +181,7 @@ class Rubric:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Observations and the decision of each policy.
+    """A judge's observations of an edit, and the decision that each policy makes from them.
 
     Attributes:
         judge: name of the judge, "panel", or "person/CODE" for a human reader.
@@ -203,7 +203,7 @@ class Verdict:
     def why_not(self) -> str:
         """Return in one line why the edit does not qualify; "" if it does.
 
-        The failed criteria with their codes; of an undecided edit the unscored criteria with the judge's evidence.
+        It names the failed criteria with their codes; for an undecided edit, the unscored ones with their evidence.
         """
         if self.qualified:
             return ""
@@ -228,7 +228,7 @@ class Score:
 
 
 def unscored(reason: str) -> Score:
-    """Return a score without a value, with the reason for that."""
+    """Return a score without a value; `reason` states why it has none."""
     return Score(None, reason)
 
 
@@ -255,7 +255,7 @@ class Figure:
 
     Attributes:
         n: number of answers.
-        value: a share or a coefficient; None for the `reason`.
+        value: a share or a coefficient; None if it could not be computed: see `reason`.
         low, high: None without an interval.
         images: number of independent images.
         kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
@@ -277,7 +277,7 @@ PASS, FAIL, TOO_FEW = "pass", "fail", "too few images"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the gate: its name, PASS, FAIL or TOO_FEW, and the measured and required values in words."""
+    """One test that a judge must pass: its name, PASS, FAIL or TOO_FEW, and the measured and required values."""
 
     name: str
     result: str
@@ -286,14 +286,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The permitted uses of a judge.
+    """The uses of a judge's verdicts that its measured reliability permits.
 
     Attributes:
-        qualify, rank: whether its verdicts may say that an edit qualifies, and whether they may rank editors.
+        qualify, rank: True if its verdicts may decide that an edit qualifies, and if they may rank editors.
         why: the reasons, a line each.
         cells: by modality ("all" for all together) and criterion: "may qualify", "may rank" or "neither".
-        verdict: the answer to whether its verdicts can be used, in one sentence.
-        checks: the rows that decide.
+        verdict: one sentence on whether its verdicts can be used.
+        checks: the tests that decide.
     """
 
     qualify: bool
@@ -310,29 +310,29 @@ class Gate:
 
     @property
     def phrase(self) -> str:
-        """Return `standing` for readers: "not shown to be reliable" instead of "neither"."""
+        """Return `standing` in words for readers: "not shown to be reliable" instead of "neither"."""
         return "not shown to be reliable" if self.standing == NEITHER else self.standing
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCard:
-    """Measurements of a judge.
+    """How reliable a judge was found to be in an audit: the judge's card.
 
     Attributes:
         judge: "provider/model"; of a panel its members, separated by commas.
-        fingerprint: of judge and prompt, as the run that asked it recorded it.
-        rubric: its name.
-        images: independent images, by modality.
-        set: which images, in words.
+        fingerprint: hash of judge and prompt, as recorded by the run that asked the judge.
+        rubric: the rubric's name.
+        images: number of independent images, by modality.
+        set: description of the images used.
         gate: the permitted uses.
-        controls: how often an edit of that kind was accepted, by name.
+        controls: how often each kind of control edit was accepted, by name.
         gaps: right minus wrong of each criterion, by modality ("all" for all together).
         defects: how often a planted defect was caught, by name.
         repeats: agreement of the judge with itself.
         agreement: with other judges, and with people.
-        cost_usd, seconds: of one card, and of one verdict; None where unknown.
-        verdicts, unanswered: answers, and requests without one.
-        left_out: why edits could not be made, with how often.
+        cost_usd, seconds: cost of the whole audit, and time for one verdict; None where unknown.
+        verdicts, unanswered: number of answers, and of requests without one.
+        left_out: number of edits that could not be made, by reason.
     """
 
     judge: str

@@ -18,7 +18,7 @@ class InputError(ValueError):
 
 
 def fold(text: str) -> str:
-    """Return text for comparing labels: lower case, letters and digits only."""
+    """Return a label in lower case with only its letters and digits, so that spellings compare as equal."""
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
@@ -37,7 +37,7 @@ def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | Non
 
 
 def like_path(path: Path) -> str:
-    """Return "; did you mean PATH?" with the name in its folder most similar to a missing path; "" if none is."""
+    """Return "; did you mean PATH?", PATH being the existing one most similar to a missing path; "" if none is."""
     if path.exists() or not path.parent.is_dir():
         return ""
     near = nearest(path.name, (one.name for one in path.parent.iterdir()), cutoff=0.75)
@@ -66,7 +66,7 @@ def suggest(
 
 
 def counted(number: object, one: str, more: str = "") -> str:
-    """Return a number with its noun.
+    """Return a number with its noun in the singular or plural.
 
     Args:
         number: a whole number.
@@ -111,7 +111,7 @@ def working_directory() -> str:
 
 
 def with_typed(stored: str | None, run: Path) -> str | None:
-    """Return the JSON of `COMMANDS` with the command that opens a run now added; None if Python code opens it."""
+    """Return the recorded commands, as JSON, with the current one added; None if Python code opened the run."""
     words = [None if word == str(run) else word for word in shlex.split(typed.get())]
     now = [working_directory(), words]
     return json.dumps([*(one for one in json.loads(stored or "[]") if one != now), now]) if words else None

@@ -14,11 +14,10 @@ K = TypeVar("K")
 
 
 class Step(StrEnum):
-    """The model calls of a round, in their order; only a judge that is asked blind looks before it judges."""
+    """The model calls of a round, in their order."""
 
     WRITE = "write"
     EDIT = "edit"
-    LOOK = "look"
     JUDGE = "judge"
 
 
@@ -58,10 +57,10 @@ class Outcome:
             model): the run stops instead of failing every task in turn.
         unbilled: the provider answered with an error or was never reached: nothing can have been billed.
         timed_out: no answer came in time: it may have been billed, and the provider may be overloaded.
-        lost: the worker that computed has ended without an answer, independently of the request: such calls
-            have tries of their own.
+        lost: the worker process ended without an answer, whatever the request: such calls have a separate limit of
+            retries.
 
-    The last three are evidence of this process; they are neither journalled nor compared.
+    `unbilled`, `timed_out` and `lost` are neither journalled nor compared.
     """
 
     kind: OutcomeKind
@@ -78,7 +77,7 @@ class Outcome:
 
     @property
     def costs_nothing(self) -> bool:
-        """Return True if it ended before a model worked: it costs nothing unless the provider reports usage."""
+        """Return True if the call ended before a model ran, so that it is free unless usage was reported."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 
@@ -90,7 +89,7 @@ OK = Outcome(OutcomeKind.OK)
 
 
 class Direction(StrEnum):
-    """Which way an edit goes (Med-Banana-50K, 2.1). Builds add and remove; a benchmark may ask for any other change."""
+    """The kind of change (Med-Banana-50K, 2.1): builds add or remove a finding; a benchmark may request any other."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -122,7 +121,7 @@ def state_after(verdict: Verdict) -> TaskState:
 
 
 class TaskKind(StrEnum):
-    """An edit or a control of a build, or an output of a benchmark."""
+    """The purpose of a task: an edit or a control of a build, or an output of a benchmark."""
 
     EDIT = "edit"
     CONTROL = "control"
@@ -131,7 +130,7 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EditTask:
-    """Add one finding to, or remove it from, one image."""
+    """The task to add one finding to, or remove it from, one image."""
 
     id: str
     image_id: str
@@ -175,7 +174,7 @@ class Attempt:
 
 
 def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
-    """Return each part's number of places: `most` are given out one each in turn, to a part at most its size.
+    """Divide `most` places evenly among parts, none getting more than its size; return each part's number.
 
     Example:
         >>> shared_out({"add": 100, "remove": 2}, 10)
@@ -199,9 +198,9 @@ PREPAID = "provisioned_throughput"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and images of a call, and the model that answered. None: not reported.
+    """Token and image counts of a call, and the model that answered. None: not reported.
 
-    The one token convention, which adapters translate into and everything else relies on:
+    All providers' counts are converted to one convention:
 
     - `input_tokens` counts everything read: words, images, tokens from a cache and tokens written to one.
     - `output_tokens` is all that was written and is billed as output: words, images and thinking.
@@ -211,8 +210,8 @@ class Usage:
 
     Attributes:
         tier: the service tier that served the call, as the provider names it, in lower case; "" for the usual one.
-        ran_on: the kind of worker that computed the answer, if one of ours did: CPU or GPU, library versions.
-        asks: the usage of each request, if the call took more than one: each is billed by its own tier and length. One
+        ran_on: the local worker that computed the answer, if any: CPU or GPU, library versions.
+        asks: the usage of each request, if the call took several: each is billed by its own tier and length. One
             without counts was sent at an unknown cost. The counts above are their sums.
         reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
@@ -245,7 +244,7 @@ class Usage:
 
         Args:
             tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
-                has left them out, and they are added.
+                is taken to omit them, and they are added.
         """
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self
@@ -270,17 +269,17 @@ class Price:
         output_per_m: per million tokens written; thinking is billed as output.
         cached_per_m: per million tokens read from the provider's cache; None for the price of input.
         cached_image_per_m: the same for image tokens; as `cached_per_m` where None.
-        batch_cached_per_m: `cached_per_m` of a batch job; as much cheaper as all else there where None.
+        batch_cached_per_m: `cached_per_m` in a batch job; None for the batch discount on `cached_per_m`.
         cache_write_per_m: per million tokens written to the cache; as input where None.
         image_input_per_m: per million image tokens read; None for the price of input.
         image_output_per_m: per million image tokens written; None for the price of output.
         image_out_each: per image written, where images have a price of their own.
-        tiers: factor on all of these by service tier, in the provider's words; a tier that is not named here leaves the
-            cost unknown, unless none is.
-        regional_factor: on all of these where the provider's addresses of regions are dearer.
+        tiers: factor on all prices by service tier, in the provider's words; the cost of a tier missing here is
+            unknown, unless the dictionary is empty.
+        regional_factor: factor on all prices if the provider charges more for regional addresses.
         long_input: tokens read above which the whole request is billed at the two factors below; None for never.
         long_input_factor, long_output_factor: factors on input and on output.
-        since, until: first day and the day after the last on which it holds, ISO; "" where it is open.
+        since, until: first day of validity and the day after its last, ISO; "" if open.
         date, source: when and where the price was read.
     """
 
@@ -304,11 +303,11 @@ class Price:
     source: str = field(default="", compare=False)
 
     def cost(self, usage: Usage) -> float | None:
-        """Return the dollars of a call, by the token convention of `Usage`; None if unknown.
+        """Return the cost of a call in US dollars, by the token convention of `Usage`; None if unknown.
 
         It is unknown if the usage has no input or output tokens, or names a service tier without a known factor. With
-        counted images, the input is small and may be missing. An image with a price of its own is not
-        billed by its tokens too. Of several requests, each is billed by itself.
+        prices per image, the input is small and may be missing, and an image is not also billed by its tokens. Of
+        several requests, each is billed separately.
         """
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
@@ -361,7 +360,7 @@ class Price:
         return replace(self, **{name: rate * factor for name, rate in rates.items() if rate is not None})
 
     def holds_on(self, day: str) -> bool:
-        """Return True if this price holds on a day, ISO ("2026-11-27")."""
+        """Return True if this price is valid on a day, ISO ("2026-11-27")."""
         return self.since <= day and (not self.until or day < self.until)
 
 

@@ -1,1 +1,1 @@
-"""A run's journal as a dataset that others can use: layouts, proof, and reading a release back."""
+"""Releases: export a run as a dataset, prove and verify it, and import published datasets."""

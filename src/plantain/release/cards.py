@@ -64,7 +64,7 @@ MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Tables of the released tasks.
+    """Counts of the released tasks, for the tables of cards.
 
     `synthetic_sources` and `unchecked_sources` count rendered source images, and those that were not searched for
     burned-in text.
@@ -83,9 +83,9 @@ class ImageCounts:
     """Edited images of a release, each counted once.
 
     Attributes:
-        roles: how many by role.
-        signed: images with a C2PA manifest of ours.
-        unmarked: images without the XMP mark, from a release that did not set it.
+        roles: number of images by role.
+        signed: number of images with a C2PA manifest signed by plantain.
+        unmarked: number of images without the XMP mark, from a release that did not set it.
     """
 
     roles: Mapping[str, int]
@@ -94,7 +94,7 @@ class ImageCounts:
 
 
 def gather(reader: JournalReader) -> Numbers:
-    """Return Tables 1 and 2, rounds and findings over the closed edit tasks."""
+    """Count the closed edit tasks of a run by state, round and finding (Med-Banana-50K, Tables 1 and 2)."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     with closed_only(reader), snapshot(reader):
         synthetic, unchecked = sources_to_mention(reader)
@@ -113,13 +113,11 @@ def datasheet(
     numbers: Numbers,
     parts: Sequence[SourcePart],
     images: ImageCounts,
-    embedded: int,
     judged_by: Sequence[str] = (),
 ) -> str:
     """Return the text of DATASHEET.md.
 
     Args:
-        embedded: number of edits that came with a manifest of their provider.
         judged_by: a line for each judge.
     """
     return render(
@@ -128,14 +126,13 @@ def datasheet(
         numbers=numbers,
         parts=parts,
         images=images,
-        embedded=embedded,
         judged_by=judged_by,
         rubric=recorded(facts.frozen),
     )
 
 
 def render(template: str, **context: object) -> str:
-    """Return a rendered template of this folder; `context` must contain `facts` and `numbers`."""
+    """Render a template of this package; `context` must contain `facts` and `numbers`."""
     facts, numbers = context["facts"], context["numbers"]
     assert isinstance(facts, RunFacts) and isinstance(numbers, Numbers)
     loop = facts.frozen.get("loop")
@@ -160,20 +157,20 @@ def render(template: str, **context: object) -> str:
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
     """Return a row (step, requested model, model that answered) for each model, in the order of steps."""
-    order = {"write": 0, "edit": 1, "look": 2, "judge": 3}
+    order = {"write": 0, "edit": 1, "judge": 2}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
 
 
 def watermark(facts: RunFacts) -> bool:
-    """Return True if an editor's provider is known to mark its images invisibly, or the editor is unknown."""
+    """Return True if an editor may watermark its images invisibly: its provider does, or it is unknown."""
     editors = [name.lower() for step, *names in models(facts) if step == "edit" for name in names if name]
     return not editors or any(part in name for name in editors for part in MARKED_PROVIDERS)
 
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return Jinja for Markdown: nothing is escaped for HTML, and text from data goes through `cell`."""
+    """Make the Jinja environment for Markdown: nothing is escaped for HTML, text from data goes through `cell`."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
@@ -187,7 +184,7 @@ def environment() -> Environment:
 
 
 def cell(value: object) -> str:
-    """Return text from data as one line of Markdown without table, markup, link or HTML."""
+    """Escape text from data to one line of Markdown without table, markup, link or HTML."""
     line = " ".join(str(value).split())
     return "".join(f"\\{c}" if c in "\\`*_[]{}<>#|!~" else c for c in line)
 
@@ -319,7 +316,7 @@ _FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts"
 
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
-    """Return every Parquet table in a fixed order, without empty splits; the first is the default."""
+    """List the release's Parquet tables in a fixed order, without empty splits; the first is the default."""
     rows: dict[str, dict[str, int]] = defaultdict(dict)
     files: dict[str, dict[str, str]] = defaultdict(dict)
     for layout in _LAYOUTS:
@@ -363,7 +360,7 @@ def citation(
     sources: Mapping[str, Mapping[str, str | int]],
     doi: str = "",
 ) -> str:
-    """Return CITATION.cff (Citation File Format 1.2.0). Strings are JSON, which YAML reads, so no name breaks it."""
+    """Return the text of CITATION.cff (Citation File Format 1.2.0), with strings escaped as in JSON."""
     licences = sorted({part.licence.spdx for part in parts if not part.licence.spdx.startswith("LicenseRef")})
     reference: dict[str, object] = {
         "cff-version": "1.2.0",

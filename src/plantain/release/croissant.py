@@ -63,7 +63,7 @@ def croissant(
     """Return the text of croissant.json.
 
     Args:
-        out: the release; the columns of its tables are read from their files.
+        out: folder of the release; columns are read from its tables.
         files: its data files; shards and records are listed with their hashes, images of a tree are not.
     """
     listed = [

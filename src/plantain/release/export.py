@@ -25,7 +25,7 @@ from plantain.journal.blobs import is_full, sync_folder
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.cards import cards_by_path
 from plantain.journal.connect import JOURNAL_NAME, backup
-from plantain.journal.questions.release import closed_digest, closed_images, raw_answers
+from plantain.journal.questions.release import closed_digest, closed_images
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import damaged_blobs
@@ -54,7 +54,7 @@ from plantain.release.proof.manifest import (
     write_file,
     write_manifest,
 )
-from plantain.release.proof.provenance import PROVENANCE, C2paSigner, embedded_manifest, open_signer
+from plantain.release.proof.provenance import C2paSigner, open_signer
 from plantain.release.register import register
 from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import Staging
@@ -70,11 +70,11 @@ class ExportSummary:
     """The result of an export.
 
     Attributes:
-        licences: parts of LICENSES/parts.json: "part", "licence", "decided" and more.
-        images: edited images in all layouts together; `originals`: source images, each counted once.
-        resumed: an earlier, unfinished export was continued.
-        complete: the release was complete already, and nothing was written.
-        remarks: licences that were named and not used.
+        licences: entries of LICENSES/parts.json: "part", "licence", "decided" and more.
+        images: number of edited images in all layouts together; `originals`: number of distinct source images.
+        resumed: True if an earlier, unfinished export was continued.
+        complete: True if the release was complete already, and nothing was written.
+        remarks: notes on named licences that were not used.
     """
 
     out: Path
@@ -92,14 +92,13 @@ class ExportSummary:
 def export_run(
     run: Path, out: Path, options: ExportOptions, report_stage: ReportStage | None = None
 ) -> ExportSummary:
-    """Make a release of a run's closed tasks, or continue one that was interrupted.
+    """Write a release of a run's closed tasks, or continue one that was interrupted.
 
     The release has the state of the run when the export started, even if a build continues meanwhile.
 
     Raises:
-        InputError: `out` contains something else or a release with other options, no task is closed yet, a source
-            needs an agreement that was not named, the licence of the edits of a dataset that decides none itself is
-            missing, or a layout is unknown.
+        InputError: `out` contains other files or a release with other options, no task is closed yet, a source needs
+            an agreement that was not named, edits have no licence, or a layout is unknown.
     """
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
@@ -282,9 +281,6 @@ def _remove_staging(out: Path) -> None:
     sync_folder(out)
 
 
-_PROVENANCE_FIELDS = ("task", "generation", "round", "raw_sha256", "container", "manifest_bytes")
-
-
 def _write_around(staging: Staging, facts: RunFacts, reader: JournalReader, options: ExportOptions) -> None:
     """Write licences, cards, manifest and sums around the data files. Running it again writes the same.
 
@@ -299,7 +295,6 @@ def _write_around(staging: Staging, facts: RunFacts, reader: JournalReader, opti
     parts = (*originals, *parts)
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)
-    provenance = _imported_provenance(reader) or _embedded_manifests(reader)
     judged_by = _who_judged(facts, cards_by_path(out))
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
@@ -307,7 +302,7 @@ def _write_around(staging: Staging, facts: RunFacts, reader: JournalReader, opti
         "README.md": (
             card(facts, configs, numbers, parts, images, options, judged_by) + _damage(facts)
         ).encode(),
-        "DATASHEET.md": datasheet(facts, numbers, parts, images, len(provenance), judged_by).encode(),
+        "DATASHEET.md": datasheet(facts, numbers, parts, images, judged_by).encode(),
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
         "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
         **licence_files(parts),
@@ -315,8 +310,6 @@ def _write_around(staging: Staging, facts: RunFacts, reader: JournalReader, opti
     }
     if originals:
         documents[ATTRIBUTION] = attribution(originals).encode()
-    if provenance:
-        documents[PROVENANCE] = b"".join(provenance)
     added = [_entry(path, write_file(out, path, (data,))) for path, data in documents.items()]
     _list_everything(staging, sorted(added, key=_place))
 
@@ -366,27 +359,3 @@ def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> 
         with blobs.path(sha256).open("rb") as blob:
             unmarked += XMP_PACKET not in blob.read(4096)
     return ImageCounts(dict(sorted(roles.items())), signed, unmarked)
-
-
-def _imported_provenance(reader: JournalReader) -> list[bytes]:
-    """Return the manifests listed by the release that this run was imported from; their bytes are in no release."""
-    path = reader.blobs.root.parent / PROVENANCE
-    if not path.is_file():
-        return []
-    try:
-        entries = [orjson.loads(line) for line in path.read_bytes().splitlines()]
-        return [orjson.dumps({name: entry[name] for name in _PROVENANCE_FIELDS}) + b"\n" for entry in entries]
-    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a file of an import: {error}") from error
-
-
-def _embedded_manifests(reader: JournalReader) -> list[bytes]:
-    """List the manifests that providers had embedded in their answers."""
-    lines = []
-    for task, generation, round, raw in raw_answers(reader):
-        path = reader.blob_path(raw)
-        found = embedded_manifest(path) if path.exists() else None
-        if found is not None:
-            values = (task, generation, round, raw, *found)
-            lines.append(orjson.dumps(dict(zip(_PROVENANCE_FIELDS, values, strict=True))) + b"\n")
-    return lines

@@ -40,8 +40,8 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms
     """Return (dataset -> licence of its edits, dataset -> licence of its images), as named by the owners.
 
     Raises:
-        InputError: no task is closed, a source is credentialed and no agreement was named, or a licence was named that
-            cannot be given.
+        InputError: no task is closed, a source is credentialed and no agreement was named, or a named licence is not
+            allowed for its dataset.
     """
     classes = _classes(reader)
     if not classes:
@@ -84,7 +84,7 @@ def _how_to_state(reader: JournalReader) -> str:
 
 
 def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
-    """Return a remark on each licence that was named for a source that is not in the run."""
+    """Return a remark for each named licence whose source is not in the run."""
     classes = _classes(reader)
     named = [*options.licences, *options.original_licences]
     sources = ", ".join(classes)
@@ -96,10 +96,10 @@ def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str,
 
 
 def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
-    """Raise InputError for edits without a chosen licence; an imported release keeps the licences that it has.
+    """Check that all edits have a licence, named or decided by their source; an imported release keeps its licences.
 
     Raises:
-        InputError: names the datasets and the option; also as `released_terms`.
+        InputError: some have none; the message names datasets and option. Also as `released_terms`.
     """
     terms, _ = released_terms(reader, options)
     if _release_facts(reader) is not None:
@@ -124,18 +124,18 @@ def named_terms(
     option: str = EDITS,
     remedy: str = "ingest with --licence open",
 ) -> Terms:
-    """Return dataset -> licence, for each dataset for which one was named.
+    """Parse the named licences into dataset -> licence.
 
     Args:
-        named: each "DATASET=LICENCE", or of edits also "LICENCE", for every source that is open or only asks for
-            attribution; LICENCE is an SPDX id, a web address, or a file with the terms. A dataset that is not among
-            `classes` is left out.
+        named: each "DATASET=LICENCE", or of edits also "LICENCE", for every source that is open or only requires
+            attribution; LICENCE is an SPDX id, a web address, or a file with the terms. Datasets that are not among
+            `classes` are ignored.
         classes: licence class of each dataset.
         option: EDITS or ORIGINALS.
         remedy: the commands that state an unknown licence.
 
     Raises:
-        InputError: no such licence, or a dataset whose images need its own licence.
+        InputError: a licence is unknown, or a dataset requires a licence by its name.
     """
     terms: dict[str, LicenceText] = {}
     own: dict[str, LicenceText] = {}
@@ -217,12 +217,12 @@ _ASKED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Originals:
-    """The originals of a release.
+    """The originals of a release: which are included and which must not be.
 
     Attributes:
-        carried: by hash, each once, however many images and tasks have it.
-        barred: hashes of originals that must not leave, under any name.
-        counts: by dataset: how many of its images are released with their original, and how many without.
+        carried: included originals by hash.
+        barred: hashes of originals that must not be released under any name.
+        counts: by dataset, numbers of images that are released with and without their original.
     """
 
     carried: Mapping[str, BlobRef]
@@ -231,7 +231,7 @@ class Originals:
 
 
 def decide_originals(reader: JournalReader, released: Collection[SourceImage], mode: str) -> Originals:
-    """Return the originals of closed tasks to release, the hashes that must not be, and counts by dataset.
+    """Decide which originals of closed tasks may be released.
 
     A dataset is as strict as the strictest of its images, and an image that is also the original of a restricted one
     is never released. The source image of a later turn is an edit, not an original.

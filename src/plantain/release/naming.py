@@ -28,7 +28,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 def safe(name: str) -> str:
-    """Return a name for a path: ASCII letters, digits and ._+-, no leading dot, 1 to `LONGEST` characters."""
+    """Convert a name to one for paths: ASCII letters, digits and ._+-, no leading dot, 1 to `LONGEST` characters."""
     plain = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
     if len(plain) <= LONGEST:
         return plain
@@ -36,7 +36,7 @@ def safe(name: str) -> str:
 
 
 def task_word(record: TaskRecord) -> str:
-    """Return the last part of a folder's and a file's name: "edit" for additions, else the record's `word`."""
+    """Return the last part of a task's folder and file names: "edit" for additions, else the record's `word`."""
     return "edit" if record.word == Direction.ADD else record.word
 
 
@@ -46,19 +46,19 @@ def task_folder(record: TaskRecord) -> str:
 
 
 def slug(record: TaskRecord) -> str:
-    """Return modality and direction as part of a table's name, e.g. "chest_xray_add"."""
+    """Return modality and direction of a task as part of a table's name, e.g. "chest_xray_add"."""
     return f"{modality_slug(record.modality)}_{record.word}"
 
 
 def modality_slug(modality: str) -> str:
-    """Return a modality as part of a table's name."""
+    """Return a modality as part of a table's name, e.g. "chest_xray"."""
     return safe(modality).replace(".", "_").replace("-", "_")
 
 
 class Pseudonyms:
-    """Released forms of images. Ids and groups of credentialed sources become salted hashes, the same every time.
+    """Make pseudonyms for a run's images: ids and groups of credentialed sources become salted hashes.
 
-    An imported run keeps its ids: they are pseudonyms already where they have to be.
+    The same image always gets the same one. An imported run keeps its ids, which are pseudonyms already if required.
     """
 
     def __init__(self, run: Path, imported: bool) -> None:
@@ -75,7 +75,7 @@ class Pseudonyms:
                 raise InputError(f"{self._path}: not a crosswalk of plantain ({error})") from error
 
     def prepare(self, images: Iterable[SourceImage]) -> None:
-        """Make the pseudonyms that these images need and keep them in the run, before any is released."""
+        """Make the pseudonyms that these images need and store them in the run; call it before a release."""
         before = len(self._known)
         for image in images:
             if self._needed(image):
@@ -90,7 +90,7 @@ class Pseudonyms:
             self._save()
 
     def released(self, image: SourceImage) -> SourceImage:
-        """Return the image as a release describes it: with pseudonyms where needed, without consent."""
+        """Return an image's record for a release: with pseudonyms if needed, without consent."""
         if not self._needed(image):
             return replace(image, group=self._group(image), consent=None)
         base, plus, rest = image.id.partition("+")
@@ -106,7 +106,7 @@ class Pseudonyms:
         )
 
     def behind(self, pseudonym: str) -> set[str]:
-        """Return the real ids of a pseudonym of this run; empty for any other name."""
+        """Return the real ids behind a pseudonym of this run; an empty set for any other name."""
         return {key.partition("/")[2] for key, known in self._known.items() if known == pseudonym}
 
     def called(self, image: SourceImage) -> str:
@@ -115,7 +115,7 @@ class Pseudonyms:
         return self._known.get(f"{image.dataset}/{base}", base) + plus + rest
 
     def forget(self, image_ids: Collection[str], groups: Collection[str]) -> None:
-        """Remove withdrawn images and groups, by their names or pseudonyms, from the crosswalk."""
+        """Remove withdrawn images and groups, by their names or pseudonyms, from the stored pseudonyms."""
         gone = {*groups, *image_ids, *(name.partition("+")[0] for name in image_ids)}
         gone |= {name for group in groups for name in self.behind(group)}
         kept = {key: known for key, known in self._known.items() if key.partition("/")[2] not in gone}

@@ -66,16 +66,16 @@ class ReleaseFile:
     """A file of a release, or an image inside one: a line of its manifest.
 
     Attributes:
-        path: of the file, POSIX, relative to the release.
-        sha256, bytes: of the whole file; of the image alone when `row` or `member` is set.
+        path: path of the file, POSIX, relative to the release.
+        sha256, bytes: hash and size of the whole file; if `row` or `member` is set, of the image.
         role: "success", "failed", "undecided", "superseded", "unjudged", "control" for edited images; "mask";
             ORIGINAL; "shard" for a Parquet or tar file with images; "record" for JSON.
-        pixel_sha256: of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None when it was not.
+        pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None if it was not.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
             the row of its edit.
         row: 0-based row of the Parquet file that embeds the image.
         member: name of the image inside its tar, or its column of the Parquet row ("image", "jpg_0").
-        source_sha256: blob in the journal when signing changed the bytes; "" when they are the blob's own.
+        source_sha256: hash of the journal's blob if signing changed the bytes; "" otherwise.
     """
 
     path: str
@@ -92,33 +92,33 @@ class ReleaseFile:
 
     @property
     def embedded(self) -> bool:
-        """Return True for an image inside a file, which has no line in SHA256SUMS."""
+        """Return True if this is an image inside a file, which has no line in SHA256SUMS."""
         return self.row is not None or self.member is not None
 
     @property
     def is_edit(self) -> bool:
-        """Return True for an edited image."""
+        """Return True if this is an edited image, by its role."""
         return self.task is not None and self.role not in ("mask", ORIGINAL)
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """Options of an export.
+    """The options of an export.
 
     Attributes:
         layouts: names of layouts, kept sorted; see `layouts/contract.py`.
-        redistribution_approved: reference of the agreement that allows a credentialed source; "" when there is none.
+        redistribution_approved: reference of the agreement that allows a credentialed source; "" for none.
         sign_cert, sign_key: PEM chain and key for C2PA; None leaves the images unsigned.
-        shard_bytes: payload of one shard.
+        shard_bytes: size of the images in one shard, in bytes.
         licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
         originals: "auto": include source images where their licence allows it; "none": do not.
         original_licences: the owner's licence of the source images, each "DATASET=LICENCE".
-        doi: of the dataset; kept without its address.
+        doi: DOI of the dataset, without the address of a resolver.
         documents: further files of the release by path: reader studies.
 
     Raises:
-        InputError: the extra `release`, or for the layout of that name `dicom`, is not installed, only one of
-            certificate and key is given, `originals` is neither "auto" nor "none", or `doi` is not one.
+        InputError: the extra `release`, or `dicom` for that layout, is not installed, only one of certificate and key
+            is given, `originals` is neither "auto" nor "none", or `doi` is invalid.
     """
 
     layouts: tuple[str, ...]
@@ -163,7 +163,7 @@ class TableConfig:
         name: e.g. "failed".
         splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
         rows: number of rows by split.
-        default: the one that is loaded when no name is given.
+        default: True if this table is loaded when no name is given.
     """
 
     name: str
@@ -174,24 +174,24 @@ class TableConfig:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Facts of the run beyond its attempts, for the cards; unchanged by export and import. It is `run.json`.
+    """Facts about the run for the cards, besides its attempts; stored as `run.json`, unchanged by export and import.
 
     Attributes:
         run_id, name, seed, code_version, frozen: the journal's header.
         models: by step ("write", "edit", "judge"): [[requested model, model that answered], ...], sorted.
-        tasks: exported tasks by outcome.
-        left_out: pending tasks, which are not in the release.
-        pairs, without_pair: preference pairs by kind; tasks without one, by reason.
-        splits: tasks by split; split_groups: number of groups that are kept together.
-        ungrouped_images: images whose source records no patient or study.
+        tasks: number of exported tasks by outcome.
+        left_out: number of pending tasks, which are not in the release.
+        pairs, without_pair: number of preference pairs by kind, and of tasks without one by reason.
+        splits: number of tasks by split; split_groups: number of groups that are kept together.
+        ungrouped_images: number of images whose source records no patient or study.
         canary: GUID in every row of the test split.
         method: prompts, versions of offline models and rubric, by role.
         terms: licences that the images' owner named, by dataset.
-        originals: by dataset, how many of its images have their original in the release ("carried") and how many do
-            not ("left_out").
-        original_terms: the owners' licences of source images, by dataset, where one was named.
-        judges: verdicts by judge, decisive or not.
-        damaged: where the run has lost an image, in words, "task ..., round ...: its edited image"; left out.
+        originals: by dataset, number of images with their original in the release ("carried") and without
+            ("left_out").
+        original_terms: the owners' licences of source images, by dataset, if named.
+        judges: number of verdicts by judge, decisive or not.
+        damaged: damaged images of the run, which are omitted, as "task ..., round ...: its edited image".
     """
 
     run_id: str
@@ -226,10 +226,10 @@ FEWEST = 10
 
 
 def splits_of(groups: Iterable[str], seed: int) -> dict[str, str]:
-    """Return the split of each group, about 80 : 10 : 10, by a seeded hash of its name.
+    """Assign each group to train, validation or test, about 80 : 10 : 10, by a seeded hash of its name.
 
-    The hash alone decides, so that none changes sides as a run grows. Only where no group of `FEWEST` or more falls to
-    test or validation, the one of train with the lowest hash does.
+    Only the hash decides, so that no group changes its split as a run grows. But if no group of `FEWEST` or more gets
+    test or validation, the train group with the lowest hash does.
     """
     places = {group: _place(group, seed) for group in groups}
     found = {
@@ -249,7 +249,7 @@ def _place(group: str, seed: int) -> float:
 
 
 def empty_splits(splits: Mapping[str, int], groups: int) -> str:
-    """Return a note on splits without tasks, e.g. "no test split: too few groups (17)"; "" if there are none."""
+    """Return a note on splits without tasks, e.g. "no test split: too few groups (17)"; "" if all have tasks."""
     empty = [name for name in SPLITS if not splits.get(name)]
     return f"no {' and no '.join(empty)} split: too few groups ({groups:,})" if empty else ""
 

@@ -21,7 +21,7 @@ _SCHEMA = (
 
 
 def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
-    """Record durably, before an export, that a release contains these images. Raise InputError if unwritable."""
+    """Record, before an export, that a release contains these images. Raise InputError if the file is not writable."""
     with _opened(run) as database:
         try:
             database.execute("BEGIN IMMEDIATE")
@@ -39,7 +39,7 @@ def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None
 
 
 def copy_register(run: Path, to: Path) -> None:
-    """Copy the entries of a run's register into the register of `to`, the run into which it was merged."""
+    """Copy a run's register of releases into that of `to`, the run into which it was merged."""
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:
@@ -51,7 +51,7 @@ def copy_register(run: Path, to: Path) -> None:
 
 
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
-    """Return the paths of releases with any of these images, sorted; empty without a register."""
+    """Return the sorted paths of the releases that contain any of these images; [] without a register."""
     if not (run / REGISTER).is_file():
         return []
     with _opened(run) as database:
@@ -67,7 +67,7 @@ def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
 
 
 def forget(run: Path, image_ids: Collection[str]) -> None:
-    """Remove images from the register for good."""
+    """Remove images from the register of releases permanently."""
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:

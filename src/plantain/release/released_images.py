@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReleasedImage:
-    """One image as released: the blob's bytes, or these with a signed manifest."""
+    """One image as released: the bytes of the run's blob, with a signed manifest if there is a signer."""
 
     data: bytes
     sha256: str
@@ -43,7 +43,7 @@ class ReleasedImage:
         row: int | None = None,
         member: str | None = None,
     ) -> ReleaseFile:
-        """Return the image's line for the list of files; an embedded image gets its path when its file is written."""
+        """Make the image's entry for the list of files; an embedded image gets its path when its file is written."""
         return ReleaseFile(
             path=path,
             sha256=self.sha256,
@@ -70,7 +70,7 @@ class ImageRequest:
 
 
 class ReleasedImages:
-    """Reads blobs in threads, in order. A signed image is kept: signing again gives other bytes.
+    """Read the images of a release in threads, in order, and sign edits. Signed images are cached.
 
     Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
     read, and again if its file changed.
@@ -90,7 +90,7 @@ class ReleasedImages:
     def stream(
         self, wanted: Iterable[tuple[T, Sequence[ImageRequest]]]
     ) -> Iterator[tuple[T, list[ReleasedImage]]]:
-        """Yield every item with its images, in order. Raises BadBlob for an image that is missing or changed."""
+        """Yield every item with its images, in order. Raise BadBlob for an image that is missing or changed."""
         waiting: deque[tuple[T, list[Future[ReleasedImage]]]] = deque()
         for item, requests in wanted:
             waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
@@ -101,7 +101,7 @@ class ReleasedImages:
             yield item, [image.result() for image in images]
 
     def holds(self, image: BlobRef) -> bool:
-        """Return True if the run has the bytes: an imported one may not."""
+        """Return True if the run contains the image's bytes, which may be missing in an imported run."""
         return self._blobs.holds(image.sha256)
 
     def read(self, wanted: ImageRequest) -> ReleasedImage:

@@ -67,7 +67,7 @@ class StagedEntry:
     Attributes:
         record: the task's record as JSON.
         first, second: indices into its attempts; -1 for none.
-        path: the file's own path in a tree of files, "" in a shard.
+        path: path of the file in a tree of files; "" in a shard.
     """
 
     record: bytes
@@ -77,7 +77,7 @@ class StagedEntry:
 
 
 class HashingFile:
-    """A file being written that knows its own SHA-256 and size; enough of a file for pyarrow and tarfile.
+    """A file being written that computes its SHA-256 and size; pyarrow and tarfile can write to it.
 
     One thread hashes and another syncs while the file is written: hashing costs as much as writing, and a disk is
     slower than either.
@@ -123,7 +123,7 @@ class HashingFile:
         return self.size
 
     def flush(self) -> None:
-        """Do nothing: the bytes are only of use once all are there."""
+        """Do nothing: the file is made durable at the end, by `finish`."""
 
     def close(self) -> None:
         self.closed = True
@@ -145,7 +145,7 @@ class HashingFile:
         self._syncer.shutdown()
 
     def finish(self) -> None:
-        """Make everything durable and set `sha256`; nothing is written afterwards."""
+        """Make the file durable and set `sha256`; it cannot be written to afterwards."""
         self._hash()
         self._sync()
         while self._waiting:
@@ -179,7 +179,7 @@ class Staging:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit everything that is written in the block; roll back if the block raises."""
+        """Commit all changes made in the block together; roll back if the block raises."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -278,7 +278,7 @@ class Staging:
         return self.connection.execute(query, (path,)).fetchone() is not None
 
     def write(self, path: str, role: str, fill: Fill) -> None:
-        """Write one file unless it is done: `fill` gets it open, and its embedded images are recorded with it."""
+        """Write one file with `fill` unless it is finished; it is recorded with the images embedded in it."""
         if self.is_done(path):
             return
         with self.transaction():
@@ -288,7 +288,7 @@ class Staging:
             self._insert(ReleaseFile(path, hashing.sha256, hashing.size, role))
 
     def write_chunks(self, path: str, chunks: Callable[[], Iterable[bytes]]) -> None:
-        """Write one file of records unless it is done."""
+        """Write one file of records from chunks of bytes, unless it is finished."""
 
         def fill(file: HashingFile) -> Iterable[ReleaseFile]:
             for chunk in chunks():
@@ -300,7 +300,7 @@ class Staging:
     def write_together(
         self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
     ) -> None:
-        """Write files that one pass over the records fills, unless all are done; `fill` gets them in this order."""
+        """Write several files in one pass, unless all are finished; `fill` gets them opened, in this order."""
         if all(map(self.is_done, paths)):
             return
         with contextlib.ExitStack() as stack:
@@ -310,7 +310,7 @@ class Staging:
         self.record([file for file in made if not self.is_done(file.path)])
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
-        """Mark files as done, all or none. They must be durable by now."""
+        """Record files as finished, all or none. They must be durable already."""
         with self.transaction():
             for file in files:
                 self._insert(file)
@@ -324,7 +324,7 @@ class Staging:
         return (ReleaseFile(*row) for row in self.connection.execute(query))
 
     def edited_images(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield (role, hash of the blob, signed) of every edited image once, however many layouts contain it."""
+        """Yield (role, hash of the blob, True if signed) of every distinct edited image."""
         query = (
             "SELECT role, iif(source_sha256 <> '', source_sha256, sha256), source_sha256 <> '', MIN(rowid) FROM file "
             "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY task, generation, round"

@@ -70,7 +70,7 @@ class _Shards:
 
 
 class Survey:
-    """Reads the snapshot once and fills the plan in the staging."""
+    """Plan a release: read a snapshot of the journal once, and store the plan in the staging database."""
 
     def __init__(self, reader: JournalReader, run: Path, options: ExportOptions, staging: Staging) -> None:
         self._reader = reader
@@ -92,7 +92,7 @@ class Survey:
         """Write the plan in one transaction.
 
         Raises:
-            InputError: there is nothing to release, or a source needs an agreement that was not named.
+            InputError: no task is closed, or a source needs an agreement that was not named.
         """
         terms, self._original_terms = released_terms(self._reader, self._options)
         images = self._images()

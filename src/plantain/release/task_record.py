@@ -28,7 +28,7 @@ from plantain.records import (
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
-    """One judge's verdict; of a panel, only the joint one is decisive."""
+    """One judge's verdict on an attempt; of a panel, only the joint verdict is decisive."""
 
     verdict: Verdict
     draw: int
@@ -37,7 +37,7 @@ class VerdictRecord:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRecord:
-    """One metric of one attempt; no value without its reason."""
+    """One metric's score of one attempt; a missing value has a reason."""
 
     metric: str
     value: float | None
@@ -47,7 +47,7 @@ class ScoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One round. `role` is that of its image in the release, "" without one."""
+    """One round of a task. `role` is its image's role in the release; "" without an image."""
 
     generation: int
     round: int | None
@@ -71,9 +71,9 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A closed task; `round` is that of success or the last one, None when unknown.
+    """A closed task; `round` is the round of success, else the last one, None if unknown.
 
-    `canary` is a GUID on tasks of the test split only: a model that can recite it has seen the test data.
+    `canary` is a GUID on tasks of the test split: a model that can recite it was trained on the test data.
     """
 
     task_id: str
@@ -113,7 +113,7 @@ def _records() -> TypeAdapter[TaskRecord]:
 
 
 def to_json(record: TaskRecord) -> bytes:
-    """Return the record as one line of JSON, without a line feed."""
+    """Encode a record as one line of JSON, without a line feed."""
     return dumps(record)
 
 
@@ -144,7 +144,7 @@ def make_record(
     split: str,
     canary: str | None,
 ) -> TaskRecord:
-    """Return the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
+    """Make the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
     return TaskRecord(
         task_id=row.id,
         kind=row.task.kind,
@@ -188,7 +188,7 @@ def make_record(
 
 
 def role_of(row: TaskRow, attempt: Attempt) -> str:
-    """Return the role of an attempt's image.
+    """Return the role of an attempt's image in a release.
 
     One of success, failed, undecided, superseded, unjudged, control; "" without an image.
     """
@@ -208,7 +208,7 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
 
 
 def recorded_task(record: TaskRecord) -> RecordedTask:
-    """Return a record as a journal keeps it: the inverse of `make_record`."""
+    """Convert a record to the form in which a journal stores tasks, inverting `make_record`."""
     task = EditTask(
         record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
     )
@@ -246,7 +246,7 @@ WITHIN_TASK_SUCCESS = "within_task_success"
 
 @dataclass(frozen=True, slots=True)
 class AttemptPair:
-    """Two attempts of one task by their index; `chosen_first`: slot 0 has the chosen one."""
+    """A preference pair: indices of two attempts of one task; `chosen_first`: True if slot 0 has the chosen one."""
 
     chosen: int
     rejected: int
@@ -254,7 +254,7 @@ class AttemptPair:
 
 
 def pairs_of(record: TaskRecord) -> list[AttemptPair]:
-    """Return a pair of the success and each failure with an image, of the current generation, by round."""
+    """Pair a task's success with each failure that has an image, in the current generation, by round."""
     roles = [attempt.role for attempt in record.attempts]
     if "success" not in roles:
         return []
@@ -267,7 +267,7 @@ def pairs_of(record: TaskRecord) -> list[AttemptPair]:
 
 
 def why_no_pair(record: TaskRecord) -> str:
-    """Return why a task has no pair, in a few fixed words that can be counted."""
+    """Return why a task has no preference pair, as one of a few fixed texts that can be counted."""
     if record.state is not TaskState.SUCCESS:
         return f"no success ({record.state.value})"
     if record.round is None:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import orjson
 
-from plantain.files.opening import replace_file
 from plantain.journal import JournalReader
 from plantain.journal.batches import FOLDER as JOBS
 from plantain.journal.batches import files_left_of
@@ -32,10 +31,9 @@ from plantain.journal.withdrawal import (
 )
 from plantain.records import SourceImage, Withdrawal
 from plantain.release.naming import CROSSWALK, Pseudonyms
-from plantain.release.proof.provenance import PROVENANCE
 from plantain.release.register import REGISTER, forget, releases_with
 
-JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER, PROVENANCE)
+JOURNAL = (LOCK_NAME, BLOBS, CARDS, CROSSWALK, REGISTER)
 """Files of a run that are kept, besides its journal and settings; withdrawn images are removed from each."""
 
 OWN = (JOURNAL_NAME, "catalogue.sqlite", "study.json", "manifest.parquet", "benchmark.json", "training.json")
@@ -47,15 +45,15 @@ BENCH, BENCH_SAMPLES, BENCH_SETS = "bench", "bench.samples", "bench.sets"
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRun:
-    """Content that a withdrawal removes, or removed, from a run.
+    """The content that a withdrawal removes, or has removed, from a run.
 
     Attributes:
         released_as: ids of the images in releases.
-        releases: folders of releases that contain something of them, and of studies made of the run.
-        batch_jobs: of a provider, whose files contain the images and could not be deleted there.
-        before: they were withdrawn earlier, and nothing is left to remove.
-        known: the asked names that the run knows, or knew before a withdrawal.
-        groups: those of which the run has no other image.
+        releases: folders of releases that contain the images or their edits, and of studies made from the run.
+        batch_jobs: a provider's jobs whose files contain the images and could not be deleted there.
+        before: True if they were withdrawn earlier, and no content is left to remove.
+        known: the requested names that the run contains, or contained before a withdrawal.
+        groups: groups of which the run has no other image.
     """
 
     extent: Extent
@@ -75,11 +73,11 @@ def concerned(
     others: Collection[SourceImage] = (),
     samples: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> WithdrawnRun | None:
-    """Return what a withdrawal would remove, or that it was removed before, changing nothing; None if nothing matches.
+    """Find the content that a withdrawal would remove, or has removed, without changing it; None if none matches.
 
     Args:
         asked: groups and images by their names in the source, a joined group or a release.
-        others: images of these names in a catalogue: the run may know them by others.
+        others: images of these names in a catalogue, which may have other names in the run.
         samples: ids of samples to remove, by the name of their benchmark.
     """
     with JournalReader.open(run) as reader:
@@ -95,6 +93,10 @@ def concerned(
         ids = {image_id for image_id, named in found.items() if named}
         planned = _planned(reader, wanted.images - found.keys())
         ids |= planned | _same(reader, others) | _samples(reader, samples)
+        tasks = {task for name in ids for task in tasks_of_image(reader, name)}
+        while further := {image.id for image in images if image.parent in tasks} - ids:  # of later turns
+            ids |= further
+            tasks.update(task for name in further for task in tasks_of_image(reader, name))
         account = account_of(reader.connection)
         before = {name for name, mark in asked.marks().items() if account.holds(mark)}
         known = frozenset(before | {name for name in asked.names if {name, *behind[name]} & (met | planned)})
@@ -111,14 +113,14 @@ def concerned(
             tuple(releases_with(run, ids)),
             tuple(files_left_of(reader, ids)),
             image_ids=frozenset(ids),
-            tasks=frozenset(task for name in ids for task in tasks_of_image(reader, name)),
+            tasks=frozenset(tasks),
             known=known,
             groups=frozenset({image.group for image in gone if image.group} - others_of),
         )
 
 
 def withdraw_from_run(run: Path, asked: Withdrawal, found: WithdrawnRun) -> None:
-    """Remove the images that `concerned` found; after a kill, another call finishes it.
+    """Remove the content that `concerned` found; if killed, call it again to finish.
 
     Raises:
         InputError: another process writes to the run, or a batch job is not finished.
@@ -135,14 +137,13 @@ def _clear(run: Path, connection: sqlite3.Connection, note: Note) -> None:
         _remove(path)
     remove_unfinished(run.parent)
     _cut_samples(connection, set(note.images))
-    _cut_provenance(run, set(note.tasks))
     Pseudonyms(run, imported=False).forget(note.images, note.groups)
     forget(run, note.images)
     sync_folder(run)
 
 
 def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
-    """Yield every file and folder of a run that was made from its images: all that is not the journal's own."""
+    """Yield every file and folder of a run that was made from its images: all except the journal's."""
     in_jobs = "SELECT count(*) FROM batch_job WHERE state <> 'closed'"
     kept = (*JOURNAL, *([JOBS] if connection.execute(in_jobs).fetchone()[0] else []))
     for path in sorted(run.iterdir()):
@@ -153,7 +154,7 @@ def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
 
 
 def own_folders(run: Path) -> list[Path]:
-    """Return the folders inside a run that a withdrawal leaves, sorted."""
+    """Return the folders inside a run that a withdrawal does not remove, sorted."""
     return [path for path in sorted(run.iterdir()) if path.name not in JOURNAL and _is_own(path)]
 
 
@@ -181,7 +182,7 @@ def is_run(folder: Path) -> bool:
 
 
 def is_bench_run(run: Path) -> bool:
-    """Return True if a run is of a benchmark."""
+    """Return True if a run is a benchmark's, not a build's."""
     with JournalReader.open(run) as reader:
         return reader.meta(BENCH) is not None
 
@@ -215,14 +216,3 @@ def _cut_samples(connection: sqlite3.Connection, gone: Collection[str]) -> None:
     kept = [sample for sample in orjson.loads(samples) if sample["id"] not in gone]
     replace_meta(connection, BENCH_SAMPLES, orjson.dumps(kept).decode())
     replace_meta(connection, BENCH_SETS, None)
-
-
-def _cut_provenance(run: Path, tasks: Collection[str]) -> None:
-    """Remove withdrawn tasks from an imported run's list of embedded manifests."""
-    path = run / PROVENANCE
-    if not path.is_file():
-        return
-    lines = path.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if orjson.loads(line)["task"] not in tasks]
-    if len(kept) < len(lines):
-        replace_file(path, b"".join(kept))

@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 
 def there(reader: JournalReader, sha256: str) -> bool:
-    """Return False if the run is an imported release that does not contain this image, else True."""
+    """Return True unless the run is an imported release without this image."""
     return reader.meta(BLOBS_ABSENT) is None or reader.has_blob(sha256)
 
 
 def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -> T | None:
-    """Return a decoded image; None if missing or damaged, which is added to `reader.blobs.damaged`."""
+    """Read and decode an image of a run; None if missing or damaged, which `reader.blobs.damaged` records."""
     if not there(reader, sha256):
         return None
     try:
@@ -45,12 +45,12 @@ def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
-    """Return a text on where to obtain a missing image; "" for an image that is not missing.
+    """Explain where a missing image can be obtained; return "" if it is not missing.
 
     Args:
-        reader: of the run.
+        reader: journal of the run.
         what: "original", "edited", "raw" or "mask".
-        sha256: of the missing image.
+        sha256: hash of the image.
         image: the source image of its task.
     """
     if there(reader, sha256):
@@ -70,11 +70,11 @@ def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -
 
 
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
-    """Return everything that the journal contains of a task, all generations, as a dictionary for JSON.
+    """Return all journal entries of a task, of all generations, as a dictionary for JSON.
 
-    Blobs are named by hash in the records; `files` gives the path of each, `absent` the source of one that an
-    imported release did not contain. `verdicts` has those of a panel's members too, and the decisive ones, which
-    are also in the attempts.
+    Records name blobs by hash; `files` has their paths, `absent` the source of those that an imported release did not
+    contain. `verdicts` also contains those of a panel's members, and the decisive ones, which are in the attempts
+    too.
     """
     image = reader.image(task.task.image_id)
     attempts = reader.attempts(task.id)
@@ -108,7 +108,7 @@ ORDER = ("success", "failed", "undecided", "not_applicable", "stopped", "pending
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Longest side of images in pixels, and most bytes of each file."""
+    """The longest side of a page's images in pixels, and the maximum size of each file in bytes."""
 
     side: int
     limit: int
@@ -124,7 +124,7 @@ PAIRS = 6
 
 @dataclass(frozen=True, slots=True)
 class RoundStory:
-    """One attempt with its images as data URIs, or None. All but `difference` show the story's box.
+    """One attempt with its images as data URIs, or None. All except `difference` are cropped to the task's box.
 
     `frame` is a small image, `difference` the change on a task's page, `outline` an SVG path in pixels of the original:
     the editor's mask if `masked`, else where the image changed. `panel` has the members' verdicts, `same_as` the
@@ -151,7 +151,7 @@ class RoundStory:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One task's rounds, of all generations if `whole`. `remark` prevents a misunderstanding.
+    """One task with the rounds and images that a page shows, of all generations if `whole`.
 
     `original` is the whole image, of `shape` (H, W); `before` its part in `box`, which contains each round's change.
     """
@@ -168,7 +168,7 @@ class Story:
 
     @property
     def name(self) -> str:
-        """Return the image's id; "" for a credentialed image, because pages are shared."""
+        """Return the image's id for pages; "" for a credentialed image, because pages are shared."""
         return "" if self.image.licence is Licence.CREDENTIALED else self.image.id
 
     @property
@@ -184,7 +184,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tasks a gallery shows: ids in order, and for each state how many (shown, all)."""
+    """The tasks that a gallery shows: ids in order, and for each state the numbers (shown, all)."""
 
     ids: tuple[str, ...]
     shown: tuple[tuple[str, int, int], ...]
@@ -195,10 +195,10 @@ class Selection:
 
 
 def select(reader: JournalReader, size: int, seed: int) -> Selection:
-    """Choose up to `size` tasks, as evenly over the states as their numbers allow.
+    """Choose up to `size` tasks for a gallery, as evenly over the states as possible.
 
-    Of each state the tasks with the smallest hash of (seed, task id) are taken, so that neither order nor appearance
-    decides. Tasks that have not started are left out.
+    Of each state the tasks with the smallest hash of (seed, task id) are chosen, which is independent of order and
+    appearance. Tasks that have not started are skipped.
     """
     totals = started_by_state(reader)
     quotas = shared_out({state: totals[state] for state in ORDER if totals.get(state)}, size)
@@ -210,7 +210,7 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> list[str]:
-    """Return up to `most` task ids for a report's head: successes spread over modalities, then another.
+    """Choose up to `most` tasks for the top of a report: successes spread over modalities, then one more.
 
     The last is a failed or undecided task, else the success with the most rounds.
     """
@@ -235,7 +235,7 @@ def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> lis
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
-    """Return the story of a task's current generation, or of every generation, with images of the given size."""
+    """Collect a task's rounds and images for a page, of the current generation or, with `whole`, of all."""
     image = reader.image(task.task.image_id)
     before = image_of(reader, image.prepared_sha256, decode)
     generation = None if whole else task.generation
@@ -309,7 +309,7 @@ class _Edit:
 
 
 def came_back_from(attempt: Attempt, attempts: Sequence[Attempt]) -> int:
-    """Return the first earlier round of the generation with the same bytes, or 0."""
+    """Return the first earlier round of the generation with a byte-identical image, or 0."""
     earlier = (a for a in attempts if (a.generation, a.edited) == (attempt.generation, attempt.edited))
     first = next(earlier, attempt).round
     return first if attempt.edited and first < attempt.round else 0

@@ -27,19 +27,19 @@ def modality(name: str) -> str:
 
 
 def interval(rate: Rate) -> str:
-    """Return the bounds of a rate's interval, e.g. "41–78 %"; a dash if there is none."""
+    """Format a rate's interval, e.g. "41–78 %"; a dash without one."""
     if rate.low is None or rate.high is None:
         return DASH
     return f"{100 * rate.low:.0f}–{100 * rate.high:.0f} %"
 
 
 def command(instruction: str) -> str:
-    """Return the clause of an instruction that names the edit, for a caption: up to the first colon or full stop."""
+    """Shorten an instruction for a caption: up to the first colon or full stop."""
     return re.split(r"[.:;]\s", instruction, maxsplit=1)[0].rstrip(".")
 
 
 def badge(judge: Standing) -> str:
-    """Return a judge's audit result in a few words, e.g. "Judge may qualify edits (60 images)"."""
+    """Summarise a judge's audit in a few words, e.g. "Judge may qualify edits (60 images)"."""
     if judge.card is None:
         return f"Judge not audited (0 of {AUDIT_IMAGES} images)"
     images = sum(judge.card.images.values())

@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.accepted import AcceptedRow, TurnRow, accepted_rows, turn_rows
+from plantain.journal.questions.status import StepCost, Unsuccessful, costs, status_summary, unsuccessful
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -35,28 +36,17 @@ from plantain.journal.questions.tasks import (
     corrections_line,
     images_used,
 )
-from plantain.journal.questions.telemetry import StepCost, costs, status_summary
 from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate
-from plantain.pages.drawing import (
-    ACCENT,
-    FAILED,
-    INK,
-    MUTED,
-    SUCCESS,
-    percent_axis,
-    row_axis,
-    svg,
-)
+from plantain.pages.drawing import ACCENT, FAILED, INK, MUTED, SUCCESS, percent_axis, row_axis, svg
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
 from plantain.pages.wording import words
 from plantain.records import state_after
 from plantain.report import labels
 from plantain.report.gallery import PAGE, PAIR, PAIRS, THUMBNAIL, Selection, leading, select, story_of
-from plantain.report.task_list import Unsuccessful, unsuccessful
 from plantain.rubrics import recorded
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -69,7 +59,7 @@ LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class ReportNumbers:
-    """Everything that a report counts; free of telemetry."""
+    """All numbers of a report, without telemetry such as cost and time."""
 
     composition: Composition
     judged: Judged
@@ -98,18 +88,18 @@ def write_report(run: Path, to: Path | None = None) -> Path:
 
 
 def make_report(run: Path, to: Path | None = None) -> WrittenReport:
-    """Write the report of a run; works while a build is writing.
+    """Write the report of a run, also while a build writes to it.
 
     Args:
         run: folder of the run.
-        to: the HTML file; default `report.html` in the run. Its numbers get its name with `.json`, values that differ
-            between equal runs (cost, latency, tries, sessions) `.telemetry.json` and `.telemetry.html`.
+        to: the HTML file; default `report.html` in the run. Numbers are written to the same name with `.json`; values
+            that differ between equal runs (cost, latency, tries, sessions) to `.telemetry.json` and `.telemetry.html`.
 
     Returns:
         The HTML file and the numbers in it.
 
     Raises:
-        InputError: no run there, or the page cannot be written there.
+        InputError: the folder is not a run, or the page cannot be written.
     """
     target = html_target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
@@ -134,10 +124,7 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
             judges=judges,
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
-            figures={
-                "codes": codes_figure(numbers.judged),
-                "figure3": figure_three(numbers.findings),
-            },
+            figures={"codes": codes_figure(numbers.judged), "figure3": figure_three(numbers.findings)},
             in_run=target.parent == run,
             telemetry_name=target.with_suffix(".telemetry.html").name,
             json_name=target.with_suffix(".json").name,
@@ -189,7 +176,7 @@ def story_html(reader: JournalReader, task: TaskRow) -> str:
 
 
 def gather(reader: JournalReader) -> ReportNumbers:
-    """Return the numbers of all tables of a run's report."""
+    """Compute the numbers of all tables of a run's report."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return ReportNumbers(
         composition=table1(reader),
@@ -266,7 +253,7 @@ DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 
 def codes_figure(table: Judged) -> str:
-    """Return an SVG of failure codes by criterion, counted in judged attempts; frequent ones are darker."""
+    """Draw failure codes by criterion as SVG, counted in judged attempts; frequent ones are darker."""
     criteria = [row.criterion for row in table.criteria]
     totals = {(criterion, code): n for criterion, code, n in table.code_totals}
     codes = sorted(
@@ -294,7 +281,7 @@ def codes_figure(table: Judged) -> str:
 
 
 def figure_three(rows: Sequence[FindingRow]) -> str:
-    """Return an SVG of successful and failed tasks by finding, and weighted qualified rates of attempts."""
+    """Draw successful and failed tasks by finding as SVG, with the share of attempts accepted by weighted score."""
     ordered = sorted(rows, key=lambda row: (row.modality, row.finding, row.direction), reverse=True)
 
     def draw(figure: Figure) -> None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from plantain.journal import CallRow, JournalReader, StoredVerdict, TaskRow
 from plantain.journal.cards import consistency, standings_of
+from plantain.journal.questions.status import ListedTask
 from plantain.journal.questions.tables import Composition, table1
 from plantain.journal.questions.tasks import SET, anything_judged
 from plantain.journal.questions.units import snapshot
@@ -20,7 +21,6 @@ from plantain.pages.wording import count, decimal, percent, plain, words
 from plantain.records import Attempt, CriterionResult, SourceImage, Verdict, state_after
 from plantain.report.gallery import absence, came_back_from, published_in, remark
 from plantain.report.labels import DECISIONS, DIRECTIONS, STATES, fact_words, interval, judge_name, modality
-from plantain.report.task_list import ListedTask
 
 STATE_STYLES = {"success": "green", "failed": "red", "undecided": "magenta", "stopped": "yellow"}
 UNJUDGED = """nothing was judged in this run: success is the label that its authors published, and edits that they
@@ -78,7 +78,7 @@ def task_table(tasks: Sequence[ListedTask]) -> Table:
 
 
 def story(reader: JournalReader, task: TaskRow) -> RenderableType:
-    """Return a task in full for rich: every round of all generations with verdict and files, then calls."""
+    """Format a task's whole history for rich: every round of all generations with verdict and files, then calls."""
     image = reader.image(task.task.image_id)
     parts: list[RenderableType] = [
         _heading(task, image),

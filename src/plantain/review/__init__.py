@@ -1,1 +1,1 @@
-"""Reader studies: people accept, rate, compare, rank and draw; and the viewer of runs and studies."""
+"""Reader studies, in which people accept, rate, compare, rank and draw; and the viewer of runs and studies."""

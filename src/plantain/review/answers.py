@@ -35,11 +35,11 @@ NO_FINDING = "none"
 
 
 class BadAnswer(InputError):
-    """An answer that the question does not allow; one line."""
+    """Raised for an answer that the question does not allow; the message is one line."""
 
 
 def checked(block: Block, item: Item, case: Case, answer: object) -> dict[str, Any]:
-    """Return a checked answer in the form to store. Raise BadAnswer, which names the field that is wrong."""
+    """Check a reader's answer and return it in the form to store. Raise BadAnswer, naming the invalid field."""
     if not isinstance(answer, dict):
         raise BadAnswer("answer: an object is needed")
     given = dict(answer)
@@ -94,19 +94,19 @@ def _task_answer(block: Block, item: Item, case: Case, given: dict[str, Any]) ->
 
 
 def region_of(value: Mapping[str, Any]) -> Mask:
-    """Return the region of a stored answer: bool (H, W), True inside."""
+    """Decode the region in a stored answer: bool (H, W), True inside."""
     return decode_mask(base64.b64decode(value["mask"]))
 
 
 def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str, Any]) -> bool | None:
-    """Return True if an answer is the known truth, else False; None if unknown or the reader cannot judge."""
+    """Return True if an answer is correct, else False; None if the truth is unknown or the reader cannot judge."""
     if not item.truth or "cannot" in value:
         return None
     return in_words(block, slots, value) == item.truth
 
 
 def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Return an answer as words that do not depend on positions: a model, a finding, yes or no."""
+    """Format an answer in words independent of positions on the page: a model, a finding, yes or no."""
     match block.task:
         case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"
@@ -185,7 +185,7 @@ def import_ratings(study: Study, ratings: Ratings, files: Sequence[Path]) -> dic
     """Store ratings from files; return the number of answers by reader. An invalid file changes nothing.
 
     Raises:
-        InputError: names file, line, column and the allowed values.
+        InputError: a rating is invalid; the message names file, line, column and the allowed values.
     """
     block = next((one for one in study.blocks if one.task in (ReaderTask.RATE, ReaderTask.ACCEPT)), None)
     if block is None:

@@ -1,4 +1,4 @@
-"""Images of a study: marked as synthetic on disk, served without any difference but their pixels."""
+"""Images of a study: marked as synthetic on disk, but served so that only their pixels differ."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def stored_images(
 
     Args:
         images: uint8 (H, W, 3).
-        size: (width, height) of all results.
-        synthetic: for each image, whether its file is marked (XMP, IPTC's digital source type).
+        size: (width, height) in pixels to which all are resized.
+        synthetic: for each image, True if its file is marked as synthetic (XMP, IPTC's digital source type).
 
     Returns:
         The files, greyscale only if all are grey, and the length to which `served` pads each of them.
@@ -39,18 +39,18 @@ def stored_images(
 
 
 def served(data: bytes, length: int) -> bytes:
-    """Return a stored file without its mark, padded to `length` bytes by a chunk that decoders ignore."""
+    """Remove a stored PNG's synthetic mark, and pad it to `length` bytes by a chunk that decoders ignore."""
     plain = data.replace(PNG_MARK, b"", 1)
     return plain[:-_CHUNK] + png_chunk(b"paDd", bytes(length - len(plain) - _CHUNK)) + plain[-_CHUNK:]
 
 
 def fitted_mask(mask: Mask, size: tuple[int, int]) -> Mask:
-    """Resize bool (H, W) to `size`, (width, height), by nearest neighbour."""
+    """Resize a mask, bool (H, W), to `size`, (width, height), by nearest neighbour."""
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0)
 
 
 def fitted(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Return uint8 (H, W, 3) resized to `size`, (width, height): areas averaged to shrink, else cubic."""
+    """Resize an image, uint8 (H, W, 3), to `size`, (width, height): areas averaged to shrink, else cubic."""
     if (pixels.shape[1], pixels.shape[0]) == size:
         return pixels
     shrinks = pixels.shape[1] > size[0]

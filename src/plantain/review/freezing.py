@@ -63,17 +63,17 @@ LONGEST, LONGEST_DRAWN = 1024, 4096
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """Settings of a new study.
+    """The settings of a new study.
 
     Attributes:
-        tasks: a block for each, in this order; `rank` makes one for each dimension of MedEBench.
-        rubric: whose criteria are accepted or rated.
-        cases: main cases to draw; None: all that the training leaves.
-        groups: of readers, each with cases of its own.
-        training: training items with feedback, on cases of their own.
-        repeats: share of each block's main items that are read again.
-        anchors: items of known truth in each block.
-        scale: of ratings.
+        tasks: the readers' tasks, one block each, in this order; `rank` makes a block per dimension of MedEBench.
+        rubric: rubric whose criteria are accepted or rated.
+        cases: number of main cases to draw; None: all that are not used for training.
+        groups: number of groups of readers, each with different cases.
+        training: number of training items with feedback, on separate cases.
+        repeats: share of each block's main items that are read again, in [0, 1].
+        anchors: number of items of known truth in each block.
+        scale: smallest and largest rating.
     """
 
     name: str
@@ -99,7 +99,7 @@ def new_study(
     """Make a study in a new folder; if that fails, nothing is left.
 
     Args:
-        found: all cases; those of `outlines` are enough.
+        found: all available cases; `outlines` of them are enough.
         load: returns the drawn cases with their images.
 
     Raises:

@@ -37,13 +37,13 @@ ICC = "ICC(2,1)"
 
 
 class PeopleJudge:
-    """The majority of a study's readers, by criterion; a tie fails.
+    """A judge that returns the majority of a study's readers for each criterion; a tie fails.
 
     Args:
-        folder: a study with an accept block by the run's own rubric.
+        folder: a study with an accept block by the run's rubric.
 
     Raises:
-        InputError: no study, or no answer to an accept question.
+        InputError: the folder is not a study, or no accept question was answered.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ class PeopleJudge:
 
 @dataclass(frozen=True, slots=True)
 class JudgedByBoth:
-    """One edit: by criterion the share of readers who accepted it, each reader's share, and the judge's verdict."""
+    """One edit's results by criterion: share of readers who accepted, each reader's share, and the judge's verdict."""
 
     source: str
     cluster: str
@@ -98,10 +98,10 @@ class JudgedByBoth:
 
 
 def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figure]:
-    """Return name -> figure of a judge's agreement with a study's readers, for the judge's card.
+    """Measure a judge's agreement with a study's readers, for its card; return figures by name.
 
-    Kappa of its verdicts with the readers' majority, over all criteria and for each; ICC(2,1) of the share of criteria
-    that passed with the readers' mean; and, for comparison, the readers' agreement with each other.
+    They are kappa of its verdicts with the readers' majority, over all criteria and for each; ICC(2,1) of the share of
+    passed criteria with the readers' mean; and, for comparison, the readers' agreement with each other.
 
     Args:
         folder: a study with an accept block.
@@ -109,7 +109,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
         judge: the judge's name in the run.
 
     Raises:
-        InputError: no such study, no answers, or the judge has judged none of these edits.
+        InputError: the study is unknown or unanswered, or the judge has judged none of these edits.
     """
     study = open_study(folder)
     rows = _accept_rows(study, f"--people {folder}")

@@ -29,12 +29,12 @@ DRAWN = (50, 100, 200, 400)
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """One size of a study.
+    """One possible size of a study, with its power.
 
     Attributes:
-        groups: 1: all readers read every case; more: a split-plot, each group with cases of its own.
-        power: probability that the effect is found; type_1: that one is found where there is none.
-        hours: of all readers together, both models of a case read one after the other.
+        groups: 1: all readers read every case; more: split-plot, each group of readers reads different cases.
+        power: probability to find the effect; type_1: probability to find one although none exists.
+        hours: reading time of all readers together, both models of a case read one after the other.
     """
 
     readers: int
@@ -47,7 +47,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class ReaderStudyPlan:
-    """The requested design, split-plots with as many readings, and a table of sizes."""
+    """A plan of a study: the requested design, split-plots with as many readings, and a table of sizes."""
 
     effect: float
     components: Components
@@ -59,7 +59,7 @@ class ReaderStudyPlan:
 
     @property
     def smallest(self) -> Design | None:
-        """Return the design of the table with enough power and the fewest hours; None if there is none."""
+        """Return the design in the table with enough power and the fewest hours; None if none has enough power."""
         enough = [design for design in self.table if design.power >= WANTED]
         return min(enough, key=lambda design: (design.hours, design.readers), default=None)
 
@@ -87,17 +87,17 @@ def plan_study(
     seconds: float = 20.0,
     source: str = "",
 ) -> ReaderStudyPlan:
-    """Return the power of one design, of split-plots with as many readings, and of a table of sizes.
+    """Compute the power of one design, of split-plots with as many readings, and of a table of sizes.
 
     Args:
-        readers, cases: in all.
+        readers, cases: total numbers.
         effect: difference between two models, in the unit of the answers.
         parts: variance components of a difference.
-        seconds: for one reading of one image.
-        source: where the components come from, in words.
+        seconds: seconds to read one image once.
+        source: origin of the components, in words.
 
     Raises:
-        ValueError: a design that cannot be read.
+        ValueError: readers or cases do not divide into the groups.
     """
 
     def design(r: int, c: int, g: int = 1) -> Design:
@@ -114,7 +114,7 @@ def plan_study(
 
 
 def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:
-    """Return readers -> cases -> design, as rows and columns of a table."""
+    """Arrange designs as a table: number of readers -> number of cases -> design."""
     rows: dict[int, dict[int, Design]] = {}
     for design in designs:
         rows.setdefault(design.readers, {})[design.cases] = design
@@ -163,13 +163,13 @@ def _power_figure(plan: ReaderStudyPlan) -> str:
 
 
 def components_of(folder: Path) -> Components:
-    """Return the variance components of the difference between two models in a pilot study.
+    """Estimate from a pilot study the variance components of the difference between two models.
 
-    Its first accept or rate block counts, cases of a patient together; with several models the mean over all pairs of
-    them.
+    Its first accept or rate block is used, with a patient's cases combined; with several models, the mean over all
+    pairs.
 
     Raises:
-        InputError: a study that cannot be read, or has too few answers.
+        InputError: the study cannot be read, or has too few answers.
     """
     study = open_study(folder)
     block = next((one for one in study.blocks if one.task in (ReaderTask.ACCEPT, ReaderTask.RATE)), None)

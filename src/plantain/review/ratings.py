@@ -1,7 +1,7 @@
 """`ratings.sqlite`: readers, their sessions and all their answers.
 
-An answer is one row, written once and never changed: the newest of a reader and item counts, and the same key from the
-same reader is the same answer, however often a browser sends it. A row is durable before it is confirmed.
+An answer is one row, written once and never changed: the newest of a reader and item counts. An answer that a browser
+sends several times, with the same key, is stored once. A row is durable before it is confirmed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ READER, IMPORTED = "reader", "imported"
 
 @dataclass(frozen=True, slots=True)
 class StudyReader:
-    """The holder of a link. `number` decides order and group; `confirmed_name` never leaves the database."""
+    """A reader of a study. `number` determines order and group; `confirmed_name` never leaves the database."""
 
     code: str
     number: int
@@ -53,7 +53,7 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """One answer as it was given: `slots` say whose image was in which position."""
+    """One answer of a reader to an item; `slots` lists the models in the order of their positions on the page."""
 
     id: int
     reader: str
@@ -66,7 +66,7 @@ class ReaderAnswer:
 
 
 class Ratings:
-    """The database of one study; threads take turns."""
+    """The database of a study's readers and answers; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class Ratings:
 
     @classmethod
     def create(cls, study: Study) -> Ratings:
-        """Create a database without readers, bound to the study's digest."""
+        """Create a study's database, without readers; it can only be opened for this study."""
         made = cls(study.folder / RATINGS)
         made._db.executescript("BEGIN;" + TABLES + "COMMIT;")
         made._db.execute("INSERT INTO meta VALUES (?)", (study.digest,))
@@ -117,7 +117,7 @@ class Ratings:
     # --- readers and sessions -----------------------------------------------------------------------
 
     def invite(self, role: str = READER, code: str = "") -> tuple[StudyReader, str]:
-        """Add a reader; return them and their token, stored as a hash. Raise InputError if `code` exists."""
+        """Add a reader; return (reader, secret token for the link). Raise InputError if `code` exists already."""
         token = secrets.token_urlsafe(24)
         with self._writing() as db:
             taken = {name for (name,) in db.execute("SELECT code FROM reader")}
@@ -133,7 +133,7 @@ class Ratings:
         return StudyReader(name, number, role, ""), token
 
     def readers(self) -> list[StudyReader]:
-        """Return all readers, imported ones too, in the order in which they were added."""
+        """Return all readers, including imported ones, in the order in which they were added."""
         rows = self._rows(f"SELECT {_READER} FROM reader r ORDER BY rowid")
         return [StudyReader(*row) for row in rows]
 
@@ -162,7 +162,7 @@ class Ratings:
             db.execute("DELETE FROM session WHERE id_hash = ?", (hashed(session),))
 
     def confirm(self, reader: str, name: str) -> None:
-        """Record that a reader confirmed the agreement; the first name stays."""
+        """Record that a reader confirmed the data use agreement; a name once recorded is not replaced."""
         with self._writing() as db:
             db.execute(
                 "UPDATE reader SET confirmed_name = ?, confirmed_at = ? WHERE code = ? AND confirmed_name = ''",
@@ -182,7 +182,7 @@ class Ratings:
         value: Mapping[str, Any],
         focus_ms: int,
     ) -> int:
-        """Store one answer durably; return the id of its row, the old one if this key is stored already.
+        """Store one answer durably; return the id of its row, the existing one if this key is stored already.
 
         Raises:
             InputError: the block is closed. sqlite3.Error: the disk is full or fails.
@@ -205,11 +205,11 @@ class Ratings:
             return int(made.lastrowid or 0)
 
     def current(self, reader: str | None = None) -> list[ReaderAnswer]:
-        """Return the newest answer to each item, of all readers or one, in the order given."""
+        """Return the newest answer to each item, by all readers or one, in the order in which they were given."""
         return self._answers("id IN (SELECT max(id) FROM answer GROUP BY reader, item)", reader)
 
     def history(self) -> list[ReaderAnswer]:
-        """Return every answer ever given."""
+        """Return every answer ever given, also replaced ones, in order."""
         return self._answers("TRUE", None)
 
     def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
@@ -245,7 +245,7 @@ class Ratings:
             db.execute("INSERT OR IGNORE INTO closed VALUES (?, ?, ?)", (reader, block, _now()))
 
     def withdraw(self, items: Iterable[str], study: Study) -> None:
-        """Delete every answer to these items for good, and bind the database to the study without them."""
+        """Delete every answer to these items permanently, and accept the changed `study` from now on."""
         self._db.execute("PRAGMA secure_delete = ON")
         with self._writing() as db:
             db.executemany("DELETE FROM answer WHERE item = ?", [(item,) for item in items])
@@ -258,7 +258,7 @@ _READER = "r.code, r.number, r.role, r.confirmed_name"
 
 
 def hashed(token: str) -> str:
-    """Return the SHA-256 (hex) under which a token is stored; its 192 random bits cannot be found by search."""
+    """Return the SHA-256 (hex) by which a token is stored, so that the database does not contain tokens."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 

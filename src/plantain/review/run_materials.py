@@ -17,7 +17,7 @@ from plantain.review.study import ORIGINAL
 
 
 def blob_reader(run: Path, digest: str) -> Read:
-    """Return a function that decodes an image of a run: uint8 (H, W, 3); its BadBlob names the uses of the image."""
+    """Return a function that decodes a run's image to uint8 (H, W, 3), and raises BadBlob if it is damaged."""
 
     def read() -> Pixels:
         with JournalReader.open(run) as reader:
@@ -30,7 +30,7 @@ def blob_reader(run: Path, digest: str) -> Read:
 
 
 def model_of(reader: JournalReader, task: str) -> str:
-    """Return the name that a study gives an edit of a run: its model in a table of pairs, else the run's editor."""
+    """Return the name of the model that made an edit of a run: as in an imported table, else the run's editor."""
     published = (one.detail.get("model") for one in reader.scores(task) if one.metric == PUBLISHED)
     if model := next((model for model in published if model), None):
         return str(model)

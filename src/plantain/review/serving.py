@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine reaches a host name or IP address."""
+    """Return True if a host name or IP address is only reachable from this machine."""
     if host == "localhost":
         return True
     try:
@@ -37,12 +37,12 @@ def is_loopback(host: str) -> bool:
 
 
 def link(base: str, token: str) -> str:
-    """Return a reader's own URL. Browsers send nothing after # to a server, so no log contains the token."""
+    """Return a reader's personal URL. The token follows a #, which browsers do not send, so no log contains it."""
     return f"{base.rstrip('/')}/enter#{token}"
 
 
 def check_host(study: Study, host: str, agreement: bool) -> None:
-    """Raise InputError for credentialed images on an address that others reach, without `agreement`."""
+    """Check that credentialed images are only served locally or with `agreement`. Raise InputError otherwise."""
     if study.credentialed and not is_loopback(host) and not agreement:
         raise InputError(
             f"--host {host}: {study.folder} has images that are credentialed or of unknown licence; beyond this "
@@ -66,7 +66,7 @@ def serve(
         url: the address that readers use, through a proxy with TLS; "" for the server's own.
 
     Raises:
-        InputError: no study, another server on it, a port in use, the extra `review` not installed.
+        InputError: not a study, already served, the port is in use, or the extra `review` is not installed.
     """
     require_extra("plantain review serve", "review", "fastapi", "uvicorn")
     from plantain.review.web.server import create_app
@@ -95,7 +95,7 @@ def serve(
 
 
 def view_until_stopped(view: RunView | StudyView, port: int, announce: Callable[[str], None]) -> None:
-    """Serve the viewer on 127.0.0.1 until interrupted. `announce` is called with the address once the port is open."""
+    """Serve the viewer on 127.0.0.1 until interrupted; once the port is open, call `announce` with the address."""
     from plantain.review.web.server import create_viewer
 
     opened = listen(LOOPBACK, port)

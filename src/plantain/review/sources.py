@@ -19,23 +19,23 @@ Cases = Callable[[Collection[str] | None], Iterator["Material"]]
 
 
 def is_final(row: TaskRow) -> bool:
-    """Return True if a task is closed for good: decided, undecided, or imported without a verdict."""
+    """Return True if a task's result is final: decided, undecided, or imported without a verdict."""
     closed = (TaskState.SUCCESS, TaskState.FAILED, TaskState.UNDECIDED)
     return row.state in closed or row.reason == NO_VERDICT
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """One case before it is drawn. Its images are read only if it is.
+    """A possible case of a study; its images are only read if the case is drawn.
 
     Attributes:
         source: id of its task or sample, to link answers back.
-        original: id of the image before the edit; "" where unknown.
+        original: id of the image before the edit; "" if unknown.
         joined: further tasks whose edits were added to the case.
-        images: ORIGINAL and models -> how to read the image.
-        ground_truth: how to read the real image after the procedure; None without one.
+        images: ORIGINAL and models -> function that reads the image.
+        ground_truth: function that reads the real image after the procedure; None without one.
         verdicts: model -> the run's decision about its edit.
-        label: of the original, where it has one.
+        label: label of the original, if it has one.
     """
 
     source: str
@@ -58,7 +58,7 @@ class Material:
 
 
 def outlines(cases: Iterable[Material]) -> Iterator[Material]:
-    """Yield cases without instructions and access to images, enough to draw from; equal values are shared."""
+    """Yield reduced cases, without instructions and access to images, that suffice for drawing a sample."""
     known: dict[object, Any] = {}
     names = ("stratum", "cluster", "modality", "finding", "direction", "label")
     for one in cases:
@@ -73,7 +73,7 @@ def _not_loaded() -> Pixels:
 
 
 def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) -> list[Material]:
-    """Return the complete cases of drawn outlines, in their order, with images of the outlines' models only."""
+    """Return the complete cases for reduced ones that were drawn, in the same order and with the same models."""
     wanted = {source for one in drawn for source in (one.source, *one.joined)}
     whole = {one.source: one for one in joined([part(wanted) for part in parts], compare=compare)}
     return [
@@ -87,11 +87,11 @@ def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) 
 
 
 def joined(parts: Sequence[Iterable[Material]], *, compare: bool = False) -> list[Material]:
-    """Return the cases of several sources in one list: a task that several have gets all their models.
+    """Merge the cases of several sources: a task that several have becomes one case with all their models.
 
     Args:
-        compare: join the edits of one original for one finding and direction too, whose tasks differ where they were
-            imported as pairs by several models. The case then has the first one's task.
+        compare: True to also merge edits of one original for the same finding and direction whose tasks differ, as in
+            imported pairs of several models. The case then has the first one's task.
     """
     whole: dict[object, Material] = {}
     for number, part in enumerate(parts, 1):
@@ -113,7 +113,7 @@ def joined(parts: Sequence[Iterable[Material]], *, compare: bool = False) -> lis
 
 
 def with_arms(found: Sequence[Material], arms: Collection[str]) -> list[Material]:
-    """Return the cases with the outputs of these models only. Raise InputError for a model that no case has."""
+    """Keep only the outputs of these models in all cases. Raise InputError for a model that no case has."""
     known = sorted({key for one in found for key in one.images} - {ORIGINAL})
     for name in arms:
         if name not in known:
@@ -128,5 +128,5 @@ def with_arms(found: Sequence[Material], arms: Collection[str]) -> list[Material
 
 
 def restricted(image: SourceImage) -> bool:
-    """Return True if images made of it are for readers who confirmed the agreement only."""
+    """Return True if only readers who confirmed the data use agreement may see an image and its edits."""
     return image.licence not in (Licence.OPEN, Licence.ATTRIBUTION)

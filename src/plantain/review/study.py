@@ -24,7 +24,7 @@ ORIGINAL = "original"
 
 
 class ReaderTask(StrEnum):
-    """The tasks of readers."""
+    """The kinds of tasks for readers: accept, rate, compare, rank, draw and others."""
 
     ACCEPT = "accept"
     RATE = "rate"
@@ -42,7 +42,7 @@ COMPARES = (ReaderTask.PAIR, ReaderTask.RANK)
 
 
 class ItemKind(StrEnum):
-    """The purpose of an item. Only `main` items count in the main figures."""
+    """The purpose of an item. Only `main` items count in the main results."""
 
     MAIN = "main"
     TRAINING = "training"
@@ -57,20 +57,20 @@ class Case:
     Attributes:
         id: "c0001" and so on.
         source: id of its task or sample, to link results back; readers never see it.
-        image: id of the original in the run, for withdrawals; "" where unknown; readers never see it.
-        group: of readers who read it.
-        stratum: from which cases are drawn in turn.
+        image: id of the original in the run, for withdrawals; "" if unknown; readers never see it.
+        group: number of the group of readers who read it.
+        stratum: stratum of the case; cases are drawn evenly from the strata.
         cluster: patient or group; cases of one cluster are not independent.
-        modality, finding, direction, instruction, description: of the edit, "" where unknown.
+        modality, finding, direction, instruction, description: those of the edit, "" if unknown.
         size: (width, height) of all its images in pixels.
-        served_bytes: length to which each of them is padded when it is served.
+        served_bytes: length in bytes to which each image is padded when it is served.
         images: ORIGINAL and models -> file below `images/`.
         ground_truth: file of the real image after the procedure; "" without one.
-        verdicts: model -> the run's own decision about its edit, where it has one.
-        label: of the original, where it has one.
+        verdicts: model -> the run's decision about its edit, if any.
+        label: label of the original, if it has one.
         proposals: files of proposed regions, best first.
-        spacing_mm: of a pixel, where known.
-        credentialed: only readers who confirmed the agreement may see it.
+        spacing_mm: size of a pixel in mm, if known.
+        credentialed: True if only readers who confirmed the data use agreement may see it.
     """
 
     id: str
@@ -101,10 +101,10 @@ class Item:
 
     Attributes:
         id: "b1-00001" and so on.
-        shown: whose images are judged, in frozen order; each reader sees them in an order of their own.
-        reference: the original is shown next to them, named as such.
-        truth: the right answer where one is known (training, anchors, real or edited).
-        of: the item that a repeat repeats.
+        shown: models whose images are judged, in frozen order; each reader sees them in a different order.
+        reference: True if the original is shown next to them, named as such.
+        truth: the right answer if one is known (training, anchors, real or edited).
+        of: id of the item that this one repeats.
     """
 
     id: str
@@ -118,12 +118,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Items of one task, read in a reader's own order and closed together.
+    """Items of one task, which each reader reads in a different order and closes together.
 
     Attributes:
         criteria: (name, question) to accept, rate or rank; a block that ranks has one.
         dimension: short name of the criterion that is ranked, e.g. "EA"; "" for other tasks.
-        scale: least and most of a rating.
+        scale: smallest and largest rating.
         codes: reasons why an edit is wrong.
         choices: closed list of findings.
     """
@@ -141,13 +141,13 @@ class Block:
 
 @dataclass(frozen=True)
 class Study:
-    """A frozen study.
+    """A frozen reader study.
 
     Attributes:
         sources: names of the runs, benchmarks or tables of its cases.
-        groups: of readers, each with cases of its own; 1: every reader reads everything.
+        groups: number of groups of readers, each with different cases; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
-        damaged: images that the source has lost, whose cases were left out.
+        damaged: images that are damaged in the source, whose cases were skipped.
     """
 
     folder: Path
@@ -175,22 +175,22 @@ class Study:
 
     @property
     def credentialed(self) -> bool:
-        """Return True if some images are served only to readers who confirmed the agreement."""
+        """Return True if some images may only be served to readers who confirmed the data use agreement."""
         return any(case.credentialed for case in self.cases)
 
     @cached_property
     def secret(self) -> bytes:
-        """Return the key of orders, image addresses and item names; it never leaves the folder."""
+        """Return the secret key from which orders, image addresses and item names are derived."""
         return bytes.fromhex(read_inside(self.folder, self.folder / SECRET).decode("ascii").strip())
 
     def keyed(self, *parts: object) -> str:
-        """Return 32 hex digits that depend on the parts and cannot be guessed without the secret."""
+        """Return a keyed hash of the parts, 32 hex digits, which cannot be guessed without the study's secret."""
         text = "\x1f".join(str(part) for part in parts)
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def unfinished_folder(folder: Path) -> Path:
-    """Return the folder in which a study is made before it gets its name."""
+    """Return the temporary folder in which a study is made before it is renamed to `folder`."""
     return folder.with_name(folder.name + ".unfinished")
 
 
@@ -204,7 +204,7 @@ def freeze(study: Study) -> Study:
 
 
 def with_digest(study: Study) -> Study:
-    """Return a study with the SHA-256 of its document."""
+    """Return the study with its digest, the SHA-256 of its document, computed again."""
     return replace(study, digest=_digest(_document(study)))
 
 
@@ -224,7 +224,7 @@ def open_study(folder: Path) -> Study:
     """Read a study.
 
     Raises:
-        InputError: no study, one of another format, or one that was changed after it was frozen.
+        InputError: not a study, of another format, or changed after it was frozen.
     """
     path = folder / STUDY
     if not path.is_file():

@@ -29,7 +29,7 @@ OWN = (STUDY, SECRET, IMAGES, LOCK_NAME)
 
 
 def is_study(folder: Path) -> bool:
-    """Return True if a folder is a study, or if a killed `review new` left an unfinished one there."""
+    """Return True if a folder is a study, even an unfinished one that a killed `review new` left."""
     return (folder / STUDY).is_file() or unfinished_folder(folder).is_dir()
 
 
@@ -45,9 +45,9 @@ def cases_with(folder: Path, names: Collection[str]) -> list[Case]:
 
 
 def withdraw_from_study(folder: Path, names: Collection[str]) -> None:
-    """Remove the cases that `cases_with` returns, with their answers; after a kill, another call finishes it.
+    """Remove the cases that `cases_with` returns, with their answers; if killed, call it again to finish.
 
-    The document is replaced last, so that until then the same cases are found. Other cases keep their readers' group,
+    The document is replaced last, so that the same cases are found until then. Other cases keep their group of readers
     and their answers.
 
     Raises:

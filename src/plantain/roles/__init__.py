@@ -44,10 +44,10 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[T]):
-    """The reply of a role: a value if the outcome is ok, and the usage in any case.
+    """The reply of a model in a role: a value if the outcome is ok, and the usage in any case.
 
     Attributes:
-        value: None unless `outcome.ok`.
+        value: the result; None unless `outcome.ok`.
         outcome: how the call ended.
         usage: tokens, served model, finish reason.
         raw: the provider's answer as text, without image bytes; kept in the journal.
@@ -60,7 +60,7 @@ class Reply(Generic[T]):
 
 
 def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
-    """Return a reply without a value, with the outcome that explains it."""
+    """Make a reply without a value, with the outcome that explains it."""
     return Reply(None, outcome, usage or Usage(), raw)
 
 
@@ -74,7 +74,6 @@ class WriteRequest:
     original: EncodedImage
     history: tuple[Attempt, ...]
     seed: int
-    failed_edit: EncodedImage | None = None
 
     @property
     def round(self) -> int:
@@ -96,17 +95,17 @@ class EditRequest:
 
     Attributes:
         image: metadata of the original.
-        original: its bytes; JPEG in a build, PNG of any size in a benchmark.
+        original: the original's file; JPEG in a build, PNG of any size in a benchmark.
         instruction: the text for the editor.
-        seed: of the editor's draws.
-        demonstrations: worked examples, oldest first; an editor that takes none returns "not applicable".
+        seed: seed of the editor's random choices.
+        demonstrations: worked examples in order; an editor that accepts none returns "not applicable".
         region: PNG, one channel, 255 where the change belongs; only for editors that require one.
-        parameters: settings for this request only, in place of the editor's own, e.g. {"guidance": 7.5}; only names
+        parameters: settings for this request only, instead of the editor's, e.g. {"guidance": 7.5}; only names
             in the editor's `adjustable`.
         concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.
         direction: add, remove or change; None when unknown.
-        round: of the loop, from 1: a deterministic editor can edit differently in a later one.
-        task_seed: the same in each round of a task, so that a refinement can keep its place; None outside a build.
+        round: round of the loop, from 1: a deterministic editor can edit differently in a later one.
+        task_seed: seed shared by all rounds of a task, so that a refinement can keep its place; None outside a build.
     """
 
     image: SourceImage
@@ -124,7 +123,7 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """An image as it is judged and released: its bytes, and the SHA-256 of its pixels."""
+    """An edit in the form in which it is judged and released: its bytes, and the SHA-256 of its pixels."""
 
     data: bytes = field(repr=False)
     pixel_sha256: str
@@ -135,12 +134,12 @@ class EditedImage:
     """The output of an editor.
 
     Attributes:
-        image: the file as the model returned it, untouched.
-        mask: PNG, one channel, 255 where the editor meant to change pixels; None when it does not know.
-        support: "local", "diffuse" or "warp": how far the change reaches; "" when unknown.
+        image: the file as the model returned it, unchanged.
+        mask: PNG, one channel, 255 where the editor meant to change pixels; None if unknown.
+        support: extent of the change: "local", "diffuse" or "warp"; "" if unknown.
         note: one line about the rendering.
-        pixels: uint8 (H, W, 3) RGB, `image` decoded, where that has been done.
-        normal: `image` in normal form, where a worker has made it.
+        pixels: `image` decoded, uint8 (H, W, 3) RGB, if that was done already.
+        normal: `image` in normal form, if a worker has made it.
     """
 
     image: EncodedImage
@@ -152,37 +151,19 @@ class EditedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class LookRequest:
-    """The first request to a judge that looks first: two images without the instruction.
-
-    Attributes:
-        original, edited: the image before the edit, and the edit; the judge does not learn which is which.
-        seed: of the judge's draws.
-        edited_first: the edit is shown before the original.
-    """
-
-    original: EncodedImage
-    edited: EncodedImage
-    seed: int
-    edited_first: bool
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """The request to a judge. It never has the editor's mask.
 
     Attributes:
         image: metadata of the original.
         original, edited: the image before the edit, and the edit.
-        instruction: of the edit; of a benchmark's variant "D" the expected change.
-        finding: the finding concerned; None in a benchmark of other images.
+        instruction: the instruction of the edit; for a benchmark's variant "D" the expected change.
+        finding: the finding to add or remove; None in a benchmark without findings.
         direction: add, remove or change.
-        rubric: what to report on.
-        seed: of the judge's draws.
+        rubric: the criteria to report on.
+        seed: seed of the judge's random choices.
         truth: the real image after the procedure, if a benchmark has one and shows it to the judge.
         variant: kind of `instruction` in a benchmark: "P" (the prompt) or "D" (a description of the change).
-        seen: first answer of a judge that looks first; "" for others.
-        edited_first: the edit is shown before the original; None to draw that from the seed.
         task: id of the task in its run, by which readers' verdicts are found; "" if none.
     """
 
@@ -196,15 +177,7 @@ class JudgeRequest:
     seed: int
     truth: EncodedImage | None = None
     variant: str = "P"
-    seen: str = ""
-    edited_first: bool | None = None
     task: str = ""
-
-    @property
-    def images_alone(self) -> LookRequest:
-        """Return the images without the instruction, for the first call to a judge that looks first."""
-        first = bool(self.seed % 2) if self.edited_first is None else self.edited_first
-        return LookRequest(self.original, self.edited, self.seed, first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +187,10 @@ class DescribeRequest:
     Attributes:
         pair: one image, the image before on the left, the image after on the right.
         organ, task: the treated organ, and the kind of change.
-        prompt: the instruction; "" to have one written.
+        prompt: the instruction; "" if the describer should write one.
         given: the owner's values of modality, action, entity, region and context, by those names.
         image: metadata of the image before.
-        seed: of the describer's draws.
+        seed: seed of the describer's random choices.
     """
 
     pair: EncodedImage
@@ -235,9 +208,9 @@ class ChangeDescription:
 
     Attributes:
         prompt: the instruction that leads from the image before to the image after.
-        rephrasings: other ways to say it, none of them the prompt.
-        modality, action, entity, region, context: of the change; "" where unknown. `context` is what must stay.
-        description: the expected change in one sentence; "" where unknown.
+        rephrasings: paraphrases of the prompt, without the prompt.
+        modality, action, entity, region, context: properties of the change; "" if unknown. `context` must not change.
+        description: the expected change in one sentence; "" if unknown.
     """
 
     prompt: str
@@ -252,7 +225,7 @@ class ChangeDescription:
 
 @runtime_checkable
 class Describer(Protocol):
-    """Describe a real pair for a benchmark."""
+    """The interface of describers, which describe a real pair of images for a benchmark."""
 
     @property
     def name(self) -> str: ...
@@ -265,7 +238,7 @@ class Describer(Protocol):
 
 @runtime_checkable
 class Writer(Protocol):
-    """Writes an editing instruction for one task, learning from the rounds before."""
+    """The interface of writers, which write the instruction of a round from the rounds before."""
 
     @property
     def name(self) -> str: ...
@@ -278,7 +251,7 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Editor(Protocol):
-    """Edits an image by an instruction."""
+    """The interface of editors, which edit an image by an instruction."""
 
     @property
     def name(self) -> str: ...
@@ -299,7 +272,7 @@ class Adjustable(Protocol):
 
 @runtime_checkable
 class TakesDemonstrations(Protocol):
-    """An editor that takes worked examples, at most `most_demonstrations`."""
+    """An editor that accepts worked examples in its prompt, at most `most_demonstrations`."""
 
     @property
     def most_demonstrations(self) -> int: ...
@@ -307,7 +280,7 @@ class TakesDemonstrations(Protocol):
 
 @runtime_checkable
 class TakesRegion(Protocol):
-    """An editor that requires a region: its edits are no evidence of localisation."""
+    """An editor that requires a region, so that its edits do not show that it can localise a finding."""
 
     @property
     def takes_region(self) -> bool: ...
@@ -315,7 +288,7 @@ class TakesRegion(Protocol):
 
 @runtime_checkable
 class Judge(Protocol):
-    """Reports its observations of an edit by criterion, for any rubric."""
+    """The interface of judges, which report observations of an edit for each criterion of a rubric."""
 
     @property
     def name(self) -> str: ...
@@ -324,19 +297,6 @@ class Judge(Protocol):
     def fingerprint(self) -> str: ...
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]: ...
-
-
-@runtime_checkable
-class LooksFirst(Protocol):
-    """A judge that is shown the images without the instruction in a first call.
-
-    Its answer is kept as text, and is `JudgeRequest.seen` of the second call. See `calls.client.look_first`.
-    """
-
-    @property
-    def looks_first(self) -> bool: ...
-
-    async def look(self, request: LookRequest) -> Reply[str]: ...
 
 
 @runtime_checkable
@@ -362,13 +322,13 @@ NO_REGION = Outcome(OutcomeKind.NOT_APPLICABLE, "this editor requires a region, 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedLimit:
-    """A limit that a provider states with an answer.
+    """A rate limit that a provider announces with an answer.
 
     Attributes:
         what: the counted unit.
-        per_minute: how many per minute; infinite where only a pause is requested.
-        left: how many of them are left now; None where not stated.
-        reset_s: seconds until all of them are available again.
+        per_minute: allowed units per minute; infinite if only a pause is requested.
+        left: units left now; None if not stated.
+        reset_s: seconds until all units are available again.
     """
 
     what: Literal["requests", "tokens"]
@@ -379,12 +339,12 @@ class AnnouncedLimit:
 
 @dataclass(slots=True)
 class Exchange:
-    """One call.
+    """Data that transport and sender of one call share.
 
     Attributes:
-        limits: announced by the provider; added by the transport.
-        timed: the sender ends the call when it takes too long, so the transport need not.
-        ran_on: the kind of worker that answered, by an engine; "" where none did.
+        limits: limits announced by the provider, added by the transport.
+        timed: True if the sender ends the call when it takes too long, so that the transport need not.
+        ran_on: the kind of the engine's worker that answered; "" if none did.
     """
 
     limits: list[AnnouncedLimit] = field(default_factory=list)
@@ -397,20 +357,20 @@ exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
 
 
 def announce(limits: list[AnnouncedLimit]) -> None:
-    """Add a provider's limits to the current exchange; do nothing if there is none."""
+    """Report a provider's announced limits to the sender of the current call; do nothing outside a call."""
     here = exchange.get()
     if here is not None:
         here.limits.extend(limits)
 
 
 def patience(timeout_s: float) -> float | None:
-    """Return `timeout_s`, how long a transport waits for an answer; None if the sender itself ends late calls."""
+    """Return the seconds that a transport waits for an answer: `timeout_s`, or None if the sender ends late calls."""
     here = exchange.get()
     return None if here is not None and here.timed else timeout_s
 
 
 def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
-    """Record the kind of worker in the current exchange; return None if it answered, else a transport outcome.
+    """Record the kind of worker of the current call; return None if it answered, else a transport outcome.
 
     Args:
         kind: the kind of worker, as `Ran.on`.

@@ -32,7 +32,7 @@ from plantain.records import Destination, Outgoing, Price, Reach
 
 
 class Clearance(Protocol):
-    """Checked where bytes are sent; `plantain.runs` has the only one."""
+    """The interface of the check before images are sent; implemented by `plantain.runs`."""
 
     async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
         """Check and record that every image may be sent to this destination. Raise NotAllowed if one may not."""
@@ -47,15 +47,14 @@ T = TypeVar("T")
 
 
 class Marker(str):
-    """The use of a field, in its annotation; see the aliases below."""
+    """A marker in a field's annotation that states how the field is used; see the aliases below."""
 
 
-FREE, EDITS, WORDS, JUDGES = map(Marker, ("free", "editors", "writers or judges", "judges"))
+FREE, EDITS, WORDS = map(Marker, ("free", "editors", "writers or judges"))
 Free = Annotated[T, FREE]
 """A field that may change when a run is resumed. All others change answers: they are frozen."""
 ForEditors = Annotated[T, EDITS]
 ForWords = Annotated[T, WORDS]
-ForJudges = Annotated[T, JUDGES]
 """Fields that only these roles follow; a field without a marker holds for every role."""
 
 PUBLIC = (
@@ -73,7 +72,7 @@ _SIDE = re.compile(r"(\d{2,5})(?:x(\d{2,5}))?")
 
 
 class Section(BaseModel):
-    """A section of a user's file: unknown keys are errors."""
+    """The base of all sections of a user's file, in which unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -98,14 +97,14 @@ class PriceSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The run's data for an adapter, in addition to its settings.
+    """The run's data that an adapter needs in addition to its settings.
 
     Attributes:
-        listed: the model's name in the table of known models, if it is another.
-        origin: fields that were set in a role's section -> that section, for messages.
-        clearance: checked before an image is sent from this machine; None to send none.
-        jobs: the run's batch client if calls wait for jobs; None to send each at once.
-        key_later: no call will be made with this model, so a missing key is accepted.
+        listed: the model's name in the table of known models, if it differs.
+        origin: field -> role's section that set it, for messages.
+        clearance: the check before an image is sent from this machine; None: no image may be sent.
+        jobs: the run's batch client if calls are sent in jobs; None to send each at once.
+        key_later: True if no call will be made with this model, so that a missing key is accepted.
     """
 
     listed: str = ""
@@ -116,14 +115,14 @@ class CallContext:
 
 
 class ProviderSettings(Section):
-    """Settings of any provider.
+    """The settings that all providers have.
 
     Attributes:
         kind: the provider, if the section has another name: a second account, a server.
-        concurrency: most calls in flight to each of its models, in place of `limits.concurrency`.
+        concurrency: maximum number of calls in flight to each of its models, instead of `limits.concurrency`.
         requests_per_minute, tokens_per_minute, images_per_minute: limits of each of its models; unset to learn them
             from announcements and refusals of the provider.
-        prices: prices of its models by name, in place of the table of known models.
+        prices: prices of its models by name, instead of the table of known models.
     """
 
     kind: Free[str] = ""
@@ -160,15 +159,15 @@ class ProviderSettings(Section):
 
     @property
     def stated(self) -> frozenset[str]:
-        """Return the names of the frozen fields that differ from their defaults."""
+        """Return the names of the fields that a resumed run must repeat and that differ from their defaults."""
         return frozenset(self.frozen_part())
 
     def origin_of(self, name: str, section: str) -> str:
-        """Return a setting's place in the recipe, for messages: in a role's section if that set it, else `section`."""
+        """Return a setting's place in the recipe, for messages: the role's section if it set it, else `section`."""
         return self._context.origin.get(name, f"{section}.{name}")
 
     def sampling(self, *names: str) -> str:
-        """Return the named fields that are set as "name=value name=value", for fingerprints and the journal."""
+        """Format the named fields, if set, as "name=value name=value", for fingerprints and the journal."""
         values = ((name, self.get(name)) for name in names)
         return " ".join(f"{name}={value}" for name, value in values if value not in (None, ""))
 
@@ -186,28 +185,26 @@ class ProviderSettings(Section):
 
 
 class ProviderOptions(ProviderSettings):
-    """Settings of a provider with a connection.
+    """The settings of a provider with a network connection.
 
-    Also the settings of another package's provider that has no class of its own.
+    Plug-in providers without a class of settings have these too.
 
     Attributes:
-        base_url: address of the provider, in place of its usual one.
-        on_premises: the owner declares that images sent to `base_url` stay on the premises.
+        base_url: address of the provider, instead of its usual one.
+        on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
         proxy: address of a proxy; "" for the environment's, or for none if `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM.
         client_certificate: certificate that the server asks for, PEM.
         client_key: the certificate's key, PEM, if it is in another file.
         api_key_env: name of the environment variable with the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is ended.
-        temperature: of sampling; unset for the provider's default.
+        temperature: sampling temperature; unset for the provider's default.
         top_p: share of the probability that is sampled from; unset for the provider's default.
         thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
-        max_output_tokens: most tokens of one answer, thinking and images included; a budget reserves them.
+        max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
         image_size: size of an edited image, in the provider's terms, e.g. "1K".
         shown_side: longer side in pixels at which a writer or judge is shown images; unset for as they are.
         media_resolution: how closely a writer or judge looks at images ("low", "high").
-        leniency: how the judge's prompt weighs small imperfections.
-        form: how a judge is asked: "plain", at once, or "blind", in two calls, the first with the two images alone.
         prompts: folder whose templates replace ours, by file name; frozen by the hash of each.
     """
 
@@ -228,8 +225,6 @@ class ProviderOptions(ProviderSettings):
         default=None, ge=64, le=16_384
     )
     media_resolution: ForWords[str] = ""
-    leniency: ForJudges[Literal["balanced", "strict"]] = "balanced"
-    form: ForJudges[Literal["plain", "blind"]] = "plain"
     prompts: Free[Path | None] = None
 
     @field_validator("base_url", "proxy")
@@ -261,7 +256,7 @@ class ProviderOptions(ProviderSettings):
 
 
 def longer_side(size: object) -> object:
-    """Return the longer side in pixels of "768" or "768x512"; a number as it is. Raise ValueError for other text."""
+    """Parse the longer side in pixels from "768" or "768x512"; a number is returned. Raise ValueError otherwise."""
     if not isinstance(size, str):
         return size
     if (parts := _SIDE.fullmatch(size)) is None:
@@ -303,15 +298,15 @@ def _host(url: str) -> str:
 
 
 class BatchRules(Section):
-    """`[providers.NAME.batch]`.
+    """The settings in `[providers.NAME.batch]`.
 
     Attributes:
-        images: most edits in a job, which bounds the answers: those of more than a gigabyte were billed but could not
-            be fetched.
-        requests: most requests in a job.
-        megabytes: most megabytes of a job's request file (one larger request still makes a job of its own).
-        quiet_s: a job is formed when no request has arrived for this long.
-        wait_s: a job is formed when its first request has waited this long.
+        images: maximum number of edits in a job, which limits the size of answers: those above a gigabyte were billed
+            but could not be downloaded.
+        requests: maximum number of requests in a job.
+        megabytes: maximum megabytes of a job's request file; a single larger request is sent as a job.
+        quiet_s: seconds without a new request after which a job is sent.
+        wait_s: seconds that the first request waits at most before its job is sent.
         poll_s: first polling interval in seconds; it grows up to ten times.
     """
 
@@ -324,7 +319,7 @@ class BatchRules(Section):
 
 
 class BatchSettings(ProviderOptions):
-    """Settings of a provider with a batch interface.
+    """The settings of a provider with a batch interface.
 
     Attributes:
         transport: "batch" sends calls as jobs, at half the price, within a day.
@@ -348,7 +343,7 @@ def origin_of(url: str) -> str:
 
 
 def resolved(host: str, port: int | None = None) -> list[str]:
-    """Return every IP address of a host name; [host] if it is an address itself; [] if it does not resolve."""
+    """Resolve a host name to all its IP addresses; [host] if it is an address already, [] if it does not resolve."""
     host = host.rstrip(".")
     try:
         return [str(ipaddress.ip_address(host))]
@@ -378,7 +373,7 @@ def tenant_of(url: str, options: ProviderOptions) -> str:
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
-    """Resolve a URL's host and return its destination with its reach; with a proxy in the recipe none is loopback."""
+    """Return a URL's destination: resolve the host and decide its reach, never loopback with a proxy in the recipe."""
     host = urlsplit(url).hostname or ""
     why = not_loopback(host, resolved(host))
     if options.proxy and not why:
@@ -390,7 +385,7 @@ def destination(url: str, options: ProviderOptions) -> Destination:
 
 
 def stays_on_premises(options: ProviderOptions) -> bool:
-    """Return True if the configured base URL is local or on the premises; a provider's own address never is."""
+    """Return True if the configured base URL is local or on the premises; without one, False."""
     return bool(options.base_url) and destination(options.base_url, options).reach is not Reach.HOSTED
 
 

@@ -1,4 +1,4 @@
-"""Rubrics as data (our own, those of other packages, users' files), and the policies that decide by them."""
+"""Rubrics as data (plantain's, those of other packages, users' files), and the policies that decide by them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _adapter() -> TypeAdapter[Rubric]:
 
 
 def read_rubric(path: Path) -> Rubric:
-    """Return the rubric of a TOML file.
+    """Read a rubric from a TOML file.
 
     Raises:
-        InputError: the file cannot be read or is invalid; names file, field and allowed values.
+        InputError: the file cannot be read or is invalid; the message names file, field and allowed values.
     """
     document = read_toml_table(path)
     try:
@@ -55,7 +55,7 @@ def read_rubric(path: Path) -> Rubric:
 
 
 def rubric_of(text: str) -> Rubric:
-    """Return the rubric in JSON as `as_text` writes it. Raise ValueError, naming the field, if it is invalid."""
+    """Parse a rubric from the JSON of `as_text`. Raise ValueError, naming the field, if it is invalid."""
     try:
         rubric = _adapter().validate_json(text, strict=True)
     except ValidationError as error:
@@ -68,7 +68,7 @@ def rubric_of(text: str) -> Rubric:
 
 
 def rubric_named(name: str) -> Rubric:
-    """Return a rubric by its name, our own or another package's, or by the path of its file.
+    """Return a rubric by its name, plantain's or another package's, or by the path of its file.
 
     Raises:
         InputError: the rubric is unknown (the message suggests the nearest) or invalid.
@@ -94,12 +94,12 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def as_text(rubric: Rubric) -> str:
-    """Return a rubric as JSON without defaults, so that a new field with a default changes no hash."""
+    """Encode a rubric as JSON without default values, so that a new field with a default changes no hash."""
     return json.dumps(_stated(rubric), sort_keys=True, ensure_ascii=False)
 
 
 def digest_of(rubric: Rubric) -> str:
-    """Return the SHA-256 of a rubric's `as_text` in hex digits, the identity of a user's own rubric."""
+    """Return the SHA-256 (hex) of a rubric's `as_text`, which identifies a user's rubric."""
     return hashlib.sha256(as_text(rubric).encode()).hexdigest()
 
 
@@ -154,7 +154,7 @@ POLICIES = ("all-pass", "weighted")
 def decide(
     observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float
 ) -> Verdict:
-    """Compute the decision of both policies; `policy` selects the one that counts.
+    """Decide, by both policies, if an edit qualifies; `policy` selects the decision that counts.
 
     Unscored criteria leave a decision open (None) unless the scored ones already exclude the edit: under "all-pass" if
     one of them failed, under "weighted" if the score stays below `threshold` even with full marks for the open ones.
@@ -187,7 +187,7 @@ def decide(
 
 
 def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, direction: Direction) -> Observations:
-    """Return one report of a panel: a criterion passes if more than half of the panel passes it; numbers by median.
+    """Combine a panel's reports to one: a criterion passes if more than half passes it; numbers become the median.
 
     A tie fails. A judge that left a criterion unscored has no vote on it; a criterion without any score is unscored.
     Evidence and codes of the judges who agree with the result are joined.
@@ -198,7 +198,7 @@ def majority(panel: Sequence[tuple[str, Observations]], rubric: Rubric, directio
     Args:
         panel: each judge's name and report; ValueError is raised if it is empty.
         rubric: the rubric of all reports.
-        direction: of the edit.
+        direction: direction of the edit.
     """
     if not panel:
         raise ValueError("a panel needs at least one judge")
@@ -262,16 +262,16 @@ OURS = (MED_BANANA, MED_BANANA_PUBLISHED, MEDEBENCH, EDITSCORE, EDITREWARD)
 
 
 def identity_of(rubric: Rubric) -> list[str | int]:
-    """Return [name, version] of one of our rubrics, [name, version, `digest_of`] of any other, for request hashes."""
+    """Return a rubric's identity for request hashes: [name, version], and `digest_of` if it is not plantain's."""
     known: list[str | int] = [rubric.name, rubric.version]
     return known if rubric in OURS else [*known, digest_of(rubric)]
 
 
 def frozen(rubric: Rubric) -> dict[str, str]:
-    """Return a rubric as a run stores it: `name`, `sha256` of the content, and JSON `text`."""
+    """Convert a rubric to the form that a run stores: `name`, `sha256` of the content, and JSON `text`."""
     return {"name": rubric.name, "sha256": digest_of(rubric), "text": as_text(rubric)}
 
 
 def recorded(frozen: Mapping[str, Any]) -> Rubric:
-    """Return the rubric in a run's stored settings; Med-Banana's if they have none, as for an import."""
+    """Read the rubric from a run's stored settings; Med-Banana's if they have none, as for an import."""
     return rubric_of(frozen["rubric"]["text"]) if "rubric" in frozen else MED_BANANA

@@ -1,1 +1,1 @@
-"""Opening a run of any kind: terms, budget, consent, client, and stopping."""
+"""Open a run of any kind for model calls: terms, budget, consent, client, and stopping."""

@@ -31,7 +31,7 @@ from plantain.runs.terms import ON_THIS_MACHINE, Terms
 
 T = TypeVar("T")
 
-REQUESTS = frozenset({"write", "edit", "look", "judge", "score", "describe"})
+REQUESTS = frozenset({"write", "edit", "judge", "score", "describe"})
 """The methods of models, each with one request."""
 
 WITHOUT_IMAGES = frozenset({str, int, float, bool, type(None)})
@@ -42,13 +42,13 @@ WITHOUT_IMAGES = frozenset({str, int, float, bool, type(None)})
 
 
 def runs_here(model: str) -> bool:
-    """Return True if a model's provider runs on this machine, or is a plug-in that declares itself local."""
+    """Return True if a model runs on this machine; plug-in providers declare it (`LOCAL = True`)."""
     provider = model.partition("/")[0]
     return provider in ON_THIS_MACHINE or is_local(provider)
 
 
 def where(terms: Terms, model: str) -> Destination:
-    """Return the destination of a model's images; an unknown provider that is not local counts as hosted."""
+    """Return the server to which a model's images are sent; an unknown provider counts as hosted."""
     provider = model.partition("/")[0]
     if runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
@@ -61,7 +61,7 @@ def where(terms: Terms, model: str) -> Destination:
 
 
 def is_hosted(terms: Terms, model: str) -> bool:
-    """Return True if a model's images leave the premises."""
+    """Return True if images sent to a model leave the owner's premises."""
     return where(terms, model).reach is Reach.HOSTED
 
 
@@ -71,7 +71,7 @@ def hosted_models(terms: Terms) -> list[str]:
 
 
 def family(model: str, kind: str = "") -> str:
-    """Return a model's maker: its provider; for openai-compatible ones the first word of the model's name."""
+    """Return a model's family: its provider, or for an openai-compatible server the first word of the model's name."""
     provider, _, name = model.partition("/")
     provider = kind or provider
     if provider == "openai-compatible":
@@ -80,7 +80,7 @@ def family(model: str, kind: str = "") -> str:
 
 
 def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
-    """Return a warning for each judge that judges its own family's work."""
+    """Return a warning for each judge that is of the same family as the editor."""
     if editor.partition("/")[0] in ON_THIS_MACHINE:
         return []
     return [
@@ -95,7 +95,7 @@ def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
 
 
 def permission_for(given: Permissions, to: Destination) -> Consent | None:
-    """Return the permission for an address: its tenant's, else the general one; None without either."""
+    """Return the owner's permission for a server: its tenant's, else the general one, else None."""
     every = (given,) if isinstance(given, ConsentGiven) else given or ()
     for tenant in dict.fromkeys((to.tenant, "")):
         for one in every:
@@ -106,14 +106,14 @@ def permission_for(given: Permissions, to: Destination) -> Consent | None:
 
 
 def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
-    """Raise InputError if an image may not be sent to the hosted models.
+    """Check that images may be sent to the run's hosted models.
 
     Args:
         terms: the models, their addresses, and the owners' permission.
-        images: those of the tasks at hand; read only when a model is hosted and no consent is stated.
+        images: images of the tasks; read only if a model is hosted and no consent is stated.
 
     Raises:
-        InputError: which images, which model, why, and what to record to accept.
+        InputError: an image may not be sent; the message names images, model, reason and remedy.
     """
     uncovered = [
         (model, to)
@@ -132,13 +132,14 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
 
 
 def refusal(why: str, model: str, to: Destination, section: str) -> str:
-    """Return the message for an image that may not be sent: which, why, to which address, and remedies."""
+    """Return the error message for an image that may not be sent: reason, model, address and remedies."""
     provider = model.partition("/")[0]
     address = f"{to.address} ({to.why})" if to.why else to.address
     return (
         f"{why}, and {model} is a hosted model at {address}: its owner has not allowed a copy to leave this machine. "
         "Use a model that runs here; or, where the service is your institution's own, set "
-        f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the owner's permission: "
+        f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the "
+        "owner's permission in the recipe or a file for --settings: "
         f'[{section}] by = "who allowed it", agreement = "where that is written down"'
         + (f', tenant = "{to.tenant}"' if to.tenant else "")
     )
@@ -148,10 +149,10 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
 
 
 class ConsentGate:
-    """Allows an image to be sent if the journal knows its sources and every source may go to the address.
+    """Check each image before it is sent: all source images that it was made from must be allowed for the server.
 
-    The records of the run's own journal decide, not those of a catalogue. Every allowed image is recorded there
-    before it is sent; without a journal none is allowed.
+    The run's journal decides, not a catalogue. Every allowed image is recorded there before it is sent; without a
+    journal none is allowed.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -161,7 +162,7 @@ class ConsentGate:
         self._connections: dict[str, list[str]] | None = None
 
     async def connected(self, to: Destination, ip: str) -> None:
-        """Record in the run that the IP address `ip` of a destination was connected to, once each."""
+        """Record in the run, once, that a connection to a destination used the IP address `ip`."""
         if self.journal is None:
             return
         if self._connections is None:
@@ -172,7 +173,7 @@ class ConsentGate:
             await self.journal.set_meta(CONNECTIONS, orjson.dumps(self._connections).decode())
 
     async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
-        """Record that images are sent to a model; raise NotAllowed if one may not, or no run is open."""
+        """Check and record that images are sent to a model. Raise NotAllowed if one may not, or no run is open."""
         if self.journal is None:
             raise NotAllowed(
                 f"{model}: an image was about to be sent to {to.address} before the run was opened"
@@ -211,7 +212,7 @@ def _sources(reader: JournalReader, sha256: str, call: int | None) -> dict[str, 
 
 
 def cleared(role: T, gate: ConsentGate, to: Destination) -> T:
-    """Return a role whose requests pass the gate first; the role itself if its destination is local."""
+    """Wrap a model so that its requests pass the consent check first; a local model is returned unchanged."""
     return role if to.reach is Reach.LOOPBACK else cast(T, _Cleared(role, gate, to))
 
 

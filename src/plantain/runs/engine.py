@@ -1,6 +1,6 @@
 """The engine of a run: opened with it, watched while it works, and its state kept for `status`.
 
-And the engine of work that has no run, which makes no call and may be done twice.
+It also opens the engine for work without a run, which makes no model call and may be repeated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTE_S, WINDOW = 5.0, 24
 
 @asynccontextmanager
 async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver) -> AsyncIterator[Terms]:
-    """Open the terms' cluster and record its state until the block ends; yield the terms with its room.
+    """Open the terms' cluster and record its state until the block ends; yield terms with its number of places.
 
     Raises:
         InputError: the cluster does not answer, or Ray is not installed.
@@ -52,7 +52,7 @@ async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver
 
 @contextlib.contextmanager
 def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
-    """Yield a section's engine for threads; None for this process. Raise InputError as `engine_open`."""
+    """Open a section's engine for calls from threads; yield None for this process. Raise as `engine_open`."""
     if section.kind == "local":
         yield None
         return
@@ -111,17 +111,17 @@ async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncI
 
 
 def stored_state(reader: JournalReader) -> dict[str, object] | None:
-    """Return the engine's last recorded state: the fields of `EngineState`, the cluster's address, pieces of
-    work per second, the time, and whether the run had ended. None where it had only this machine's processes.
+    """Return the engine's last recorded state: fields of `EngineState`, address, pieces of work per second, time, and
+    if the run has ended. None if the run used only this machine's processes.
     """
     stored = reader.meta(STATE)
     return None if stored is None else dict(orjson.loads(stored))
 
 
 def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Return the merged engine records of several runs, by meta key.
+    """Merge the engine records of several runs, by meta key.
 
-    Every kind of worker that has answered, and the latest state, with all addresses.
+    The result has every kind of worker that has answered, and the latest state with all addresses.
     """
     kinds: dict[str, list[str]] = {}
     states: list[dict[str, object]] = []
@@ -139,7 +139,7 @@ def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def state_in_words(state: EngineState) -> str:
-    """Return the state for the progress line, e.g. "ray: 4 workers, 3 busy, 10 queued"."""
+    """Format an engine's state for the progress line, e.g. "ray: 4 workers, 3 busy, 10 queued"."""
     lost = f", {state.lost} lost" if state.lost else ""
     room = f", no room in the cluster for a worker of {state.no_room_for}" if state.no_room_for else ""
     return f"{state.kind}: {counted(state.workers, 'worker')}, {state.busy} busy, {state.queued} queued{lost}{room}"

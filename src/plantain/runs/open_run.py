@@ -30,15 +30,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class OpenRun:
-    """An open run, made by `RunSetup.open`.
+    """A run opened for model calls by `RunSetup.open`.
 
     Attributes:
-        terms, journal, client, observer: the run's.
-        in_jobs: some calls wait for batch jobs.
-        summary: of this process; complete when the run is closed.
+        terms, journal, client, observer: those of the run.
+        in_jobs: True if some calls are sent in batch jobs.
+        summary: results of this process; complete when the run is closed.
         pending: returns True if tasks are left; called when the run ends.
         halted: why no new call is made; None while nothing has stopped the run.
-        faulty: halted by a fault, not by a limit.
+        faulty: True if halted by a fault, not by a limit.
     """
 
     terms: Terms
@@ -57,12 +57,12 @@ class OpenRun:
         return self.client.stop_requested
 
     def calls(self, task_id: str, generation: int) -> TaskCalls:
-        """Return the calls of a task: recorded answers are replayed, others are made and recorded."""
+        """Return an object that makes the calls of a task: recorded answers are replayed, others requested."""
         recorded = self.journal.reader.calls(task_id, generation)
         return TaskCalls(self.client, task_id, generation, recorded)
 
     def planned(self, counts: dict[TaskState, int], pending: Callable[[], bool]) -> None:
-        """Report tasks by state before the first call; `pending` returns True while some are not done."""
+        """Report the number of tasks by state before the first call; `pending` returns True if any is left."""
         self.pending = pending
         self.summary.planned = sum(counts.values())
         self.observer.planned(self.summary.planned, counts, self.client.admission.budget)
@@ -88,7 +88,7 @@ class OpenRun:
         self.observer.closed(state, steps)
 
     def halt(self, why: str, *, faulty: bool = True, wait_for_jobs: bool = False) -> None:
-        """Make no new call from now on; `why` goes to the summary, and unfinished tasks remain pending."""
+        """Stop the run: no new call is made, `why` is the summary's reason, and unfinished tasks stay pending."""
         first = self.halted is None
         self.halted, self.faulty = why, faulty
         if first and wait_for_jobs and self.client.unhurried:
@@ -129,7 +129,7 @@ class OpenRun:
 
 
 async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
-    """Await all coroutines at once. The first error cancels the others and is raised, not in a group."""
+    """Run all coroutines concurrently. The first error cancels the others and is raised by itself."""
     try:
         async with asyncio.TaskGroup() as group:
             for one in work:
@@ -143,7 +143,7 @@ async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
 
 @asynccontextmanager
 async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
-    """Within the block, halt the run when `limits.max_hours` are used up."""
+    """Stop the run during the block when `limits.max_hours` are used up."""
     seconds = seconds_left(limits, opened.journal.reader)
     if seconds is None:
         yield
@@ -160,9 +160,9 @@ async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
-    """Finish calls in flight at the first signal, and stop at once at the second; the journal stays complete.
+    """Finish calls in flight at the first SIGINT or SIGTERM, and stop at once at the second.
 
-    Where a Python caller holds a `StopSwitch`, that alone stops the run, and no signal handler is installed.
+    If a Python caller uses a `StopSwitch`, only that stops the run, and no signal handler is installed.
     """
     switch = switch_in_place.get()
     if switch is not None:
@@ -209,14 +209,14 @@ def _leave(terminals: Iterable[int]) -> None:
 
 
 class StopSwitch:
-    """Stops a run from code, as the first Ctrl-C does: calls in flight finish and are recorded."""
+    """A switch that stops a run from code, as the first Ctrl-C does: calls in flight finish and are recorded."""
 
     def __init__(self) -> None:
         self.asked = False
         self._stops: list[Callable[[], None]] = []
 
     def ask(self) -> None:
-        """Make no new call from now on; a run that starts later stops at once. From the run's own event loop."""
+        """Request a stop; a run that starts later stops at once. Call it in the run's event loop."""
         self.asked = True
         for stop in self._stops:
             stop()
@@ -240,8 +240,8 @@ switch_in_place: ContextVar[StopSwitch | None] = ContextVar("switch_in_place", d
 async def stoppable(work: Coroutine[Any, Any, T]) -> T:
     """Await and return the result of a run that installs no signal handlers.
 
-    Cancelled once, it stops the run gently and then raises CancelledError; cancelled again, it stops at once, and
-    calls in flight stay open, as after a kill. The journal is whole either way.
+    Cancelled once, it finishes calls in flight and raises CancelledError; cancelled again, it stops at once, and calls
+    in flight stay open, as after a kill. In both cases the run can be resumed.
     """
     switch = StopSwitch()
     before = switch_in_place.set(switch)
@@ -268,7 +268,7 @@ MEGABYTES = 64
 
 
 class ImageCache:
-    """Images of one run. Thread-safe."""
+    """A thread-safe memory cache of a run's images."""
 
     def __init__(self, reader: JournalReader, megabytes: float = MEGABYTES) -> None:
         self._reader = reader
@@ -278,15 +278,15 @@ class ImageCache:
         self._lock = threading.Lock()
 
     def image(self, sha256: str) -> EncodedImage:
-        """Return the image, whose bytes are read when they are needed."""
+        """Return the image of a hash; its bytes are read when they are needed."""
         return CachedImage(self, sha256)
 
     def holds(self, sha256: str) -> bool:
-        """Return True if the bytes are in memory."""
+        """Return True if the bytes of this image are in memory."""
         return sha256 in self._latest
 
     def put(self, sha256: str, data: bytes) -> None:
-        """Keep bytes that have just been stored."""
+        """Keep in memory the bytes of an image that was just stored."""
         with self._lock:
             if sha256 not in self._latest:
                 self._size += len(data)
@@ -296,7 +296,7 @@ class ImageCache:
                 self._size -= len(self._latest.popitem(last=False)[1])
 
     def read(self, sha256: str) -> bytes:
-        """Return the bytes, from memory or checked from disk. Raise BadBlob if missing or damaged."""
+        """Return an image's bytes, from memory or verified from disk. Raise BadBlob if missing or damaged."""
         with self._lock:
             data = self._latest.get(sha256)
             if data is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -47,22 +49,48 @@ class ProgressObserver:
 
 SILENT = ProgressObserver()
 
+FIRST_S, EVERY_S = 2.0, 10.0
+"""Seconds before the first line of progress, and between lines."""
+
+
+class PlainProgress(ProgressObserver):
+    """Prints the number of finished tasks, or items of a stage, as lines on stderr, for `evaluate`."""
+
+    def __init__(self) -> None:
+        self._what, self._done, self._total = "tasks", 0, 0
+        self._next = time.monotonic() + FIRST_S
+
+    def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
+        self._done, self._total = tasks - counts.get(TaskState.PENDING, 0), tasks
+
+    def closed(self, state: TaskState, steps: int) -> None:
+        self.advanced(steps)
+
+    def stage_started(self, what: str, total: int) -> None:
+        self._what, self._done, self._total = what, 0, total
+
+    def advanced(self, stored: int) -> None:
+        self._done += 1
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + EVERY_S
+            print(f"plantain: {self._what}: {self._done}/{self._total}", file=sys.stderr, flush=True)
+
 
 @dataclass(slots=True)
 class RunSummary:
     """The results of one process in a run, and why it stopped.
 
     Attributes:
-        planned: tasks of the plan.
-        closed: tasks that this process closed, by state.
-        measured, judged, sets: scores of metrics and of judges, and distances of sets, that it stored.
-        kept: outputs that were measured before.
-        made, replayed: calls.
-        spent_usd: cost of the run so far, earlier processes included.
-        stopped: None when all is done, else the reason ("interrupted", "limit", or another).
-        failed: stopped by a fault, not by a limit.
-        left: which batch jobs are still under way, "" where none is.
-        regrouped: images that have another group or split now than when the run took them.
+        planned: number of tasks in the plan.
+        closed: number of tasks that this process closed, by state.
+        measured, judged, sets: number of metric scores, judge scores and set distances that it stored.
+        kept: number of outputs that were measured before.
+        made, replayed: number of calls made, and of recorded answers reused.
+        spent_usd: cost of the run so far in US dollars, including earlier processes.
+        stopped: None if all is done, else the reason ("interrupted", "limit", or another).
+        failed: True if stopped by a fault, not by a limit.
+        left: sentence on the batch jobs that continue; "" if none does.
+        regrouped: images whose group or split has changed since they entered the run.
         notes: omitted items with their reasons, a line each.
     """
 

@@ -25,7 +25,7 @@ from plantain.files.opening import read_toml_table
 from plantain.models.registry import provider_names, settings_class
 from plantain.records import InputError
 from plantain.records.messages import like_path, suggest
-from plantain.roles.options import EDITS, FREE, JUDGES, WORDS, ProviderSettings, Section
+from plantain.roles.options import EDITS, FREE, WORDS, ProviderSettings, Section
 
 M = TypeVar("M", bound=BaseModel)
 Role = Literal["writer", "editor", "judge", "describer"]
@@ -40,12 +40,12 @@ MOST = 5
 OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
 """Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
 
-FOLLOWED_BY = {FREE: (), EDITS: ("editor",), JUDGES: ("judge",), WORDS: ("writer", "judge", "describer")}
+FOLLOWED_BY = {FREE: (), EDITS: ("editor",), WORDS: ("writer", "judge", "describer")}
 """Markers of fields -> the roles that follow them."""
 
 
 class SectionError(ValueError):
-    """A section that its class rejects: field -> problem; "" for the section as a whole."""
+    """Raised for an invalid section: field -> problem; "" for the section as a whole."""
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
         self.problems = {
@@ -79,10 +79,10 @@ RoleTables = Mapping[Role, Mapping[str, object]]
 
 
 class ConsentGiven(Section):
-    """The owners' permission to send their images to the hosted models, as the file states it.
+    """The section `[consent]`: the owners' permission to send their images to hosted models.
 
-    `by` names the signatory. `agreement` names the document.
-    `tenant` narrows it to one part of a cloud, by name: a Google Cloud project, or an Azure resource.
+    `by` names the signatory, `agreement` the document.
+    `tenant` restricts it to one Google Cloud project or Azure resource.
     """
 
     by: Annotated[str, Field(min_length=3)]
@@ -105,15 +105,15 @@ Permissions = (
 
 
 class Limits(Section):
-    """Limits of the whole run; a resumed run may change them.
+    """The section `[limits]`: limits of the whole run; a resumed run may change them.
 
-    `concurrency` bounds the calls in flight to each model; where it is not set, open models have as many as keep
-    every device busy.
+    `concurrency` is the maximum number of calls in flight to each model; if it is not set, open models have as many as
+    keep every device busy.
 
-    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is for one call,
-    and a first guess: it doubles, up to 600 s, where a server takes longer. A model that does not answer is waited
-    for as long as `outage_hours`.
-    `wave` is how many tasks are under way at once where calls wait for batch jobs.
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is the first timeout
+    of one call in seconds; it doubles, up to 600 s, if a server takes longer. The run waits up to `outage_hours` for a
+    model that does not answer.
+    `wave` is the number of tasks processed at once if calls are sent in batch jobs.
     """
 
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
@@ -126,7 +126,7 @@ class Limits(Section):
 
 
 class Settings(Section):
-    """A settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`,
+    """The settings file of a command without a recipe: `[limits]`, `[providers.NAME]`, `[settings.ROLE]`,
     `[consent]`, `[engine]`.
     """
 
@@ -149,7 +149,7 @@ class Settings(Section):
 def resolve_provider_paths(
     path: Path, providers: Mapping[str, ProviderSettings]
 ) -> dict[str, ProviderSettings]:
-    """Return the sections of a file with their paths relative to it. Raise InputError for a file that is missing."""
+    """Resolve paths in a file's provider sections relative to the file. Raise InputError for a missing file."""
     placed = {}
     for name, section in providers.items():
         try:
@@ -160,20 +160,20 @@ def resolve_provider_paths(
 
 
 def engine_named(section: EngineSection, kind: str) -> EngineSection:
-    """Return the section with the kind of `--engine`; unchanged for "". Raise InputError if unknown."""
+    """Return the engine section with the kind given by `--engine`; unchanged for "". Raise InputError if unknown."""
     if kind not in ("", "local", "ray"):
         raise InputError(f"--engine {kind}: no such engine; {suggest(kind, ('local', 'ray'))}")
     return section.model_copy(update={"kind": kind}) if kind else section
 
 
 def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
-    """Return a section as an instance of its class. Raise SectionError with its invalid fields.
+    """Validate a section and return it as an instance of its class. Raise SectionError with its invalid fields.
 
     Args:
         own: the class.
-        name: of the section, "" where the caller adds it.
-        table: as it was read.
-        strictly: as from TOML, where "3" is not a number.
+        name: name of the section; "" if the caller adds it to messages.
+        table: the section as read from the file.
+        strictly: True to allow no conversion of types: "3" is not a number.
     """
     try:
         # As JSON, whose strict reading takes text for a path and a list for a tuple, but never "3" for 3.
@@ -189,16 +189,16 @@ def validated(own: type[M], name: str, table: object, strictly: bool) -> M:
 def in_role(
     settings: ProviderSettings, provider: str, role: str, table: Mapping[str, object]
 ) -> ProviderSettings:
-    """Return a provider's settings, overridden by the settings of a role.
+    """Override a provider's settings by those of a role.
 
     Args:
-        settings: of the provider's section.
-        provider: its name.
-        role: of whose section the table is.
-        table: as it was read.
+        settings: settings of the provider's section.
+        provider: name of the provider.
+        role: the role.
+        table: the role's section as read from the file.
 
     Raises:
-        InputError: a setting that the provider does not have, that is of another role, or that is free.
+        InputError: the provider does not have a setting, or the setting may not be set for this role.
     """
     known = type(settings).model_fields
     origin: dict[str, str] = {}
@@ -235,15 +235,15 @@ def in_role(
 
 
 def read_toml(path: Path, model: type[M], what: str) -> M:
-    """Read and validate a file.
+    """Read a TOML file and validate it.
 
     Args:
         path: the file.
-        model: its shape.
+        model: class of the result.
         what: kind of file, e.g. "recipe", for messages.
 
     Raises:
-        InputError: names the file and the fields, and for an unknown key the nearest known one.
+        InputError: the file is invalid; the message names file and fields, and the nearest known key.
     """
     if not path.exists():
         raise InputError(f"{path}: no such {what}{like_path(path)}")
@@ -260,7 +260,7 @@ def read_toml(path: Path, model: type[M], what: str) -> M:
 def check_provider_names(
     providers: Mapping[str, ProviderSettings], models: Iterable[str], path: Path
 ) -> None:
-    """Raise InputError for a section of an unknown provider: limits under a misspelt name would be ignored."""
+    """Check that all sections name known providers, as a misspelt one would be ignored. Raise InputError otherwise."""
     ours = provider_names()
     known = {*ours, *(name.partition("/")[0] for name in models)}
     for name, section in providers.items():
@@ -275,7 +275,7 @@ def check_provider_names(
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> dict[str, str]:
-    """Return the first problem of each field, by dotted field name."""
+    """Extract the first problem of each field from a validation error, by dotted field name."""
     problems: dict[str, str] = {}
     for problem in error.errors():
         where = [str(part) for part in problem["loc"] if not str(part).startswith("(")]

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A new run: its name, its seed, and the settings that a resumed run must repeat."""
+    """Name, seed and frozen settings of a new run; a resumed run must repeat the settings."""
 
     name: str
     seed: int
@@ -55,7 +55,7 @@ class NewRun:
 
 
 class RunSetup:
-    """The models of one run under its terms."""
+    """Make the models of one run, and open the run, under its terms."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -64,13 +64,13 @@ class RunSetup:
         self._made: dict[tuple[str, str, Path | None], object] = {}
 
     def check(self, *, images: Iterable[SourceImage] = (), named: Iterable[str] = (), by: str = "") -> None:
-        """Raise InputError for unknown names, a budget without prices, or images without consent.
+        """Check the terms before a run is made: provider names, prices under a budget, and consent.
 
         Args:
-            images, named: to be sent, if known (the gate checks each image again); models that the option `by` names.
+            images, named: images to be sent, if known; further models, which the option `by` names.
 
         Raises:
-            InputError: a budget over a model without a price, or images that may not be sent to a hosted model.
+            InputError: a name is unknown, a model under a budget has no price, or an image may not be sent.
         """
         for name in named:
             check_name(name, self.terms.kind(name), by)
@@ -78,16 +78,16 @@ class RunSetup:
         check_consent(self.terms, images)
 
     def writer(self, name: str, missing: list[str] | None = None) -> Writer:
-        """Return the writer of that name; raise as `load_model` does.
+        """Load the writer of that name; raise as `load_model` does.
 
         Args:
             name: "provider/model".
-            missing: receives a line for a key that is not set, instead of an error; such a model cannot be called.
+            missing: receives a line for a missing key, instead of an error; such a model cannot be called.
         """
         return cast(Writer, self._model(name, "writer", missing))
 
     def editor(self, name: str, missing: list[str] | None = None) -> Editor:
-        """Return the editor of that name; raise as `writer` does."""
+        """Load the editor of that name; raise as `writer` does."""
         return cast(Editor, self._model(name, "editor", missing))
 
     def judge(
@@ -98,18 +98,18 @@ class RunSetup:
         prompts: Path | None = None,
         named_by: str = "models.judge",
     ) -> Judge:
-        """Return the judge of that name; `prompts` is a folder that replaces ours, errors name `named_by`."""
+        """Load the judge of that name; `prompts` is a folder of templates, `named_by` the field in error messages."""
         try:
             return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
     def describer(self, name: str, missing: list[str] | None = None) -> Describer:
-        """Return the describer of that name; raise as `writer` does."""
+        """Load the describer of that name; raise as `writer` does."""
         return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:
-        """Return a model that the caller made, wrapped so that its images pass the same consent gate."""
+        """Wrap a model that the caller made, so that its images pass the run's consent check."""
         return cleared(role, self._gate, where(self.terms, str(getattr(role, "name", "unknown/model"))))
 
     def options(self, model: str, role: str = "") -> ProviderSettings:
@@ -151,13 +151,13 @@ class RunSetup:
         """Open a run for calls until the block ends; its summary is complete then.
 
         Args:
-            run: its folder.
+            run: folder of the run.
             new: name, seed and frozen settings, which a resumed run must repeat; None for a run that must exist.
             observer: receives the run's progress.
             on_commit: receives the number of durable events so far.
             accept_model_change: continue, and record it, when a provider serves another model than before; None: stop,
                 and name no option.
-            also_close: models of the caller's own.
+            also_close: further models to close with the run.
 
         Raises:
             InputError: another process writes to the run; its frozen settings differ; the folder contains other files;
@@ -215,10 +215,10 @@ class RunSetup:
 
 
 async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> str | None:
-    """Return in one sentence how a model differs from the one that this run started with; None if none does.
+    """Describe, in one sentence, how a model differs from the one that the run started with; None if none does.
 
-    The run itself records prompts, versions of offline models and the rubric, which no recipe contains. New roles are
-    added.
+    The run records prompts, versions of offline models and the rubric, which a recipe does not contain. New roles are
+    added to the record.
     """
     recorded = journal.reader.meta(key)
     before: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}
@@ -280,10 +280,10 @@ def _shown(value: JsonValue) -> str:
 
 
 def load_model(name: str, role: str, options: ProviderSettings | None = None) -> object:
-    """Return the model of a name for "writer", "editor", "judge" or "describer".
+    """Load a model by its name for the role "writer", "editor", "judge" or "describer".
 
     Raises:
-        InputError: unknown provider or model, a missing key or extra, or a setting that it does not have.
+        InputError: provider or model is unknown, key or extra is missing, or a setting is not supported.
     """
     kind = options.kind if options is not None and options.kind else name.partition("/")[0]
     check_name(name, kind, _role_name(role))

@@ -46,17 +46,17 @@ ON_THIS_MACHINE = frozenset({"offline", "diffusers", "process", "baseline", "out
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a run.
+    """The terms under which a run calls models.
 
     Attributes:
         models: every model that it calls, "provider/model", once.
         limits: limits on money, calls and time.
         providers: the sections `[providers.NAME]`.
-        consent: the owners' permission, where it was stated.
-        consent_section: where the file states it, for messages.
+        consent: the owners' permission, if stated.
+        consent_section: the file's section for consent, for messages.
         settings: the sections `[settings.ROLE]`.
-        engine: where heavy work runs.
-        room: pieces of work that the engine's workers do at once; 0 where it is this machine's processes.
+        engine: the engine that does heavy work.
+        room: number of pieces of work that the engine does at once; 0 if it is this machine's processes.
     """
 
     models: tuple[str, ...]
@@ -99,9 +99,9 @@ class Terms:
         return in_role(settings, model.partition("/")[0], role, table) if table else settings
 
     def in_every_role(self, model: str) -> list[ProviderSettings]:
-        """Return a model's settings without a role and in each one that its provider can follow.
+        """Return a model's possible settings: without a role, and in each role whose settings its provider accepts.
 
-        Which role a model fills is not known here, and a table that its provider refuses is another model's.
+        The model's role is not known here; a role's section that the provider rejects belongs to another model.
         """
         found = [self.options(model)]
         for role in self.settings:
@@ -110,16 +110,16 @@ class Terms:
         return found
 
     def kind(self, model: str) -> str:
-        """Return the known provider that serves "name/model"; a named endpoint states its own."""
+        """Return the provider of "name/model"; for a named endpoint, the `kind` in its section."""
         return self.provider(model).kind or model.partition("/")[0]
 
     def listed(self, model: str) -> str:
-        """Return a model's name in the table of known models; for a deployment, that of the model it serves."""
+        """Return a model's name in the table of known models; for a deployment, the name of the model it serves."""
         kind, name = self.kind(model), model.partition("/")[2]
         return f"{kind}/{(self.provider(model).get('deployments') or {}).get(name, name)}"
 
     def sampling(self) -> dict[str, JsonValue]:
-        """Return by provider the settings that a resumed run must repeat, without default values."""
+        """Return, by provider, the settings that a resumed run must repeat, without default values."""
         frozen: dict[str, JsonValue] = {}
         for name, section in sorted(self.providers.items()):
             if part := section.frozen_part():
@@ -132,7 +132,7 @@ PROVIDERS = "providers"
 
 
 def recorded_part(terms: Terms, before: str | None) -> str:
-    """Return JSON of provider sections with a `base_url`, merged into `before`, the JSON recorded earlier."""
+    """Return, as JSON to record, the provider sections with a `base_url`, merged into the record `before`."""
     known = {
         name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
         for name, section in terms.providers.items()
@@ -172,11 +172,11 @@ def _recorded_providers(run: Path, models: Sequence[str]) -> dict[str, ProviderS
 def load_terms(
     path: Path | None, models: tuple[str, ...], *, engine: str = "", run: Path | None = None
 ) -> Terms:
-    """Return the terms of a settings file, or a recipe, for these models; without a file the defaults.
+    """Read the terms for calling these models from a settings file or recipe; without a file, the defaults.
 
     Args:
-        engine: kind of engine, in place of the file's; "" leaves that.
-        run: that the models are called for; without a file they are called where it has called them.
+        engine: kind of engine, instead of the file's; "" for the file's.
+        run: folder of a run; without a file, its recorded addresses of models are used.
 
     Raises:
         InputError: one line that names the file and the field, and for an unknown key the nearest known one.
@@ -216,7 +216,6 @@ TIER_BILLED = {"fast": "priority"}
 TYPICAL_USAGE = {
     Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
     Step.EDIT: Usage(input_tokens=1_500, input_image_tokens=1_300, output_tokens=1_120, images=1),
-    Step.LOOK: Usage(input_tokens=3_500, output_tokens=1_400, thinking_tokens=900),
     Step.JUDGE: Usage(input_tokens=3_800, output_tokens=1_250, thinking_tokens=900),
 }
 """Assumed usage of one call before anything is measured: our own estimate from prompt lengths and the tokens
@@ -232,7 +231,7 @@ _REGIONAL = re.compile(r"[a-z]+\.api\.openai\.com")
 
 
 def price_under(terms: Terms, model: str) -> Price | None:
-    """Return a model's price in US dollars: the recipe's, else the table's; None if neither has one."""
+    """Return a model's list prices: the recipe's, else the table's; None if neither has them."""
     name = model.partition("/")[2]
     if terms.kind(model) in ON_THIS_MACHINE:
         return FREE
@@ -260,14 +259,14 @@ def _of_a_region(provider: str, section: ProviderSettings) -> bool:
 
 
 def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:
-    """Return the US dollars of a call with this usage in a role, by its service tier; None if unknown."""
+    """Return the cost in US dollars of a call with this usage in a role, by its service tier; None if unknown."""
     price = price_under(terms, model)
     tier = billed_tier(_tier_of(terms.options(model, role)))
     return None if price is None else price.cost(replace(usage, tier=tier))
 
 
 def unpriced(terms: Terms, model: str, role: str) -> str:
-    """Return the model, or its service tier in this role, if it has no price; "" if it has one."""
+    """Name the model, or its service tier in this role, that has no price; return "" if both have one."""
     price, tier = price_under(terms, model), _tier_of(terms.options(model, role))
     if price is None:
         return model
@@ -275,10 +274,10 @@ def unpriced(terms: Terms, model: str, role: str) -> str:
 
 
 def check_prices(terms: Terms) -> None:
-    """Raise InputError if there is a budget and a model, or its service tier, has no price.
+    """Check that under a budget every model and service tier has a price.
 
     Raises:
-        InputError: the model and the fields to fill.
+        InputError: one has none; the message names the model and the fields to fill.
     """
     if terms.limits.budget_usd is None:
         return
@@ -339,9 +338,9 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
 
 
 def calls_at_once(terms: Terms, model: str) -> int:
-    """Return the most calls of a model in flight: as stated, else as many as keep every device here busy.
+    """Return the maximum number of a model's calls in flight: as set, else as many as keep every device busy.
 
-    With the default of 8, eight GPUs that take four edits together would be idle most of the time.
+    With the default of 8, eight GPUs with batches of four edits would be idle most of the time.
     """
     limits, section = terms.limits, terms.provider(model)
     if section.concurrency is not None:
@@ -359,12 +358,12 @@ def calls_at_once(terms: Terms, model: str) -> int:
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:
-    """Return the devices that an open editor computes on, each in a process of its own; none for other models."""
+    """Return the names of the devices that an open editor uses, one process each; () for other models."""
     return device_names(terms.provider(model).get("device") or "") if model.startswith("diffusers/") else ()
 
 
 def tasks_at_once(terms: Terms) -> int:
-    """Return the number of tasks to run at once: the most calls in flight over all models."""
+    """Return the number of tasks to run at once, so that all models have their maximum of calls in flight."""
     return max((calls_at_once(terms, model) for model in terms.models), default=terms.limits.concurrency)
 
 
@@ -392,11 +391,11 @@ def _outage_s(terms: Terms, provider: str) -> float | None:
 
 
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
-    """Return the run's budget from the journal: the cost of settled calls, and the possible cost of others.
+    """Compute the run's budget from the journal: the cost of finished calls, and the possible cost of others.
 
     Calls that a kill left open, and calls whose answer never arrived, count with the usual cost of such calls until
-    `plantain run retry --settle-held` records their cost. Calls that a batch job still answers count with the most that
-    they can cost.
+    `plantain run retry --settle-held` records their cost. Calls that a batch job will answer count with their maximum
+    cost.
     """
     return Budget(
         limits.budget_usd,
@@ -408,7 +407,7 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
 
 
 def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
-    """Return the cost so far of each model and step, and the money reserved for calls of unknown cost."""
+    """Return, by model and step, the cost so far and the amount reserved for calls of unknown cost, in US dollars."""
     return {
         key: StepCosts(
             money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd
@@ -418,7 +417,7 @@ def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
 
 
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:
-    """Return the seconds until `limits.max_hours`, over all processes of the run; None without such a cap.
+    """Return the seconds left of `limits.max_hours`, counting all processes of the run; None without that limit.
 
     A killed process counts up to a second before its end.
     """

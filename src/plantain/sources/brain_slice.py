@@ -41,13 +41,13 @@ _CELLS, _FINE_CELLS = 6, 16
 
 @dataclass(frozen=True, slots=True)
 class SliceEstimate:
-    """Estimate of a slice.
+    """The estimated plane, sequence and view of a brain slice.
 
     Attributes:
         plane: "axial", "coronal", "sagittal" or "unknown".
         sequence: "T1", "T2", "FLAIR" or "unknown".
-        view: "without sella" or "unknown": a sella is not distinguished from what surrounds it.
-        plane_confidence, sequence_confidence, view_confidence: in [0, 1], of the likeliest class; 0 without a head.
+        view: "without sella" or "unknown"; a visible sella is not recognised.
+        plane_confidence, sequence_confidence, view_confidence: probability of the likeliest class; 0 without a head.
     """
 
     plane: str = UNKNOWN
@@ -78,7 +78,7 @@ class _LinearRule:
 
 
 def estimate_slice(pixels: Image) -> SliceEstimate:
-    """Return a slice's plane, sequence and view, each with its confidence; "unknown" where it is uncertain.
+    """Estimate a slice's plane, sequence and view, each with a confidence; "unknown" if uncertain.
 
     Args:
         pixels: uint8 (H, W, 3) or (H, W), a slice with dark air around the head.

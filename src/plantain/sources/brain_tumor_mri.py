@@ -49,7 +49,7 @@ NO_PATIENTS = "no patient ids in this source: other slices of this patient may b
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(SourceEntry):
-    """A slice whose plane, sequence and view are estimated when it is decoded, for the fields in `ask`."""
+    """A slice for which the fields in `ask` (plane, sequence, view) are estimated when it is decoded."""
 
     ask: tuple[str, ...] = ()
 
@@ -65,7 +65,7 @@ class SliceEntry(SourceEntry):
 
 
 class BrainTumorReader(FolderReader):
-    """Slices by split and label; ids as for any folder."""
+    """Read the slices of Brain Tumor MRI with split and label; ids are as for `FolderReader`."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "brain_mri"):

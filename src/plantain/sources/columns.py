@@ -68,9 +68,9 @@ class Columns:
 
     Attributes:
         file, labels, group, split, sequence, plane: names of columns; None where there is none.
-        patient: the group is a patient, by its name or by --column; else it may be a study or a lesion.
+        patient: True if the group is a patient, by the column's name or by --column; else it may be a study or lesion.
         unused: columns that are not read.
-        marked: columns named like labels, with a 1 in the rows that have them.
+        marked: columns named like labels, with a 1 in the rows that have the label.
     """
 
     file: str
@@ -87,11 +87,11 @@ class Columns:
 def candidates(
     header: Sequence[str], asked: Mapping[str, str], path: Path, slices: bool
 ) -> dict[str, list[str]]:
-    """Return role -> the columns that may have it, the likeliest first.
+    """Return, for each role, the columns of a table that may have it, the likeliest first.
 
     Args:
         header: the table's columns.
-        asked: role -> column, as --column gives it.
+        asked: role -> column, from --column.
         path: the table, for messages.
         slices: True if the roles in `OF_SLICES` are read.
 
@@ -132,13 +132,13 @@ def choose(
     asked: Mapping[str, str],
     path: Path,
 ) -> Columns:
-    """Choose a column for each role, by name and by content.
+    """Choose a table's column for each role, by name and by content.
 
     Args:
         header: all columns.
-        may: from `candidates`.
-        cells: of these columns.
-        stems: `stem` of the files of the source.
+        may: the result of `candidates`.
+        cells: content of these columns.
+        stems: `stem` of the source's files.
         asked, path: as for `candidates`.
 
     Raises:
@@ -164,7 +164,7 @@ def choose(
 
 
 def stem(file: str) -> str:
-    """Return a file's name in lower case, without its folders and without the ending of an image."""
+    """Return a file's name in lower case, without folders and the ending of an image format."""
     name = file.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return re.sub(
         r"(?i)\.(jpe?g?|png|bmp|tiff?|webp|gif|hei[cf]|avif|jp2|dcm|dicom|nii(\.gz)?)$", "", name
@@ -172,18 +172,18 @@ def stem(file: str) -> str:
 
 
 def spelling(file: str) -> tuple[str, ...]:
-    """Return a path as its folders and `stem`, in lower case."""
+    """Split a path into its folders and its `stem`, in lower case."""
     return (*file.casefold().split("/")[:-1], stem(file))
 
 
 def patient_in_path(file: str) -> str | None:
-    """Return the first folder that names a patient, as in CheXpert's `train/patient00001/study1/`; else None."""
+    """Return the first folder in a path that names a patient, e.g. "patient00001" in CheXpert; None if none does."""
     folders = file.replace("\\", "/").split("/")[:-1]
     return next((name for name in folders if _IN_PATH.fullmatch(name)), None)
 
 
 def is_placeholder(identifier: str) -> bool:
-    """Return True if an identifier is empty or consists of words and zeros that de-identification leaves."""
+    """Return True if an identifier is empty or a placeholder such as zeros or words left by de-identification."""
     return all(_NO_PATIENT.fullmatch(word) for word in re.findall(r"(?:[^\W\d_]|/)+|\d+", identifier.lower()))
 
 

@@ -29,6 +29,8 @@ from plantain.records import InputError, SourceImage
 from plantain.sources.columns import is_placeholder
 from plantain.sources.label_table import NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
+    LOCALIZER,
+    MOSAIC,
     STUDY_GROUP,
     UNREAD,
     Found,
@@ -69,9 +71,9 @@ _SEQUENCES = (
 
 @dataclass(frozen=True, slots=True)
 class DicomEntry(SourceEntry):
-    """One frame of a DICOM file, by its own window by default, turned into radiological display.
+    """One frame of a DICOM file, shown with its window and in radiological orientation.
 
-    `bounds` are of the series, where its slices state no window.
+    `bounds` is the window of the series if its slices state none.
     """
 
     window: str = "file"
@@ -88,7 +90,7 @@ class DicomEntry(SourceEntry):
             ) from error
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return faces as in photographs, which secondary captures can be, and the profile in a sagittal head slice."""
+        """Return boxes of faces: in photographs (secondary captures), and the profile in a sagittal head slice."""
         found = super(DicomEntry, self).faces(image, pixels)
         if pixels.ndim == 3 or image.plane != "sagittal":
             return found
@@ -99,12 +101,12 @@ class DicomEntry(SourceEntry):
 def entry_of(
     image: SourceImage, path: Path, name: str, header: Dataset | None = None, window: str = "file"
 ) -> DicomEntry:
-    """Return the entry of a frame, with the spacing and aspect of its pixels.
+    """Make the entry of one frame, with spacing and aspect of its pixels from the header.
 
     Args:
-        image: its record; `frame` counts from 0.
-        path, name: of its file.
-        header: of the frame; None reads it.
+        image: record of the frame; `frame` counts from 0.
+        path, name: path of the file, and its name in messages.
+        header: header of the frame; None reads it from the file.
         window: one of `WINDOWS`.
 
     Raises:
@@ -118,7 +120,7 @@ def entry_of(
 
 
 class DicomReader:
-    """Every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
+    """Read every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("dicom", SETTINGS, options.settings)
@@ -128,13 +130,13 @@ class DicomReader:
         self._source = LabelledFiles(options, taxonomy, _may_be_dicom, "no DICOM file in it")
 
     def count(self) -> int | None:
-        """Return the number of files; None if every frame is taken."""
+        """Return the number of files; None if files can give several images, one per frame."""
         return None if self._settings["frames"] == "all" else self._source.count()
 
     def scan(self) -> Iterator[Found]:
         """Yield rejected rows of labels.csv, then files in order of their paths, each once or frame by frame.
 
-        Slices without a window come last: their scale is the first window of their series, or that of some of them.
+        Slices without a window come last: they get the first window of their series, or one from some slices' values.
         """
         yield from self._source.findings
         seen: dict[str, tuple[Path, str]] = {}
@@ -203,13 +205,15 @@ class DicomReader:
         projection, kind = _text(dataset, "ViewPosition"), _text(dataset, "Modality")
         photometric = _text(dataset, "PhotometricInterpretation")
         raw = _text(dataset, "PresentationIntentType") == "FOR PROCESSING"
+        types = [str(word).upper() for word in dataset.get("ImageType") or ()]
         notes = {
             "the header states burned-in text": _text(dataset, "BurnedInAnnotation") == "YES",
             NO_LABEL: not row.labels,
             colour_profile(dataset.get("ICCProfile")).note: not photometric.startswith("MONOCHROME"),
             f"the header states Modality {one_line(kind)[:16]}": bool(kind)
             and kind not in _SCANNERS.get(modality, {kind}),
-            "a localizer": "LOCALIZER" in [str(word).upper() for word in dataset.get("ImageType") or ()],
+            LOCALIZER: "LOCALIZER" in types,
+            MOSAIC: "MOSAIC" in types,
             "raw detector values (--set window=film shows them as on film)": raw
             and self._settings["window"] != "film",
         }

@@ -43,7 +43,7 @@ SETTINGS = {"plane": Setting(UNKNOWN, (*PLANES, UNKNOWN)), "sequence": Setting(U
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """One file that has a label or a row; `name` is relative to the source."""
+    """One image file with a label, or a row in the table; `name` is its path relative to the source."""
 
     path: Path
     name: str
@@ -59,11 +59,11 @@ class ImageFile:
 
 
 class FolderReader:
-    """Images below PATH; the label is the nearest folder's that is named like a finding, or that of a table.
+    """Read the images below a folder; labels come from a table or from the nearest folder named like a finding.
 
     A table PATH/labels.csv (see `label_table`) overrides label folders. An image's id is its file name without ending.
-    Files that share it are one image with several labels if their bytes are the same; else all of them get the names of
-    their folders (and the ending) into their ids.
+    Files with the same name are one image with several labels if their bytes are equal; otherwise folder names (and
+    endings) are added to their ids.
     """
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
@@ -119,7 +119,7 @@ class FolderReader:
         )
 
     def count(self) -> int:
-        """Return the number of files that `scan` will look at."""
+        """Return the number of files that `scan` will read."""
         return len(self._files) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:

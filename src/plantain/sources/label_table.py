@@ -40,8 +40,9 @@ MASK = re.compile(
 
 CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
 
-MARKS = {"1": True, "1.0": True, "true": True, "yes": True, "y": True, "x": True} | dict.fromkeys(
-    ("", "0", "0.0", "false", "no", "n", "-", "nan", "na", "-1", "-1.0"), False
+MARKS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x", "+", "positive", "present"), True)
+MARKS |= dict.fromkeys(
+    ("", "0", "0.0", "false", "f", "no", "n", "-", "negative", "absent", "nan", "na", "-1", "-1.0"), False
 )
 """Cells of a table with a column for each label. An uncertain finding (-1) is not a label."""
 
@@ -77,11 +78,11 @@ _FIELDS = ("group", "split", "sequence", "plane")
 
 
 class LabelTable:
-    """Labels of files by a table, else by their folders; a file without either has none.
+    """Look up labels of files in a table, or else in the names of their folders.
 
     Attributes:
         path: the table; None if the source has none.
-        read: how its columns were understood; None without a table.
+        read: the roles of its columns; None without a table.
     """
 
     def __init__(self, root: Path, taxonomy: Taxonomy, files: Iterable[str], options: SourceOptions) -> None:
@@ -178,11 +179,11 @@ class LabelTable:
         return any(self._taxonomy.match_label(modality, column) for modality in self._modalities)
 
     def names(self, file: str) -> bool:
-        """Return True if the table has a row for a file, given relative to the source."""
+        """Return True if the table has a row for a file, whose path is relative to the source."""
         return _key(file) in self._row_of
 
     def rejected(self, files: Iterable[str]) -> list[Refused]:
-        """Return the rows that cannot be used, and the rows that name none of these files."""
+        """Return the table's rows that cannot be used or that name none of these files."""
         there = {row.file for file in files if (row := self._row_of.get(_key(file))) is not None}
         there.add("")
         found = list(self._bad)
@@ -193,10 +194,10 @@ class LabelTable:
         return found
 
     def of(self, file: str, modality: str) -> RowLabels:
-        """Return labels and further fields of a file of that modality.
+        """Return the labels and further fields of one file.
 
         Raises:
-            BadRow: a label, sequence or plane that the modality does not have, or normal and another at once.
+            BadRow: the modality has no such label, sequence or plane, or "normal" is combined with another label.
         """
         row = self._row_of.get(_key(file))
         if row is None or row.labels is None:
@@ -255,8 +256,8 @@ class LabelledFiles:
     """The files of a source, a folder or one file, with their labels by a table and folders.
 
     Attributes:
-        files: each with its name, relative to the source; labels: of these files.
-        findings: how the table was understood, and its rows that cannot be used.
+        files: each file with its name, relative to the source; labels: the labels of these files.
+        findings: the roles of the table's columns, and its rows that cannot be used.
         dataset: the folder's name.
     """
 

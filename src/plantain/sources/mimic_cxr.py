@@ -78,7 +78,7 @@ _Labelled = tuple[_Image, Path, "StudyLabels"]
 
 
 class MimicReader:
-    """Images whose study has a label; id `s<study>`, followed by the dicom id if the study has several such views."""
+    """Read MIMIC-CXR's images of labelled studies; id `s<study>`, with the dicom id if a study has several views."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "chest_xray"):
@@ -101,7 +101,7 @@ class MimicReader:
         self._chosen = self._choose()
 
     def count(self) -> int:
-        """Return the number of wanted images and of faulty rows and files."""
+        """Return the number of requested images plus faulty rows and files."""
         return len(self._chosen) + len(self._refused)
 
     def scan(self) -> Iterator[Found]:
@@ -270,12 +270,12 @@ Marks = str
 
 @dataclass(frozen=True, slots=True)
 class StudyLabels:
-    """A study's labels.
+    """A study's labels, or the reason why the study is skipped.
 
     Attributes:
-        labels: findings present, in the order of the taxonomy; empty if the study is left out.
+        labels: findings present, in the order of the taxonomy; empty if the study is skipped.
         note: limits of these labels.
-        left_out: why there are none, "" otherwise.
+        left_out: why the study is skipped, else "".
     """
 
     labels: tuple[str, ...]
@@ -284,7 +284,7 @@ class StudyLabels:
 
 
 def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
-    """Return (study id -> marks, unusable rows) of a table. Raise InputError if a column is missing."""
+    """Read a label table: (study id -> marks by finding, unusable rows). Raise InputError if a column is missing."""
     studies: dict[str, Marks] = {}
     bad: list[Refused] = []
     for line, row, fault in read_table(path).require("study_id", *COLUMNS).rows:
@@ -303,13 +303,13 @@ def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
 
 
 class LabelRule:
-    """Turns marks into labels.
+    """Convert the marks of a study's report (present, absent, uncertain) to labels.
 
     Args:
-        taxonomy: of the labels.
-        uncertain: ignore: an uncertain finding is not a label, and keeps a study from counting as single-disease;
-            positive or negative: it counts as that; exclude: its study is left out.
-        single: keep studies with exactly one disease, implied ones aside, labelled with that one alone.
+        taxonomy: the findings that can be labels.
+        uncertain: "ignore": an uncertain finding is not a label, but its study is not single-disease either;
+            "positive" or "negative": it counts as that; "exclude": its study is skipped.
+        single: True keeps only studies with exactly one disease, apart from implied ones, as their only label.
     """
 
     def __init__(self, taxonomy: Taxonomy, uncertain: str, *, single: bool) -> None:
@@ -320,7 +320,7 @@ class LabelRule:
         self._uncertain, self._single = uncertain, single
 
     def apply(self, marks: Marks) -> StudyLabels:
-        """Return the labels of a study with these marks, or the reason why the study is left out."""
+        """Return the labels of a study with these marks, or the reason why the study is skipped."""
         by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
         for column, mark in zip(COLUMNS, marks, strict=True):
             if column not in _NO_DISEASE:

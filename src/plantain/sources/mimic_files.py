@@ -34,7 +34,7 @@ class MimicPlace(NamedTuple):
 
 
 class MimicFiles:
-    """A download, found at or below a folder. Raise InputError without tables or images, or for several downloads.
+    """Find a download of MIMIC-CXR at or below a folder. Raise InputError if it is incomplete or there are several.
 
     Args:
         root: the folder.
@@ -57,7 +57,7 @@ class MimicFiles:
         return next((name for name in names if _VERSION.fullmatch(name)), "")
 
     def table(self, what: str) -> Path:
-        """Return the path of a table, packed or not, of the newest release by name. Raise InputError if missing."""
+        """Return the path of a table, packed or not, of the newest release. Raise InputError if it is missing."""
         names = _names(self._tables, re.compile(rf"mimic-cxr-[\d.]+-{what}\.csv(\.gz)?"))
         if not names:
             name = f"mimic-cxr-2.0.0-{what}.csv.gz"
@@ -79,7 +79,7 @@ class MimicFiles:
                             yield MimicPlace(folder, match["dicom"], match["ending"])
 
     def shown(self, stem: str) -> str:
-        """Return the name of a path below the images for messages: with "files/" if that is their folder."""
+        """Return an image's path as messages show it: with "files/" in front if that is the images' folder."""
         return f"files/{stem}" if self.images.name == "files" else stem
 
 

@@ -21,6 +21,7 @@ from plantain.privacy.heads import Head, face_in_slice, face_of_volume, level_of
 from plantain.records import InputError, SourceImage
 from plantain.sources.label_table import MASK, NO_LABEL, LabelledFiles
 from plantain.sources.registry import (
+    SHARES,
     UNREAD,
     Found,
     Setting,
@@ -83,7 +84,7 @@ def _volume(data: bytes, name: str) -> Volume:
 
 @dataclass(frozen=True, slots=True)
 class SliceOfVolume(SourceEntry):
-    """One slice of a volume."""
+    """One slice of a NIfTI volume, as an image of the catalogue."""
 
     plane: str = "axial"
     face: Head | None = None
@@ -100,7 +101,7 @@ class SliceOfVolume(SourceEntry):
 
 
 class NiftiReader:
-    """Slices of every .nii and .nii.gz below a folder, or of one file."""
+    """Read slices of every .nii and .nii.gz file below a folder, or of one file."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("nifti", SETTINGS, options.settings)
@@ -115,7 +116,7 @@ class NiftiReader:
         return None
 
     def scan(self) -> Iterator[Found]:
-        """Yield refused rows of labels.csv, then each file's slices from left, back or feet, or its refusal."""
+        """Yield rejected rows of labels.csv, then each file's slices from left, back or feet, or its rejection."""
         yield from self._source.findings
         for path, name in self._source.files:
             try:
@@ -149,6 +150,8 @@ class NiftiReader:
         notes += [f"volume 1 of {volume.volumes}"] if volume.volumes > 1 else []
         oblique = volume.oblique_degrees
         notes += [f"oblique by {oblique:g} degrees"] if oblique >= _STRAIGHT_DEGREES else []
+        shares = volume.values.dtype.kind == "f" and volume.low >= 0.0 and 0.5 < volume.high <= 1.0
+        notes += [SHARES] if shares else []
         sequence, contrast = self._settings["sequence"], self._settings["contrast"]
         words = next(((s, c) for pattern, s, c in _WORDS if pattern.search(stem.rpartition("/")[2])), None)
         subject = re.search(r"(^|/)(sub-[A-Za-z0-9]+)", stem)

@@ -85,13 +85,13 @@ class _Eye:
 
 
 def split_keywords(text: str) -> tuple[str, ...]:
-    """Return an eye's keywords in lower case; the sheet separates them by "," and by the full-width "，"."""
+    """Split an eye's keywords at "," and at the full-width "，"; return them in lower case."""
     words = (re.sub(r"\s+", " ", word).strip().lower() for word in re.split(r"[,，]", text))
     return tuple(word for word in words if word)
 
 
 def letters_of(keywords: tuple[str, ...]) -> str:
-    """Return the letters of an eye's keywords, in the order of `LETTERS`; normal only if it is the only one.
+    """Return the label letters of an eye's keywords, in the order of `LETTERS`; "N" (normal) only if alone.
 
     Quality keywords have no letter.
     """
@@ -105,7 +105,7 @@ def letters_of(keywords: tuple[str, ...]) -> str:
 
 
 class OdirReader:
-    """Eyes of ODIR-5K with a label of the taxonomy; id `<patient>_<left|right>`, group the patient."""
+    """Read the eyes of ODIR-5K that have a label of the taxonomy; id `<patient>_<left|right>`, group the patient."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "fundus"):
@@ -126,11 +126,11 @@ class OdirReader:
         self._eyes = list(_eye_rows(table) if shape == "eye" else _patient_rows(table))
 
     def count(self) -> int:
-        """Return the number of eyes in the table and of images without a row."""
+        """Return the number of eyes in the table plus images without a row."""
         return len(self._eyes) + len(self._without_row())
 
     def scan(self) -> Iterator[Found]:
-        """Yield eyes in the order of the table, then images without a row, then the count without a public label."""
+        """Yield eyes in the table's order, then images without a row, then how many have no usable label."""
         seen: dict[str, _Eye] = {}
         for eye in self._eyes:
             first = seen.setdefault(eye.key, eye) if eye.key else eye

@@ -34,18 +34,22 @@ UNREAD: dict[str, Any] = {"source_sha256": "", "prepared_sha256": "", "geometry"
 STUDY_GROUP = "study:"
 """Prefix of the group of an image with a known study and an unknown patient."""
 
+LOCALIZER, MOSAIC, SHARES = "a localizer", "a mosaic of slices", "values from 0 to 1, as in a probability map"
+DOUBTFUL = frozenset({LOCALIZER, MOSAIC, SHARES})
+"""Notes on images that are perhaps not for editing."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Options of a source.
+    """A user's options for reading a source.
 
     Attributes:
         path: file or folder to read.
-        modality: of its images, where the source does not say; "" otherwise.
-        licence: of the images, by their owner.
-        settings: choices that only this kind of source knows, see `Setting`.
-        table: of labels and patients, where it is not labels.csv in the source.
-        columns: role -> column of that table, where its name does not tell, see `sources.columns`.
+        modality: modality of its images, if the source does not state it; else "".
+        licence: licence of the images, by their owner.
+        settings: choices specific to this kind of source, see `Setting`.
+        table: table of labels and patients, if it is not labels.csv in the source.
+        columns: role -> column of that table, if the column's name does not show it, see `sources.columns`.
     """
 
     path: Path
@@ -58,14 +62,14 @@ class SourceOptions:
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """One image that a reader found. `image` is complete but for hashes and geometry.
+    """One image that a reader found, not decoded yet.
 
     Attributes:
-        image: its record; `spacing_mm` is the original's, across.
+        image: its record without hashes and geometry; `spacing_mm` is the original's, horizontally.
         path: the file to read.
-        name: of the file in messages and rejected.csv, relative to the source.
+        name: the file's name in messages and rejected.csv, relative to the source.
         aspect: height of a decoded pixel over its width.
-        bits: by which 16-bit grey is scaled, the same for the slices of a volume; 0 for the image's own.
+        bits: bits by which 16-bit grey is scaled, one number for all slices of a volume; 0: by the image's values.
     """
 
     image: SourceImage
@@ -75,15 +79,15 @@ class SourceEntry:
     bits: int = field(default=0, kw_only=True)
 
     def decode(self, data: bytes) -> Pixels:
-        """Return the file's pixels as uint8 (H, W, 3), or (H, W) if grey; in a worker thread. Raise BadImage."""
+        """Decode the file to uint8 (H, W, 3), or (H, W) if grey. Runs in a worker thread. Raise BadImage."""
         return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        """Return the record with fields that need the pixels; in a worker thread. Default: unchanged."""
+        """Return the record with the fields that need pixels filled in. Runs in a worker thread. Default: unchanged."""
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return boxes of faces in the decoded pixels; in a worker thread. Default: `photographed_faces`."""
+        """Return boxes of faces in the decoded pixels. Runs in a worker thread. Default: `photographed_faces`."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -91,14 +95,14 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A file, folder or row that the reader leaves out.
+    """A file, folder or row that the reader rejects.
 
     Attributes:
-        name: of the file, folder or table.
-        reason: in one line.
-        files: number of files that this leaves out.
-        row, field: of the table that is at fault; 0 and "" if none is.
-        kind: of refusals that are listed in rejected.csv, and summarised in one line elsewhere; "" for others.
+        name: name of the file, folder or table.
+        reason: the reason in one line.
+        files: number of files that are rejected with it.
+        row, field: row and column of the table at fault; 0 and "" if none is.
+        kind: kind of rejections that are listed in rejected.csv and only summarised elsewhere; "" for others.
     """
 
     name: str
@@ -110,7 +114,7 @@ class Refused:
 
 
 class BadRow(InputError):
-    """A row of a table that cannot be used: its line and field."""
+    """Raised for a table's row that cannot be used, with its line and field."""
 
     def __init__(self, message: str, row: int, field: str) -> None:
         super().__init__(message)
@@ -118,14 +122,14 @@ class BadRow(InputError):
 
 
 def refused(name: str, error: InputError) -> Refused:
-    """Return the refusal of a file for an error, with row and field if the error is a `BadRow`."""
+    """Make the rejection of a file for an error, with row and field if the error is a `BadRow`."""
     row, field = (error.row, error.field) if isinstance(error, BadRow) else (0, "")
     return Refused(name, str(error).removeprefix(f"{name}: "), row=row, field=field)
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Number of images of a source that were not requested (lateral views, surplus over a cap), and why."""
+    """The number of a source's images that were not requested (lateral views, above a cap), and why."""
 
     reason: str
     count: int
@@ -133,13 +137,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """How a table of labels was understood.
+    """How the columns of a table of labels were interpreted.
 
     Attributes:
-        name: of the table.
-        columns: by role.
-        files: images that have a row.
-        grouped: those of them that have a group; `groups` is the number of groups.
+        name: name of the table.
+        columns: the columns by role.
+        files: number of images with a row.
+        grouped: number of images with a row and a group; `groups` is the number of groups.
     """
 
     name: str
@@ -153,20 +157,20 @@ Found = SourceEntry | Refused | LeftOut | TableRead
 
 
 class Reader(Protocol):
-    """One kind of source. `scan` is cheap: it lists and describes, and decodes nothing."""
+    """A reader of one kind of source. `scan` is cheap: it lists and describes images without decoding them."""
 
     def count(self) -> int | None:
         """Return the number of images that `scan` will yield, for a progress bar; None if counting costs a scan."""
         ...
 
     def scan(self) -> Iterator[Found]:
-        """Yield every image of the source once, in an order that depends on the source alone."""
+        """Yield every image of the source once, in a reproducible order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NamingReader:
-    """Any reader, with a dataset's name, version and consent for all its images; "" and None change nothing."""
+    """Wrap a reader to set dataset name, version and consent of all its images; "" and None change nothing."""
 
     reader: Reader
     dataset: str = ""
@@ -189,8 +193,8 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
     """Yield every file below a folder, sorted by names as bytes, without hidden and system files.
 
     Args:
-        root: the folder; folders more than 12 levels below it are not read.
-        leads_out: called with each link that leads out of it, or nowhere; such a link is not followed.
+        root: the folder; folders more than 100 levels below it are not read.
+        leads_out: called with each link that is broken or leads out of the folder; such links are not followed.
 
     Raises:
         InputError: the root is not a readable folder.
@@ -199,7 +203,7 @@ def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> I
         raise InputError(f"{root}: not a folder")
     for folder, folders, files in os.walk(root, onerror=_stop):
         here = Path(folder)
-        if len(here.relative_to(root).parts) >= 12:
+        if len(here.relative_to(root).parts) >= 100:
             folders.clear()
         folders[:] = sorted((name for name in folders if not _is_left_out(name)), key=os.fsencode)
         for link in (here / name for name in folders if (here / name).is_symlink()):
@@ -223,14 +227,14 @@ def _stop(error: OSError) -> None:
 
 
 def shown(path: Path, root: Path) -> str:
-    """Return a file's name in messages: relative to its source, with forward slashes."""
+    """Return a file's name for messages: relative to its source, with forward slashes."""
     return path.relative_to(root).as_posix()
 
 
 def finish(
     image: SourceImage, pixels: Pixels, side: int = 1024, aspect: float = 1.0
 ) -> tuple[SourceImage, bytes]:
-    """Prepare uint8 (H, W, 3) or (H, W); return the complete record and a JPEG of `side` x `side` pixels."""
+    """Prepare decoded pixels, uint8 (H, W, 3) or (H, W); return the complete record and a JPEG of `side` pixels."""
     prepared, geometry = prepare(pixels, side, aspect)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)
@@ -257,7 +261,7 @@ GROUP = "plantain.sources"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A choice that one kind of source knows: its default and all allowed values, or none for free text."""
+    """A setting of one kind of source: its default, and the allowed values, none for free text."""
 
     default: str
     allowed: tuple[str, ...] = ()
@@ -265,14 +269,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """One kind of source.
+    """One kind of source, such as a folder or MIMIC-CXR, and how to open it.
 
     Attributes:
         summary: one line for `plantain ingest --list`.
-        open: makes the reader; raises InputError if path or options do not fit.
-        dataset: name of its images' dataset, if this kind reads one dataset only; "" otherwise.
-        label_table: labels may come from a table PATH/labels.csv, also after a first ingest.
-        settings: choices that this kind knows, `--set name=value`; any other name or value is refused.
+        open: function that makes the reader; raises InputError if path or options do not fit.
+        dataset: name of the dataset if this kind reads only one; "" otherwise.
+        label_table: True if labels may come from a table PATH/labels.csv, also after a first ingest.
+        settings: its settings, `--set name=value`; any other name or value is refused.
     """
 
     summary: str
@@ -282,13 +286,13 @@ class SourceKind:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def reader(self, name: str, options: SourceOptions, taxonomy: Taxonomy) -> Reader:
-        """Return the reader of a source of this kind. Raise InputError if path, options or settings do not fit."""
+        """Open a source of this kind and return its reader. Raise InputError if path or options do not fit."""
         resolve_settings(name, self.settings, options.settings)
         return self.open(options, taxonomy)
 
 
 def kinds() -> dict[str, str]:
-    """Return name -> summary of every kind; for an unusable kind, name -> "unusable: REASON"."""
+    """Return the summary of every kind of source by name, or "unusable: REASON"."""
     summaries: dict[str, str] = {}
     for name in installed(GROUP):
         try:
@@ -299,7 +303,7 @@ def kinds() -> dict[str, str]:
 
 
 def load(name: str) -> SourceKind:
-    """Return the kind of that name. Raise InputError if there is none, or its package cannot be imported."""
+    """Return the kind of source of that name. Raise InputError if it is unknown or cannot be imported."""
     kind = load_entry(entry_named(GROUP, name, "kind"), "kind")
     if not isinstance(kind, SourceKind):
         raise InputError(f"kind {name!r}: its entry point is not a plantain.sources.registry.SourceKind")
@@ -307,7 +311,7 @@ def load(name: str) -> SourceKind:
 
 
 def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """Read `name=value` words of an option. Raise InputError for a word without "=", or a name given twice."""
+    """Parse the `name=value` words of an option. Raise InputError for a word without "=", or a name given twice."""
     settings: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -332,7 +336,7 @@ def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str
 
 
 def whole_number(name: str, value: str, least: int = 0) -> int:
-    """Return a setting's text as an integer. Raise InputError unless it is at least `least`."""
+    """Parse a setting's text as an integer. Raise InputError unless it is one of at least `least`."""
     if not (value.isascii() and value.isdigit()) or len(value) > 9 or int(value) < least:
         raise InputError(f"--set {name}={value}: a whole number of at least {least} is needed")
     return int(value)

@@ -35,7 +35,7 @@ LOOKED_AT = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackageSample:
-    """One real image from a package.
+    """One real image that a Python package contains.
 
     Attributes:
         image: its record before preparing (no prepared hash, no geometry; `spacing_mm` is the original's).
@@ -46,7 +46,7 @@ class PackageSample:
     pixels: Pixels
 
     def prepared(self, side: int = 1024) -> tuple[SourceImage, bytes]:
-        """Return the complete record and the JPEG of `side` x `side` pixels, for `Catalogue.add`."""
+        """Prepare the image for `Catalogue.add`: return the complete record and a JPEG of `side` x `side` pixels."""
         return finish(self.image, self.pixels, side)
 
 
@@ -126,7 +126,7 @@ def brain_average(slices: Sequence[tuple[str, int]] = _MNI_SLICES) -> list[Packa
     Fonov et al., NeuroImage 54 (1), 2011, doi:10.1016/j.neuroimage.2010.07.033; MNI licence; distributed with nilearn.
 
     Raises:
-        InputError: nilearn is not installed, or has its file elsewhere.
+        InputError: nilearn is not installed, or does not contain the file.
     """
     import nibabel
 

@@ -1,1 +1,1 @@
-"""Learning from edits: fine-tuning on pairs, preferences from successes and failures, on a release or a benchmark."""
+"""Train on edits: fine-tune an editor on pairs, train it on preferences, and measure what edits add to a classifier."""

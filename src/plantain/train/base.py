@@ -24,14 +24,14 @@ METHOD = "instruct-pix2pix"
 
 @dataclass(frozen=True, slots=True)
 class TrainingBase:
-    """Weights that a training starts from.
+    """The weights that a training starts from.
 
     Attributes:
-        name: as the user wrote it, "diffusers/…".
-        folder: of the pipeline.
-        digest: of its weights.
-        licence: "unknown" if not stated.
-        device: of torch.
+        name: name given by the user, "diffusers/…".
+        folder: folder of the pipeline.
+        digest: hash of its weights.
+        licence: licence of the weights; "unknown" if not stated.
+        device: name of the torch device.
     """
 
     name: str
@@ -70,14 +70,14 @@ class TrainingBase:
 
 
 def open_base(name: str, options: Settings) -> TrainingBase:
-    """Return the weights of a model to train; they are not loaded yet.
+    """Locate the weights of a model to train, without loading them.
 
     Args:
         name: "diffusers/<preset, hub id or folder>".
-        options: of the provider: device, cache, accepted licences.
+        options: settings of the provider: device, cache, accepted licences.
 
     Raises:
-        InputError: no such weights, no torch, a licence that was not accepted, or a model of another class.
+        InputError: weights or torch are missing, a licence was not accepted, or the model is of another class.
     """
     try:
         import torch
@@ -92,7 +92,7 @@ def open_base(name: str, options: Settings) -> TrainingBase:
             f"--model {name}: runs as {found.method.name}; only InstructPix2Pix and weights trained from it can be "
             "trained here"
         )
-    if any(lora.folder.parent != found.weights.folder for lora, _ in found.loras):
+    if found.lora is not None and found.lora.folder.parent != found.weights.folder:
         raise InputError(
             f"--model {name}: LoRA weights of another folder cannot be trained; merge them first"
         )

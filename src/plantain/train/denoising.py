@@ -32,7 +32,7 @@ class Encoder:
     """Encode images and texts for one pipeline at one size.
 
     Attributes:
-        pipe: its frozen VAE and text encoder are used.
+        pipe: the pipeline, of which the frozen VAE and text encoder are used.
         side: longer side of the canvas in pixels (`[providers.diffusers]` `side`).
     """
 
@@ -40,7 +40,7 @@ class Encoder:
     side: int
 
     def condition(self, pixels: Pixels) -> Tensor:
-        """Return unscaled latents, float32 (4, h, w), of an original, uint8 (H, W, 3), as a condition."""
+        """Encode an original, uint8 (H, W, 3), as the condition of an edit: unscaled latents, float32 (4, h, w)."""
         canvas = self._frame(pixels).enter(pixels)
         reference = next(self.pipe.vae.parameters())
         image = torch.from_numpy(np.ascontiguousarray(canvas)).permute(2, 0, 1)[None]
@@ -50,11 +50,11 @@ class Encoder:
         return latents
 
     def target(self, pixels: Pixels) -> Tensor:
-        """Return latents of a target image, uint8 (H, W, 3): float32 (4, h, w), times the scaling factor."""
+        """Encode an edited image, uint8 (H, W, 3), as the target: latents, float32 (4, h, w), times scaling factor."""
         return self.condition(pixels) * self.pipe.vae.config.scaling_factor
 
     def weight(self, pixels: Pixels) -> Tensor:
-        """Return the share of each latent pixel inside the image, not its border: float32 (1, h, w) in [0, 1]."""
+        """Return how much of each latent pixel is inside the image and not padding: float32 (1, h, w) in [0, 1]."""
         frame = self._frame(pixels)
         inside = torch.zeros(1, frame.canvas_height, frame.canvas_width)
         inside[:, frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width] = (
@@ -63,7 +63,7 @@ class Encoder:
         return nn.functional.avg_pool2d(inside, self.pipe.vae_scale_factor)
 
     def text(self, text: str) -> Tensor:
-        """Return text states: float32 (tokens, width); text beyond the model's length is cut."""
+        """Encode a text to hidden states, float32 (tokens, width); text beyond the model's length is cut."""
         tokenizer = self.pipe.tokenizer
         tokens = tokenizer(
             [text],
@@ -96,14 +96,14 @@ class Draw:
     chance: Tensor
 
     def twice(self) -> Draw:
-        """Return the same numbers for two sets of examples, one after the other."""
+        """Repeat the random numbers, so that two sets of examples, joined to one batch, get the same ones."""
         return Draw(*(torch.cat([part, part]) for part in (self.noise, self.timestep, self.chance)))
 
 
 def draw_by_id(
     seed: int, what: str, ids: Sequence[str], number: int, shape: tuple[int, ...], timesteps: int
 ) -> Draw:
-    """Return noise (n, *shape), timesteps and chances (n,), each by seed, `what`, id and `number` only."""
+    """Draw noise (n, *shape), timesteps and chances (n,) that only depend on seed, `what`, id and `number`."""
     noise, timestep, chance = [], [], []
     for name in ids:
         generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} {name}", number) % 2**63)
@@ -114,11 +114,11 @@ def draw_by_id(
 
 
 class Denoising:
-    """Denoising error of a UNet on encoded edits, with the pipeline's own noise schedule.
+    """Compute the denoising error of a UNet on encoded edits, with the pipeline's noise schedule.
 
     Args:
-        pipe: its scheduler's settings define noise and target.
-        bf16: compute the UNet in bfloat16 (autocast); weights, errors and gradients stay float32.
+        pipe: the pipeline, whose scheduler defines noise and target.
+        bf16: True to compute the UNet in bfloat16 (autocast); weights, errors and gradients stay float32.
     """
 
     def __init__(self, pipe: InstructionPipeline, *, bf16: bool = False) -> None:
@@ -139,7 +139,7 @@ class Denoising:
             target: scaled latents of the image to be generated, (n, 4, h, w).
             source: latents of the original, (n, 4, h, w), zero if the condition is dropped.
             text: text states, (n, tokens, width).
-            weight: of each latent pixel, (n, 1, h, w).
+            weight: weight of each latent pixel, (n, 1, h, w).
             drawn: noise and timesteps.
         """
         noise = drawn.noise.to(target.device)
@@ -156,9 +156,9 @@ class Denoising:
 def drop_conditions(
     source: Tensor, text: Tensor, empty: Tensor, chance: Tensor, share: float
 ) -> tuple[Tensor, Tensor]:
-    """Return (source, text) with randomly dropped conditions, for guidance (InstructPix2Pix, 3.2.1).
+    """Drop conditions at random, as classifier-free guidance needs (InstructPix2Pix, 3.2.1); return (source, text).
 
-    Below `share` only the text is dropped, up to twice that both, up to three times only the image.
+    For a `chance` below `share` only the text is dropped, up to twice that both, up to three times only the image.
 
     Args:
         source, text: conditions, (n, ...).
@@ -173,12 +173,12 @@ def drop_conditions(
 
 
 def make_trainable(pipe: InstructionPipeline, lora_rank: int | None, seed: int) -> dict[str, nn.Parameter]:
-    """Freeze everything but the trained weights, and return those by name.
+    """Freeze all weights of a pipeline except those to train, and return these by name.
 
     Args:
-        pipe: its UNet is trained.
-        lora_rank: of new adapters; None to train the whole UNet.
-        seed: of the adapters' initial weights.
+        pipe: the pipeline whose UNet is trained.
+        lora_rank: rank of new adapters; None to train the whole UNet.
+        seed: seed of the adapters' initial weights.
     """
     for part in (pipe.vae, pipe.text_encoder, pipe.unet):
         part.requires_grad_(False)
@@ -208,20 +208,20 @@ E = TypeVar("E", bound=_Named)
 
 
 class Encoded:
-    """Examples encoded as parts by name, one safetensors file each.
+    """Encoded training examples, cached on disk: named tensors, one safetensors file per example.
 
     Args:
-        folder: created with the first example.
-        key: everything that an encoding depends on in addition to the example: data, base weights, size.
-        ids: examples, in order.
+        folder: folder of the files, created with the first example.
+        key: all that an encoding depends on besides the example: data, base weights, size.
+        ids: ids of the examples, in order.
         read: yields examples by id.
-        encode: returns an example's parts; "source" is (channels, height, width).
+        encode: encodes an example to named tensors; "source" is (channels, height, width).
 
     Raises:
         InputError: as `read`, a file cannot be written, or a file is damaged.
 
     Attributes:
-        ids: of the examples.
+        ids: ids of the examples.
         canvases: height and width of each example's latents; all examples of a batch share one canvas.
     """
 
@@ -259,12 +259,12 @@ class Encoded:
         return len(self.ids)
 
     def rows(self, numbers: Sequence[int], device: torch.device) -> dict[str, Tensor]:
-        """Return the parts of these examples, all of one canvas, by name: float32 (n, ...) on a device."""
+        """Return the tensors of these examples, all of one canvas, by name: float32 (n, ...) on a device."""
         loaded = [self._load(number) for number in numbers]
         return {part: torch.stack([one[part] for one in loaded]).to(device) for part in loaded[0]}
 
     def chunks(self, most: int) -> list[list[int]]:
-        """Return the numbers of all examples in chunks of at most `most`, each of one canvas size."""
+        """Divide the indices of all examples into chunks of at most `most`, each of one canvas size."""
         found = []
         for canvas in dict.fromkeys(self.canvases):
             alike = [number for number, other in enumerate(self.canvases) if other == canvas]

@@ -1,4 +1,4 @@
-"""The folder that a training produces: an editor by itself, sharing unchanged files with its base."""
+"""The folder that a training produces: a complete editor, which shares unchanged files with its base."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CARD = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The card of trained weights.
+    """The model card of trained weights.
 
     Attributes:
-        title: their name.
-        base: the weights that training started from.
-        licence: of the base; "" if unknown.
+        title: name of the weights.
+        base: name of the weights that training started from.
+        licence: licence of the base; "" if unknown.
         text: how they were trained, as Markdown.
-        side: of the canvas in training, in pixels; the editor uses it by default.
+        side: side of the canvas in training, in pixels; the editor uses it by default.
     """
 
     title: str
@@ -37,14 +37,14 @@ class Card:
 
 
 def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
-    """Write the trained editor, completely or not at all.
+    """Write the trained editor to a folder, atomically.
 
     Args:
-        pipe: trained.
+        pipe: the trained pipeline.
         base: folder of the pipeline that it was loaded from; unchanged files are hard-linked if possible.
-        folder: replaced if it exists.
-        card: for its README.
-        lora: adapters were trained, not the whole UNet.
+        folder: the folder, replaced if it exists.
+        card: the card for its README.
+        lora: True if adapters were trained, not the whole UNet.
 
     Raises:
         InputError: it cannot be written, e.g. the disk is full.
@@ -65,7 +65,7 @@ def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card,
 
 
 def save_lora(pipe: InstructionPipeline, folder: Path) -> None:
-    """Write the UNet's adapters as diffusers loads them: `pytorch_lora_weights.safetensors`."""
+    """Write the UNet's adapters to `pytorch_lora_weights.safetensors`, which diffusers can load."""
     from diffusers.utils import convert_state_dict_to_diffusers
     from peft.utils import get_peft_model_state_dict
 
@@ -74,7 +74,7 @@ def save_lora(pipe: InstructionPipeline, folder: Path) -> None:
 
 
 def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
-    """Return the error to raise if `what` cannot be written to a folder; it states the free space."""
+    """Make the error to raise if `what` cannot be written to a folder; it states the free space."""
     free = shutil.disk_usage(folder).free / 1e6
     return InputError(
         f"{folder}: {what} cannot be written ({free:.1f} MB free): {' '.join(str(error).split())[:200]}; previous "

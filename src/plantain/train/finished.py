@@ -15,10 +15,10 @@ DONE = "training.json"
 
 
 def read_finished(path: Path, identity: str) -> dict[str, Any] | None:
-    """Return the record in a file, which must have this identity; None if the file is missing.
+    """Read the record of a finished training; None if the file is missing.
 
     Raises:
-        InputError: it is of another training, or cannot be read.
+        InputError: its identity is another than `identity`, or it cannot be read.
     """
     if not os.path.lexists(path):
         return None
@@ -38,7 +38,7 @@ def write_json(path: Path, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Return the source of a finished training, a release or benchmark by name, and its examples; None if unknown."""
+    """The data of a finished training: name of the release or benchmark, and number of examples; None if unknown."""
 
     folder: Path
     source: str

@@ -16,10 +16,10 @@ class TrainingPair:
     Attributes:
         id: unique in its source.
         task: kind of edit; training sets are drawn per task.
-        cluster: shared by dependent examples (same source image or patient), which are never split.
-        instruction: what to change.
+        cluster: name shared by dependent examples (same source image or patient), which are never split.
+        instruction: the instruction of the edit.
         before, after: uint8 RGB (H, W, 3), same shape.
-        region: bool (H, W), where the edit was made, if known; used for measuring only.
+        region: bool (H, W), True where the edit was made, if known; only used for measuring.
     """
 
     id: str
@@ -36,7 +36,7 @@ class PreferencePair:
     """Two edits of the same image for the same task; other attributes as for `TrainingPair`.
 
     Attributes:
-        instruction: the winner's.
+        instruction: the winner's instruction.
         before, winner, loser: uint8 RGB (H, W, 3), same shape.
     """
 
@@ -51,12 +51,12 @@ class PreferencePair:
 
 @dataclass(frozen=True, slots=True)
 class ListedExample:
-    """An example before its pixels are read.
+    """An example whose pixels have not been read.
 
     Attributes:
         id, task, cluster: as for `TrainingPair`.
-        reserved: never trained on (the validation and test splits of a release).
-        final: of the test split: not used to choose anything either, such as when a training ends.
+        reserved: True if never trained on (the validation and test splits of a release).
+        final: True if of the test split, and not used for decisions such as when to stop training.
     """
 
     id: str
@@ -70,8 +70,8 @@ class PairSource(Protocol):
     """A source of training pairs.
 
     Attributes:
-        name: for people.
-        digest: changes with the data.
+        name: readable name.
+        digest: hash that changes with the data.
     """
 
     name: str
@@ -82,5 +82,5 @@ class PairSource(Protocol):
         ...
 
     def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
-        """Yield the pairs of these ids one at a time, in the source's own order."""
+        """Yield the pairs of these ids one at a time, in the source's order."""
         ...

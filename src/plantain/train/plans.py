@@ -15,7 +15,7 @@ Side = Annotated[int, Field(ge=64, multiple_of=8)]
 
 
 class Plan(BaseModel):
-    """Settings of one training command."""
+    """The settings of one training command."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -24,22 +24,22 @@ class FinetunePlan(Plan):
     """The fine-tuning study of MedEBench, section 3.4; docs/design/training.md names its open choices.
 
     Attributes:
-        sizes: training samples per task; the untrained base (0) is always measured, too.
-        seeds: trainings per task and size.
-        tasks: at most so many tasks, those with most samples.
-        named: tasks by name instead.
-        per_task: at most so many samples of a task are used.
+        sizes: numbers of training samples per task; the untrained base (0) is always measured, too.
+        seeds: number of trainings per task and size.
+        tasks: maximum number of tasks; those with most samples are used.
+        named: names of the tasks to use instead.
+        per_task: maximum number of samples of a task.
         steps_per_sample: training steps per sample.
         side: longer side of the canvas in pixels, in training and later in editing.
-        lora_rank: of adapters; None to train the whole UNet.
-        learning_rate: None for `FULL_RATE`, of adapters `LORA_RATE`.
+        lora_rank: rank of adapters; None to train the whole UNet.
+        learning_rate: learning rate; None for `FULL_RATE`, with adapters `LORA_RATE`.
         batch: samples per step.
-        dropout: share of each case of dropped conditions.
-        seed: of the split and everything after it.
+        dropout: probability of each case of dropped conditions.
+        seed: seed of the split and all later random choices.
         checkpoint_every: steps between checkpoints; one of a whole UNet has three times the size of its weights.
-        gradient_checkpointing: recompute activations: less memory, more time, the same weights.
-        bf16: compute in bfloat16; weights stay float32.
-        judge: who scores the held-out edits; "none" for metrics only.
+        gradient_checkpointing: True to recompute activations: less memory, more time, the same weights.
+        bf16: True to compute in bfloat16; weights stay float32.
+        judge: name of the judge of the held-out edits; "none" for metrics only.
     """
 
     sizes: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (4, 8, 16)
@@ -66,19 +66,19 @@ class FinetunePlan(Plan):
 
 
 class PreferencePlan(Plan):
-    """Diffusion-DPO after supervised steps.
+    """Settings of training on preferences: Diffusion-DPO after supervised steps.
 
     Attributes:
-        steps: of preference training.
-        supervised_steps: on the winners, before; 0 if the base was fine-tuned already.
+        steps: number of steps of preference training.
+        supervised_steps: number of steps on the winners before that; 0 if the base was fine-tuned already.
         held_out: share of the clusters that are monitored, not trained on.
         side: longer side of the canvas in pixels, in training and later in editing.
-        lora_rank: of the adapters.
-        supervised_learning_rate, learning_rate: of the steps on the winners, and of the preference steps.
+        lora_rank: rank of the adapters.
+        supervised_learning_rate, learning_rate: learning rates of the steps on winners and of the preference steps.
         batch: pairs per step.
-        beta: strength of the tie to the reference model (Wallace et al. 2024, 5.1).
-        bound: training ends when the winner's monitored error exceeds so many times the reference's.
-        seed: of split, order and noise.
+        beta: strength of the regularisation towards the reference model (Wallace et al. 2024, 5.1).
+        bound: training ends when the winner's monitored error exceeds this many times the reference's.
+        seed: seed of split, order and noise.
         every: steps between measurements of the monitored pairs; each is a checkpoint.
     """
 
@@ -103,7 +103,7 @@ class TrainingProgress:
         """Report the start of a training of this many steps; 0: work of unknown length."""
 
     def step(self, step: int, loss: float | None = None) -> None:
-        """Report a finished step."""
+        """Report a finished training step and its loss, if known."""
 
     def note(self, line: str) -> None:
-        """Show a line."""
+        """Show a message of one line."""

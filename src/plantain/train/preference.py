@@ -43,7 +43,7 @@ DRAWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """How a model compares with its reference on some pairs, with fixed noise.
+    """A comparison of a model with its reference on preference pairs, with fixed noise.
 
     Attributes:
         accuracy: share of pairs and draws whose winner gained more than its loser, in [0, 1].
@@ -58,7 +58,7 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceErrors:
-    """Squared errors of each example, of the model and of its reference: float32 (n,)."""
+    """The squared denoising errors of winners and losers, by the model and by its reference: float32 (n,) each."""
 
     winner: Tensor
     loser: Tensor
@@ -67,12 +67,12 @@ class PreferenceErrors:
 
     @property
     def gap(self) -> Tensor:
-        """Return (w - w0) - (l - l0), float32 (n,); negative if the winner gained more than the loser."""
+        """Return (w - w0) - (l - l0), float32 (n,); negative if the winner improved more than the loser."""
         return (self.winner - self.winner_reference) - (self.loser - self.loser_reference)
 
 
 def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tensor]:
-    """Return "source", "winner" and "loser" latents, "weight" and "text" states of a preference, by name."""
+    """Encode a preference pair to tensors by name: "source", "winner", "loser", "weight" and "text"."""
     return {
         "source": encoder.condition(pair.before),
         "winner": encoder.target(pair.winner),
@@ -83,14 +83,14 @@ def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tenso
 
 
 def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
-    """Return -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,); log 2 before training."""
+    """Return the DPO loss -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,)."""
     return -functional.logsigmoid(-0.5 * beta * errors.gap)
 
 
 def preference_errors(
     pipe: InstructionPipeline, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, number: int
 ) -> PreferenceErrors:
-    """Return errors of examples of one canvas; noise depends on seed, `what`, `number` and id only."""
+    """Compute the errors of examples of one canvas; noise depends on seed, `what`, `number` and id only."""
     denoising = Denoising(pipe)
     rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[row] for row in numbers]
     drawn = draw_by_id(seed, what, ids, number, tuple(rows["winner"].shape[1:]), denoising.timesteps).twice()
@@ -104,7 +104,7 @@ def preference_errors(
 
 
 def compare_with_reference(pipe: InstructionPipeline, pairs: Encoded, *, seed: int = 0) -> Preference:
-    """Return how the model compares with its reference on pairs; each pair's noise is always the same."""
+    """Compare the model with its reference on preference pairs; each pair's noise is always the same."""
     right, sums = 0.0, torch.zeros(4)
     for chunk in pairs.chunks(AT_ONCE):
         for number in range(DRAWS):
@@ -129,15 +129,15 @@ def prefer(
     """Train adapters in place so that winners are preferred, or resume from the session's checkpoint.
 
     Args:
-        pipe: after supervised steps, without which the loss does not learn.
+        pipe: the pipeline after supervised steps, without which the loss does not decrease.
         pairs, monitored: preferences to train on and to measure; no cluster is in both.
         plan: settings; every `plan.every` steps the monitored pairs are measured.
         session: checkpoint, progress and stop.
-        base: identifies the base weights.
-        measured: receives each measurement with its step.
+        base: text that identifies the base weights.
+        measured: called with the step and result of each measurement.
 
     Returns:
-        How it ended; if the bound was exceeded, with the weights of the last checkpoint within it.
+        The final state; if the bound was exceeded, the weights are those of the last checkpoint within it.
 
     Raises:
         InputError: as `run`.
@@ -188,7 +188,7 @@ def train_preferences(
         The record of the training, as in `out/training.json`; None if it was interrupted.
 
     Raises:
-        InputError: too few preferences, missing originals, or a folder of another training.
+        InputError: there are too few preferences, originals are missing, or `out` is of another training.
     """
     learn, watch = split_preferences(source.listed(), plan.held_out, plan.seed)
     parts = [source.name, source.digest, base.digest, plan.model_dump(), learn, watch]

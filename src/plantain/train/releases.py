@@ -42,7 +42,7 @@ _WHERE = (
 
 
 class StoredOriginals:
-    """Prepared source images by SHA-256, from a release, a run or a catalogue.
+    """Prepared source images by SHA-256, from a release with its accepted edits, a run or a catalogue.
 
     Raises:
         InputError: the folder is none of them.
@@ -63,7 +63,7 @@ class StoredOriginals:
                 self._blobs = catalogue.blobs
 
     def has(self, sha256: str) -> bool:
-        """Return True if the original is here."""
+        """Return True if the folder contains the original with this SHA-256."""
         return sha256 in self._places if self._blobs is None else self._blobs.path(sha256).is_file()
 
     def read(self, sha256: str) -> Pixels:
@@ -88,7 +88,8 @@ class StoredOriginals:
     def _places(self) -> dict[str, Path | tuple[Path, int, int]]:
         """Where each original of a release is: a file, or (table, row group, row in it)."""
         places: dict[str, Path | tuple[Path, int, int]] = {}
-        for path in files_like(self.folder / TABLES / "originals", "*.parquet"):
+        tables = [self.folder / TABLES / name for name in ("success", "originals")]
+        for path in (path for table in tables for path in files_like(table, "*.parquet")):
             with open_parquet(path) as table:
                 for group in range(table.num_row_groups):
                     names = table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
@@ -119,7 +120,7 @@ class _ReleaseTable:
     def __init__(self, release: Path, originals: StoredOriginals, table: str) -> None:
         check_received(release)
         self._release, self._files = release, _shards(release, table)
-        self._originals = originals
+        self._originals, self._own = originals, StoredOriginals(release)
         self.name = release.name
         sums = release / "SHA256SUMS"
         self.digest = hashlib.sha256(sums.read_bytes()).hexdigest() if sums.is_file() else ""
@@ -140,7 +141,7 @@ class _ReleaseTable:
         listed = [
             example.listed(name, self._groups)
             for name, example in self._examples.items()
-            if self._originals.has(example.image.prepared_sha256)
+            if self._holder(example.image.prepared_sha256).has(example.image.prepared_sha256)
         ]
         if not listed:
             raise InputError(f"{self._originals.folder}: no original of {self.name} here; {_WHERE}")
@@ -150,19 +151,24 @@ class _ReleaseTable:
         """Return the record of an example's original."""
         return self._examples[name].image
 
+    def _holder(self, sha256: str) -> StoredOriginals:
+        """Return where an image is before an edit: a later turn edits an accepted edit of the release."""
+        return self._originals if self._originals.has(sha256) else self._own
+
     def _before(self, name: str) -> Pixels:
-        return self._originals.read(self._examples[name].image.prepared_sha256)
+        sha256 = self._examples[name].image.prepared_sha256
+        return self._holder(sha256).read(sha256)
 
 
 class ReleasePairs(_ReleaseTable):
     """Successful edits of a release: (original, instruction, edited image), by task id.
 
     Args:
-        release: its folder, with the `parquet` layout.
-        originals: where the originals are.
+        release: folder of the release, with the `parquet` layout.
+        originals: the images before the edits.
 
     Raises:
-        InputError: no such tables.
+        InputError: the release has no such tables.
     """
 
     def __init__(self, release: Path, originals: StoredOriginals) -> None:

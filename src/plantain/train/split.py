@@ -17,10 +17,10 @@ from plantain.train.pairs import ListedExample
 
 @dataclass(frozen=True, slots=True)
 class TaskSplit:
-    """One task's examples.
+    """One task's examples, divided for training and evaluation.
 
     Attributes:
-        task: its name.
+        task: name of the task.
         held_out: ids that no training set contains.
         training: ids in order; the training set of size n is the first n.
     """
@@ -39,17 +39,17 @@ def largest_tasks(examples: Sequence[ListedExample], count: int) -> tuple[str, .
 def split_task(
     examples: Sequence[ListedExample], task: str, *, seed: int, largest: int, per_task: int
 ) -> TaskSplit:
-    """Return one task's training and held-out ids; no cluster is in both, reserved ones are held out.
+    """Divide a task's examples into training and held-out ones; no cluster is in both, reserved ones are held out.
 
     Args:
-        examples: of all tasks.
+        examples: examples of all tasks.
         task: the task to split.
-        seed: of the order of clusters.
+        seed: seed of the order of clusters.
         largest: size of the largest training set.
-        per_task: at most so many examples of the task are used.
+        per_task: maximum number of the task's examples to use.
 
     Raises:
-        InputError: too few examples for a training set and a held-out one.
+        InputError: there are too few examples for a training set and a held-out one.
     """
     clusters: dict[str, list[str]] = defaultdict(list)
     for example in sorted(examples, key=lambda example: example.id):
@@ -67,7 +67,7 @@ def split_task(
     if len(training) < largest or not held_out:
         raise InputError(
             f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: too few "
-            f"to train on {largest} and hold others out; choose smaller sizes, or other tasks"
+            f"to train on {largest} and hold others out; choose smaller sizes, e.g. --set sizes=1, or another --task"
         )
     return TaskSplit(task, tuple(held_out), tuple(training))
 
@@ -75,18 +75,18 @@ def split_task(
 def split_preferences(
     listed: Sequence[ListedExample], share: float, seed: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return ids to train on and ids to monitor; no cluster is in both, reserved ones are monitored.
+    """Divide preferences into ids to train on and ids to monitor; no cluster is in both, reserved ones are monitored.
 
-    Monitored preferences decide when a training ends, so the test split of a release, and whatever shares a cluster
-    with it, is in neither.
+    Monitored preferences decide when a training ends, so the test split of a release, and all examples in its
+    clusters, are in neither.
 
     Args:
         listed: preferences.
-        share: of the clusters that are monitored, in (0, 1).
-        seed: of the order of clusters.
+        share: share of the clusters to monitor, in (0, 1).
+        seed: seed of the order of clusters.
 
     Raises:
-        InputError: too few clusters for both.
+        InputError: there are too few clusters for both.
     """
     final = {example.cluster for example in listed if example.final}
     listed = [example for example in listed if example.cluster not in final]

@@ -37,7 +37,7 @@ UNRELATED = {
 
 @dataclass(frozen=True, slots=True)
 class StudyCell:
-    """One model of the study."""
+    """One model of the fine-tuning study: its task, size of the training set, and seed."""
 
     task: str
     size: int
@@ -46,7 +46,7 @@ class StudyCell:
 
     @property
     def place(self) -> Path:
-        """Return its folder relative to the study's models, e.g. "edema-1a2b3c/n10-s0"; unique by task."""
+        """Return the model's folder, relative to the study's models, e.g. "edema-1a2b3c/n10-s0"."""
         digest = hashlib.sha256(self.task.encode()).hexdigest()[:6]
         slug = re.sub(r"[^a-z0-9]+", "-", self.task.casefold()).strip("-")[:40]
         return Path(f"{slug}-{digest}") / f"n{self.size}-s{self.seed}"
@@ -59,7 +59,7 @@ class StudyCell:
 
 
 def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[TaskSplit, ...]:
-    """Return the split of each task of the study. Raise InputError for an unknown task or too few samples."""
+    """Split the examples of each task of the study. Raise InputError for an unknown task or too few samples."""
     known = {example.task for example in listed}
     for task in plan.named:
         if task not in known:
@@ -90,10 +90,10 @@ def train_study(
     """Train every model of the study that is not finished.
 
     Args:
-        source: of pairs.
+        source: source of the pairs.
         base: weights to train.
-        plan: what to train.
-        models: folder of the models, each an editor by itself.
+        plan: settings of the study.
+        models: folder of the models, each a complete editor.
         progress: receives the progress.
         stop: called before each step; completed steps are kept.
 
@@ -101,7 +101,7 @@ def train_study(
         True if all models are finished.
 
     Raises:
-        InputError: too few samples, or the folder contains models of another study.
+        InputError: there are too few samples, or the folder contains models of another study.
     """
     from plantain.train.training import Session
 

@@ -14,7 +14,7 @@ DROPOUT = 0.05
 
 
 def encode_pair(encoder: Encoder, pair: TrainingPair) -> dict[str, Tensor]:
-    """Return a pair's "source" and "target" latents, "weight", "text" and "empty" (states of "")."""
+    """Encode a training pair to tensors by name: "source", "target", "weight", "text" and "empty" (states of "")."""
     return {
         "source": encoder.condition(pair.before),
         "target": encoder.target(pair.after),
@@ -40,13 +40,13 @@ def fine_tune(
     Images are not augmented: a mirrored image makes "left" wrong.
 
     Args:
-        pipe: fresh from its base weights.
-        pairs: of `encode_pair`.
-        schedule: how.
+        pipe: the pipeline, freshly loaded from its base weights.
+        pairs: examples encoded by `encode_pair`.
+        schedule: steps, learning rate, batch and seed.
         session: checkpoint, progress and stop.
-        base: identifies the base weights, e.g. their digest.
-        lora_rank: of adapters; None to train the whole UNet.
-        dropout: share of each of the three cases of dropped conditions, in [0, 1/3].
+        base: text that identifies the base weights, e.g. their digest.
+        lora_rank: rank of adapters; None to train the whole UNet.
+        dropout: probability of each of the three cases of dropped conditions, in [0, 1/3].
         bf16: as `Denoising`.
 
     Raises:

@@ -32,11 +32,11 @@ NEW, OLD = f"{CHECKPOINT}.new", f"{CHECKPOINT}.old"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """State of a training without its weights and optimizer.
+    """The state of a training, without weights and optimizer.
 
     Attributes:
-        step: steps done.
-        identity: of data, base weights and settings; a training with another identity is not resumed.
+        step: number of finished steps.
+        identity: hash of data, base weights and settings; a training with another identity is not resumed.
         log: loss of each step so far.
         stopped: why the training ended before its last step; "" if it can be resumed.
     """
@@ -50,7 +50,7 @@ class Checkpoint:
 def save_checkpoint(
     folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, state: Checkpoint
 ) -> None:
-    """Replace the checkpoint in `folder`, completely or not at all.
+    """Replace the checkpoint in `folder`, atomically.
 
     Raises:
         InputError: it cannot be written, e.g. the disk is full; the previous one is unchanged.
@@ -87,7 +87,7 @@ def save_checkpoint(
 def load_checkpoint(
     folder: Path, weights: dict[str, nn.Parameter], optimizer: Optimizer, identity: str
 ) -> Checkpoint | None:
-    """Restore weights and optimizer from a checkpoint; return None if there is none.
+    """Restore weights and optimizer from a checkpoint and return its state; None without a checkpoint.
 
     Raises:
         InputError: it is of another training, or cannot be read.
@@ -129,13 +129,13 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How weights are trained.
+    """The settings of a training loop.
 
     Attributes:
-        steps: in total.
-        learning_rate: of AdamW, constant.
+        steps: total number of steps.
+        learning_rate: constant learning rate of AdamW.
         batch: examples per step.
-        seed: of order, noise and dropped conditions.
+        seed: seed of order, noise and dropped conditions.
         checkpoint_every: steps between checkpoints.
     """
 
@@ -148,11 +148,11 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run of a training, from start or checkpoint to its end or interruption.
+    """Folder, progress and stop of one run of a training, from start or checkpoint to its end or interruption.
 
     Attributes:
-        folder: of its checkpoint.
-        progress: receives its progress.
+        folder: folder of the checkpoint.
+        progress: receives the progress.
         stop: called before each step; True writes a checkpoint and ends the session.
     """
 
@@ -162,14 +162,14 @@ class Session:
 
 
 def identity_of(schedule: Schedule, **parts: object) -> str:
-    """Return a SHA-256 in hex of schedule and parts; a training resumes only a checkpoint with the same."""
+    """Return a SHA-256 (hex) of schedule and parts; a training only resumes a checkpoint with the same one."""
     settings = {**asdict(schedule), **parts}
     settings.pop("checkpoint_every")
     return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the example numbers of a step; the order of each epoch depends on seed and epoch only.
+    """Return the indices of a step's examples; the order of each epoch depends on seed and epoch only.
 
     A batch contains one canvas only, so the last of each canvas may be smaller; an epoch contains every example once.
     """
@@ -201,12 +201,12 @@ def run(
     """Train, or resume from the checkpoint in the session's folder.
 
     Args:
-        weights: trained in place.
+        weights: weights by name, trained in place.
         loss_of: returns the summed loss of some examples of one canvas at a step.
-        canvases: of all examples.
-        schedule: how.
+        canvases: canvas size of each example.
+        schedule: steps, learning rate, batch and seed.
         session: checkpoint, progress and stop.
-        identity: of this training.
+        identity: identity of this training.
         reason_to_end: called at each checkpoint and at the end; a reason ends the training with the weights of the
             previous checkpoint, "" continues.
 

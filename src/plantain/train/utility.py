@@ -27,15 +27,15 @@ SHARPNESS = 3.0  # of the soft maximum over positions
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """The effect of training with edits.
+    """The effect of adding edits to a classifier's training set.
 
     Attributes:
-        n: real images in each training set.
-        edits: edits in the second training set.
-        seeds: trainings per arm; each samples other real images.
-        held_out: real images that every classifier is measured on.
+        n: number of real images in each training set.
+        edits: number of edits in the second training set.
+        seeds: number of trainings per arm; each samples different real images.
+        held_out: number of real images on which every classifier is measured.
         areas: mean area under the ROC curve by arm, then finding.
-        differences: arm minus `REAL`, by arm, then finding.
+        differences: difference of the area from that of `REAL`, by arm, then finding.
     """
 
     n: int
@@ -61,11 +61,11 @@ def compare_arms(
 
     Args:
         real: labelled images; two fifths of their groups are held out.
-        edits: of the same findings; those of held-out groups are not used.
-        n: real images per training set, balanced over findings and healthy images.
-        seeds: at least 2.
-        epochs, batch, width: of every training; all arms make the same number of steps.
-        progress: called with the trainings done and their total.
+        edits: edits of the same findings; those of held-out groups are not used.
+        n: number of real images per training set, balanced over findings and healthy images.
+        seeds: number of trainings per arm, at least 2.
+        epochs, batch, width: settings of every training; all arms make the same number of steps.
+        progress: called with the numbers of finished and of all trainings.
 
     Raises:
         InputError: fewer than `n` images outside the held-out groups, or no usable edit.
@@ -114,10 +114,10 @@ def _balanced_sample(rest: LabelledFrames, n: int, seed: int) -> npt.NDArray[np.
 
 
 class Classifier(nn.Module):  # type: ignore[misc]  # torch is not typed
-    """From normalised frames (N, side, side) to logits (N, findings).
+    """A small convolutional network from normalised frames (N, side, side) to logits (N, findings).
 
     Args:
-        findings: how many.
+        findings: number of findings.
         width: channels of the widest layer.
     """
 
@@ -156,11 +156,11 @@ def fit(
     """Train a classifier on one thread; the same seed gives the same weights.
 
     Args:
-        images: to learn from, some with a finding and some without any.
-        seed: of weights, order and augmentation.
-        steps: optimiser steps, of `batch` images each.
+        images: training images, some with a finding and some without any.
+        seed: seed of weights, order and augmentation.
+        steps: number of optimiser steps, with `batch` images each.
         width: channels of the widest layer.
-        augmented: apply `augment` to every image.
+        augmented: True to apply `augment` to every image.
     """
     torch.manual_seed(derive_seed(seed, "probe weights") % 2**31)
     draws = derive_seed(seed, "probe draws") % 2**31
@@ -187,7 +187,7 @@ def fit(
 
 
 def logits_of(network: Classifier, frames: npt.NDArray[np.uint8]) -> Floats:
-    """Return logits (N, findings) of frames (N, SIDE, SIDE)."""
+    """Compute a classifier's logits (N, findings) for frames, uint8 (N, SIDE, SIDE)."""
     network.eval()
     with torch.inference_mode():
         chunks = [network(_batch(frames[at : at + 128])).numpy() for at in range(0, len(frames), 128)]

@@ -35,7 +35,7 @@ Frame = npt.NDArray[np.uint8]
 
 
 def crop_frame(pixels: Pixels) -> Frame:
-    """Return the largest lit region, resized to uint8 (SIDE, SIDE); the whole image if it has no dark background.
+    """Crop an image to its largest bright region, or not if it has no dark background; uint8 (SIDE, SIDE).
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).
@@ -57,7 +57,7 @@ def crop_frame(pixels: Pixels) -> Frame:
 
 
 def normalise_tones(frame: Frame) -> npt.NDArray[np.float32]:
-    """Return float32 (SIDE, SIDE): content with median 0 and interquartile range 1, clipped to [-3, 5]; outside -3."""
+    """Normalise a frame's content to median 0, interquartile range 1, in [-3, 5]; float32 (SIDE, SIDE), -3 outside."""
     inside = _content(frame)
     values = frame[inside] if inside.any() else frame.ravel()
     low, middle, high = np.percentile(values, (25, 50, 75))
@@ -66,7 +66,7 @@ def normalise_tones(frame: Frame) -> npt.NDArray[np.float32]:
 
 
 def augment(frame: Frame, rng: np.random.Generator) -> Frame:
-    """Return a frame moved, with other tones and, at random, blur, noise, resampling or JPEG; same shape."""
+    """Augment a frame at random: shift, tones, and sometimes blur, noise, resampling or JPEG; same shape."""
     out = _tone_curve(_move(frame, rng), rng)
     draws = rng.random(4)
     if draws[0] < 0.35:
@@ -120,7 +120,7 @@ MOST = 600  # edits that are used; of more, a sample by hash
 
 @dataclass(frozen=True, slots=True)
 class LabelledFrames:
-    """Images as the classifier reads them.
+    """Labelled images in the form that the classifier reads.
 
     Attributes:
         frames: uint8 (N, SIDE, SIDE).
@@ -139,7 +139,7 @@ class LabelledFrames:
 
     @property
     def healthy(self) -> npt.NDArray[np.bool_]:
-        """Return a mask, bool (N,), of the images without any finding."""
+        """Return bool (N,), True for images without any finding."""
         return np.asarray(~self.labels.any(axis=1))
 
     def select(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> LabelledFrames:
@@ -156,7 +156,7 @@ class LabelledFrames:
         )
 
     def split(self, share: float, seed: int) -> tuple[LabelledFrames, LabelledFrames]:
-        """Return about `share` (in [0, 1]) of the images, and the others; a group is never divided."""
+        """Split the images at random into about `share` (in [0, 1]) and the others; groups are never divided."""
         names = sorted(set(self.groups.tolist()), key=lambda name: derive_seed(seed, "probe", name))
         sizes = dict(zip(*np.unique(self.groups, return_counts=True), strict=True))
         first, before = set(), 0
@@ -176,14 +176,14 @@ def read_sets(
     Both share one naming of groups, so that edits of a held-out patient can be recognised.
 
     Args:
-        catalogue: with real labelled images of the findings' modality.
+        catalogue: folder of a catalogue with real labelled images of the findings' modality.
         edits: a run, or a release in the `parquet` layout.
         originals: run or catalogue with a release's originals; None for those in the release.
-        findings: columns of the labels; edits of any other finding are skipped.
+        findings: findings of the labels' columns; edits of any other finding are skipped.
 
     Raises:
-        InputError: no finding, an unknown one, findings of several modalities, only synthetic images, fewer than
-            `LEAST` groups with or without a finding; or no edit of the findings whose original is available.
+        InputError: findings are missing, unknown or of several modalities, all images are synthetic, fewer than
+            `LEAST` groups are with or without a finding, or the findings have no edit with an available original.
     """
     known, frames = _real_images(catalogue, findings)
     edited = _edits(edits, originals or edits, findings)

@@ -74,6 +74,8 @@ def test_papers_six_tasks_are_the_default_and_others_can_be_named() -> None:
     assert set(choose_study(samples, 0).demonstrations) == set(six)
     named = choose_study(samples, 0, named=["Make hair thicker"], most=16)
     assert {task: len(shown) for task, shown in named.demonstrations.items()} == {"Make hair thicker": 16}
+    two = choose_study([sample(0, "t", "a"), sample(1, "t", "b")], 0, most=1)  # one shown, one held out
+    assert [*map(len, two.demonstrations.values()), len(two.samples)] == [1, 1]
     with pytest.raises(
         InputError, match=r"--task: no task 'Make hair thick'.*did you mean 'Make hair thicker'"
     ):

@@ -11,10 +11,10 @@ from PIL import Image
 
 from bench.small_bench import made, small_bench
 from plantain.bench.leaderboard.page import write_leaderboard
-from plantain.bench.leaderboard.published import published_agreement, published_scores
+from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.cli import main
-from plantain.metrics import cp_reference, ssim
+from plantain.metrics import cp_reference
 from plantain.records import InputError
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -68,16 +68,10 @@ def test_scores_keep_their_meaning_and_failures_stay_unscored(folder: Path) -> N
     assert [measure.name for measure in table.main] == ["EA", "CP"]
 
 
-def test_plain_ssim_is_measured_from_the_pictures(folder: Path) -> None:
-    scores = published_scores(folder)
-    before, after = (np.asarray(Image.open(folder / f"7_{name}.png")) for name in ("Previous", "Model_One"))
-    assert scores.values(scores.arm("Model One"), "ssim_previous")[0] == ssim(before, after).value
-    found = published_agreement(scores)
-    assert (found.pairs, found.within, found.rank_correlation) == (4, 4, 1.0)
+def test_models_are_matched_by_the_spelling_of_the_scores(folder: Path) -> None:
     ranks = folder / "human_ranked_scores.json"  # is read first; the images have the spelling of the scores
     ranks.write_text('{"Eyes": {"7": {"accuracy": {"model_one": 1, "model_two": 2, "Model One+": 3}}}}')
     scores = published_scores(folder)
-    assert published_agreement(scores).pairs == 4
     assert scores.values(scores.arm("Model One+"), "rank_ea")[0] == 3  # as MGIE and MGIE+: two models
     ranks.write_text('{"Eyes": {"7": {"accuracy": {"model_one": 1, "Model_One": 2}}}}')
     with pytest.raises(InputError, match="'Model_One' may be Model One or model_one"):
@@ -127,16 +121,9 @@ def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
 
 
 @needs_examples
-def test_the_published_examples_make_a_report_and_plain_ssim_never_exceeds_their_number(
-    tmp_path: Path,
-) -> None:
-    found = published_agreement(published_scores(EXAMPLES))
-    assert (found.pairs, found.within) == (28, 28)
-    # The mean over four images, across seven models.
-    assert (found.rank_correlation, found.lowest) == pytest.approx((0.918, 0.810), abs=0.001)
+def test_the_published_examples_make_a_report(tmp_path: Path) -> None:
     text = write_leaderboard([EXAMPLES], tmp_path / "out").read_text(encoding="utf-8")
     assert "Do not pass this page on" in text
-    assert "in 28 of 28 pairs" in text
     assert text.count('<figure class="shot') == 4 * 9
     table = make_table(published_scores(EXAMPLES))
     best = table.cell("Gemini 2 Flash", OVERALL, "EA")

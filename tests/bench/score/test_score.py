@@ -22,7 +22,7 @@ from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import PIXEL_METRICS, ScoreRequest, score_run
 from plantain.cli import main
 from plantain.metrics.metric import Networks
-from plantain.metrics.psnr import PSNR
+from plantain.metrics.pixelwise import PSNR
 from plantain.privacy.rapid_text import why_no_reader
 from plantain.records import CriterionResult, InputError, Observations, Outcome, OutcomeKind, Usage
 from plantain.roles import JudgeRequest, Reply, failed

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from bench.small_bench import HEIGHT, WIDTH, Distance, Length, Means, small_bench
-from fakes.elsewhere import Elsewhere
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.score import (
@@ -24,6 +23,7 @@ from plantain.bench.score.score import (
     missing_scores,
     open_metrics,
 )
+from plantain.engines.local import LocalEngine
 from plantain.journal import StoredScore
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.metric import Networks, registered
@@ -129,7 +129,7 @@ def test_a_worker_gives_the_scores_of_this_process(
         return SampleCase(bench, bench.sample(name))
 
     async def there(run: BenchRun, work: dict[str, list[Any]]) -> list[tuple[list[StoredScore], list[Any]]]:
-        engine = Elsewhere()
+        engine = LocalEngine()
         try:
             return [await measure_on(engine, sample(name), one, run.read) for name, one in work.items()]
         finally:

@@ -14,13 +14,13 @@ from bench.small_bench import made, small_bench
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.score.score import ScoreRequest, open_metrics, score_run
-from plantain.bench.score.text_kept import TextKept
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.metrics.metric import Networks
 from plantain.pixels.decode import decode
 from plantain.privacy import text
 from plantain.privacy.rapid_text import open_reader, why_no_reader
+from plantain.privacy.text import TextKept
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply
 

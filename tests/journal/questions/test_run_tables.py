@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import JournalReader
+from plantain.journal.questions.status import costs, status_summary
 from plantain.journal.questions.tables import call_outcomes, rounds_to_success, table1, table2
-from plantain.journal.questions.telemetry import costs, status_summary
 from plantain.metrics.statistics.intervals import wilson_share
 from plantain.rubrics import MED_BANANA
 

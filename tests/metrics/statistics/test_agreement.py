@@ -136,13 +136,7 @@ def test_interval_over_clusters_is_wider_than_over_items():
     assert (clustered.items, clustered.clusters) == (360, 60)
 
 
-@pytest.mark.parametrize(
-    ("kappa", "share", "items"),
-    [
-        (0.6, 0.5, 15),
-        (0.2, 0.2, 25),
-    ],
-)
+@pytest.mark.parametrize(("kappa", "share", "items"), [(0.6, 0.5, 15), (0.2, 0.2, 25)])
 def test_few_items_get_an_interval_that_covers(kappa, share, items):
     # Two raters, of whom the second says what the first says with the probability kappa and otherwise draws anew. A
     # percentile bootstrap over 10 items covers 0.6 84 times in 100, over 5 items 54 times.

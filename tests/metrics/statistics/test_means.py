@@ -75,13 +75,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize(
-    ("n", "largest"),
-    [
-        (12, 1),
-        (20, 12),
-    ],
-)
+@pytest.mark.parametrize(("n", "largest"), [(12, 1), (20, 12)])
 def test_intervals_of_few_skewed_or_sparse_sources_cover(name, n, largest):
     # At least 93 % of 800: one standard error is 0.9 points. Sources have alternating sizes, or one has a fifth.
     draw, truth, low, high = SOURCES[name]

@@ -140,6 +140,8 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("<|begin_of_box|>Add air.<|end_of_box|>", "Add air."),  # GLM-4.1V
         ("So: $\\boxed{Add air.}$", "Add air."),  # Qwen's prompts for reasoning
         ("Add air.<|im_end|>", "Add air."),
+        ("Add air.<|im_end|>\n<|im_start|>user\nMore.<|im_end|>\n<|im_start|>assistant\nYes.", "Add air."),
+        ("[INST] Write it. [/INST] Add air.</s>[INST] More.", "Add air."),  # a model that goes on, vLLM
         ("Here is the instruction:\n\nAdd air.", "Add air."),
         ("Sure! Here's a refined edit instruction:\n```text\nAdd air.\n```\nGood luck.", "Add air."),
         ("### Edit Instruction\n**Add air.**", "Add air."),
@@ -165,6 +167,12 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
         ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
         ("Sure! Add air. Let me know if you want more.", "Add air."),
+        *((f"{text}Add air.", "Add air.") for text in ("Draft: Dim.\n\nFinal: ", "Round 2 instruction: ")),
+        *(
+            (f"Add air.{text}", "Add air.")
+            for text in (" (2 words)", "\nNegative prompt: text", "\nConfidence: 1")
+        ),
+        ('<instruction lang="en">Add air.</instruction>', "Add air."),
         ("Add air. If you have to, darken it.", "Add air. If you have to, darken it."),  # to the editor
     ],
 )
@@ -183,6 +191,7 @@ def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
         "{'instruction': 'Add the lung's air.'}",
         '{"instruction": "Add air."} {"instruction": "Remove air."}',
         "### Plan\nAdd air.\n### Notes\nNone.",
+        *("Option 1: Add air.\n\n**Option 2:** Remove air.", "Add air.\n\nOR\n\nRemove air."),
         "I'm sorry, but I can't help with that.",
         "x" * 5000,
     ],
@@ -193,9 +202,16 @@ def test_no_instruction_is_unreadable(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["abort", "error", "MAX_TOKENS"]
-)  # of SGLang, OpenRouter, a gateway to Gemini
+    "reason",  # of SGLang, OpenRouter, a gateway to Gemini, Z.ai, DeepSeek and Mistral
+    [
+        *("abort", "error", "MAX_TOKENS", "sensitive", "network_error", "model_context_window_exceeded"),
+        *("insufficient_system_resource", "model_length"),
+    ],
+)
 def test_half_an_answer_is_none(reason: str) -> None:
+    failed = {"finish_reason": "stop", "error": {"code": 502}, "message": {"content": "Add"}}  # OpenRouter
+    with pytest.raises(Fault, match="ended with stop"):
+        chat.read_text({"choices": [failed]})
     with pytest.raises(Fault):
         chat.read_text({"choices": [{"finish_reason": reason, "message": {"content": "Add"}}]})
 

@@ -20,11 +20,11 @@ from fakes.content import picture
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
-from plantain.models.hosted.asking import Question
 from plantain.models.hosted.editor import HostedEditor
 from plantain.models.hosted.gemini import models
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.reports import report_schema
+from plantain.models.hosted.writer_and_judge import Question
 from plantain.pixels.decode import decode, decode_untrusted
 from plantain.records import OutcomeKind
 from plantain.roles import Demonstration, EditRequest, EncodedImage, TakesDemonstrations

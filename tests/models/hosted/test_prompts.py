@@ -7,9 +7,8 @@ import pytest
 
 from fakes.requests import judge_request, source_image, write_request
 from plantain.findings import load_taxonomy, shown_sides
-from plantain.models.hosted.asking import checked_library
 from plantain.models.hosted.prompts import BUILT_IN, PromptLibrary, write_prompt
-from plantain.models.hosted.reports import judge_prompt
+from plantain.models.hosted.reports import checked_library, judge_prompt
 from plantain.records import (
     BUILD_DIRECTIONS,
     OK,
@@ -56,8 +55,8 @@ def every_prompt() -> list[str]:
         write_prompt(LIBRARY, write_request()).text,
         write_prompt(LIBRARY, write_request(direction=Direction.REMOVE)).text,
         write_prompt(LIBRARY, write_request(history())).text,
-        judge_prompt(LIBRARY, judge_request(), "strict").text,
-        judge_prompt(LIBRARY, judge_request(Direction.REMOVE), "balanced").text,
+        judge_prompt(LIBRARY, judge_request()).text,
+        judge_prompt(LIBRARY, judge_request(Direction.REMOVE)).text,
     ]
 
 
@@ -85,7 +84,6 @@ def test_hostile_text_stays_inside_the_data_as_one_line() -> None:
         judge_prompt(
             LIBRARY,
             JudgeRequest(image, judged.original, judged.edited, HOSTILE, finding, d, judged.rubric, 1),
-            "strict",
         ).text
         for d in BUILD_DIRECTIONS
     ]
@@ -106,7 +104,7 @@ def test_hash_changes_with_the_wording_of_any_part(tmp_path: Path) -> None:
     mine = checked_library(tmp_path)
     for name in ("write_initial", "refine", "judge_add", "judge_remove"):
         assert mine.label(name) != LIBRARY.label(name)
-    for prompt in (write_prompt(mine, write_request()), judge_prompt(mine, judge_request(), "strict")):
+    for prompt in (write_prompt(mine, write_request()), judge_prompt(mine, judge_request())):
         assert "Be kind." in prompt.system and "Be kind." in prompt.text
 
 

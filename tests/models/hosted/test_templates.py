@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plantain.models.hosted.asking import checked_library
 from plantain.models.hosted.prompts import StrangersTemplates
+from plantain.models.hosted.reports import checked_library
 from plantain.records import InputError
 
 HOSTILE = {

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from fakes.caller import resolve_editor
-from fakes.elsewhere import Elsewhere
 from plantain.engines.contract import engine_in_place
+from plantain.engines.local import LocalEngine
 from plantain.models.process.editor import ProcessEditor
 from plantain.models.process.provider import Settings, WorkerCommand
 from plantain.pixels.decode import decode, pixel_sha256
@@ -171,7 +171,7 @@ def test_on_a_worker_of_an_engine_it_makes_the_same_and_normal_form_too() -> Non
     (here,) = edit_all(open_editor(), asked)
 
     async def scene() -> tuple[Reply[EditedImage], Reply[EditedImage]]:
-        engine = Elsewhere()
+        engine = LocalEngine()
         engine_in_place.set(engine)
         editor = open_editor()
         try:

@@ -194,8 +194,8 @@ def test_an_answer_of_the_wrong_form_is_malformed(tmp_path: Path) -> None:
 
 
 def test_an_editor_is_not_a_judge() -> None:
-    with pytest.raises(InputError, match=r"models\.judge: 'process/radedit' can be an editor, not a judge"):
-        load("process/radedit", "judge", Settings())
+    with pytest.raises(InputError, match=r"models\.judge: 'process/brushnet' can be an editor, not a judge"):
+        load("process/brushnet", "judge", Settings())
 
 
 def test_rejudge_asks_the_program_about_a_run_of_imported_edits(tmp_path: Path, capsys) -> None:

@@ -75,6 +75,12 @@ def test_jpeg_lossless_and_frames_one_at_a_time() -> None:
     assert not np.array_equal(render_planes(cine, "cine", 0), render_planes(cine, "cine", 60))
     with pytest.raises(BadImage, match="no frame 120 of 120"):
         render_planes(cine, "cine", 120)
+    two = file("SC_rgb_rle_2frame.dcm")  # its second frame is 672 bytes after the first (PS3.5, A.4)
+    zeros = two.replace(np.array([0, 672], "<u4").tobytes(), bytes(8))
+    first, second, found = (
+        render_planes(read_dicom(data, "a"), "a", frame) for data, frame in ((two, 0), (two, 1), (zeros, 1))
+    )
+    assert np.array_equal(found, second) and not np.array_equal(first, second)
 
 
 def test_overlays_are_dropped_also_those_in_unused_bits() -> None:

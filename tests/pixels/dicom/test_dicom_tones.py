@@ -70,8 +70,12 @@ def test_presentation_shape_decides_where_it_is_given(photometric: str, shape: s
 
 def test_bits_may_be_kept_above_the_lowest_of_a_word() -> None:
     """PS3.5, 8.1.1, as dcmtk reads it: HighBit states where the image's bits end."""
-    data = made(RAMP << 4, BitsStored=12, HighBit=15, WindowCenter=2048, WindowWidth=4096)
-    assert np.array_equal(grey(data), linear(RAMP, 2048, 4096))
+    for values in (RAMP, RAMP % 128):  # also where the highest bits are unused
+        data = made(values << 4, BitsStored=12, HighBit=15, WindowCenter=2048, WindowWidth=4096)
+        assert np.array_equal(grey(data), linear(values, 2048, 4096))
+    signed = RAMP[:36].astype(np.int16) - 2048  # -2048 to 255
+    data = made(signed << 4, BitsStored=12, HighBit=15, WindowCenter=0, WindowWidth=4096)
+    assert np.array_equal(grey(data), linear(signed, 0, 4096))
 
 
 def test_rescale_comes_before_the_window() -> None:
@@ -181,6 +185,9 @@ def test_untagged_padding_does_not_set_the_contrast() -> None:
     values = RAMP.astype(np.int16)
     values[:, :20] = -2000
     assert np.array_equal(grey(made(values)), grey(made(values, PixelPaddingValue=-2000)))
+    dark = np.full((64, 64), 255, np.uint8)
+    dark[8:-8, 8:-8] = RAMP[:48, :48] % 60
+    assert np.array_equal(grey(made(dark))[8:-8, 8:-8], grey(made(dark[8:-8, 8:-8])))  # as without it
 
 
 def test_a_colour_profile_is_converted_as_littlecms_does() -> None:

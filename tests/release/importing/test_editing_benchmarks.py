@@ -123,6 +123,10 @@ def medgen(root: Path) -> Path:
     failed = {"output_image": "Edit Error: no quota", "error": "no quota"}
     lines = [record(1, output_image="output_image/edited_000000.png"), record(2, **failed)]
     results.write_text("".join(lines))
+    scored = [
+        record(1, output_image="output_image/edited_000000.png", PSNR=30.1)
+    ]  # as eval.py copies results
+    (results.parents[1] / "vlm_editor_edit_local_metrics.jsonl").write_text("".join(scored))
     # The benchmark's own inputs, and its reference images under the name of a result: neither is an edit.
     (root / "MedGEN_TableIV" / "edit.jsonl").write_text(
         '{"instruction": "x", "input_image": "images/1.png"}\n'
@@ -180,6 +184,13 @@ def test_imgedit(tmp_path):
         ("ImgEdit", "", "unknown", "change", "Make it smooth."),
         ("ImgEdit", "another-model", "unknown", "add", "Put a hat on it."),
     ]
+    harder = {
+        "2": {"id": "style/000278574.jpg", "prompt": "Remove it."}
+    }  # Benchmark/UGE/UGE_edit.json, c14480ac
+    (tmp_path / "imgedit/basic_edit.json").write_text(json.dumps(harder))
+    image(tmp_path / "imgedit/edited_images/2.png", 7)
+    import_pairs(tmp_path / "imgedit", tmp_path / "uge")
+    assert edits(tmp_path / "uge") == [("ImgEdit", "", "unknown", "change", "Remove it.")]
 
 
 def test_miedb_100k_has_several_draws_and_edits_of_another_shape(tmp_path):
@@ -221,6 +232,8 @@ def test_a_benchmark_gets_modality_and_finding_from_set(tmp_path):
     with JournalReader.open(tmp_path / "run") as reader:
         tasks = [reader.task(a.task_id).task for a in reader.all_attempts()]
     assert {(task.modality, task.finding) for task in tasks} == {("brain_mri", "glioma")}
+    out = printed("import", root, "--run", tmp_path / "bare")
+    assert "4 edits without a finding: offline/instruments cannot judge them" in out and "rejudge" not in out
 
 
 def test_a_column_is_refused_for_a_benchmark(tmp_path):

@@ -19,13 +19,11 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import XMP_PACKET, encode_jpeg, encode_source
 from plantain.records import InputError
 from plantain.release.export import export_run
-from plantain.release.importing.importing import import_release
 from plantain.release.plan import ExportOptions
-from plantain.release.proof.provenance import SOURCE_TYPE, embedded_manifest, open_signer, signed_attempt
+from plantain.release.proof.provenance import SOURCE_TYPE, open_signer, signed_attempt
 from plantain.release.proof.verify import verify_release
 from release.certificates import Chain, make_chain
 from release.proofs import kinds
-from release.provider_run import run_with_provider_manifest
 from release.resealing import entries_of, reseal
 from release.runs import tree
 
@@ -201,25 +199,3 @@ def test_export_with_a_key_that_cannot_sign_makes_nothing(
         signing = ("--sign", chain.certificates, "--key", key)
         refused("export", small_run, "--licence", "MIT", "--to", tmp_path / "out", *signing)
         assert not (tmp_path / "out").exists()
-
-
-# --- manifests of providers -----------------------------------------------------------------------
-
-
-def test_provider_manifests_are_listed_beside_the_release_and_survive_an_import(
-    chain: Chain, picture: bytes, tmp_path: Path
-) -> None:
-    sent = open_signer(options(chain)).sign(picture, "their", 1)
-    run, task = run_with_provider_manifest(tmp_path / "run", sent)
-    out = tmp_path / "out"
-    export_run(run, out, ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
-    told = [json.loads(line) for line in (out / "provenance.jsonl").read_text().splitlines()]
-    assert [(entry["task"], entry["container"]) for entry in told] == [(task, "jpeg")]
-    with JournalReader.open(run) as reader:
-        assert embedded_manifest(reader.blob_path(told[0]["raw_sha256"])) is not None
-    assert verify_release(out, against=run).problems == ()
-    sheet = (out / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "arrived from their provider" in sheet and "writer is a writer: 3" in sheet
-    import_release(out, tmp_path / "imported")
-    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("med-banana",)))
-    assert tree(tmp_path / "again") == tree(out)

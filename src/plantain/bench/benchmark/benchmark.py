@@ -31,7 +31,7 @@ SOFT = 0.001
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredMask:
-    """A mask's file, read.
+    """The content of a mask's file.
 
     Attributes:
         grey: uint8 (H, W), the luminance, which the published code uses; it ignores transparency.
@@ -127,7 +127,7 @@ def proposed_regions(root: Path, sample_id: str) -> tuple[Mask, ...]:
 
 
 def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) -> None:
-    """Store a mask as a sample's region of interest, with the reader's name in its notes.
+    """Store a mask as a sample's region of interest, and the reader's name in the sample's notes.
 
     This changes the benchmark's digest.
 
@@ -185,7 +185,7 @@ class Benchmark:
         """Read a benchmark: MedEBench as published, or our own format.
 
         Metadata and the files' headers are checked and every file is hashed; no pixel is decoded. `plantain bench
-        check` finds more. Addresses of the pairs are dropped, as they can name patients; their hashes name clusters.
+        check` finds more. Source addresses are dropped, as they can name patients; their hashes name clusters.
 
         Args:
             path: the folder, or the metadata file in it.
@@ -219,11 +219,11 @@ class Benchmark:
         return found
 
     def previous(self, sample: Sample) -> Pixels:
-        """Return the image before, uint8 (H, W, 3), of `sample.size`."""
+        """Return the sample's image before the change, uint8 (H, W, 3), of `sample.size`."""
         return _pixels(sample.previous)
 
     def changed(self, sample: Sample) -> Pixels:
-        """Return the image after, uint8 (H, W, 3), resized to the previous image's size (bicubic, as published).
+        """Return the image after the change, uint8 (H, W, 3), resized to `sample.size` (bicubic, as published).
 
         Raises:
             InputError: the sample has none.
@@ -231,7 +231,7 @@ class Benchmark:
         return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """Return the region's file at its own size. Raise InputError if the sample has none."""
+        """Return the content of the sample's mask file, not resized. Raise InputError if the sample has none."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 
@@ -246,7 +246,7 @@ class Benchmark:
     def content_of(self, sample: Sample) -> str:
         """Return the SHA-256 (hex) of everything in a sample that outputs and scores depend on: its texts and files.
 
-        Its cluster is left out, as it can change when samples are added, and so is its key concept.
+        Cluster and key concept are excluded: they can change without a change of the sample.
         """
         texts = (sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed)
         fields = [*texts, sample.direction.value, sample.finding, *self.hashes[sample.id]]
@@ -254,7 +254,7 @@ class Benchmark:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return the SHA-256 over all samples without their key concepts; the same wherever the folder is."""
+        """Return the SHA-256 (hex) of all samples' content, whatever the folder's path and the key concepts."""
         fields = [[self.content_of(sample), sample.cluster] for sample in self.samples]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 

@@ -15,8 +15,7 @@ from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resize
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
 from plantain.files.opening import files_like
-from plantain.metrics.preservation import preservation
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import preservation, ssim
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence

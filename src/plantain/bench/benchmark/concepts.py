@@ -60,10 +60,10 @@ _RESULTS = frozenset(("make", "keep", "render", "turn"))
 
 
 def concept_in(prompt: str) -> tuple[str, str]:
-    """Return (the words of a prompt that name the edited object, ""), or ("", the reason why there are none).
+    """Return (the words of a prompt that name the edited object, ""), or ("", the reason if it names none).
 
     The object is the phrase after the opening verbs up to a preposition, a conjunction or a comma, without
-    determiners; in "the size of the tumour" it is the tumour.
+    determiners; of "the size of the tumour" only "tumour" is returned.
 
     Example:
         >>> concept_in("Please remove the two lower wisdom teeth from this image.")
@@ -106,13 +106,13 @@ def concept_in(prompt: str) -> tuple[str, str]:
 
 
 def concept_of(sample: Sample) -> tuple[str, str]:
-    """Return (key concept, else finding, else object of the prompt, ""), or ("", the reason) if there is none."""
+    """Return (a sample's key concept, else its finding, else the prompt's object, ""), or ("", the reason)."""
     named = sample.key_concept or sample.finding
     return (named, "") if named else concept_in(sample.prompt)
 
 
 def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
-    """Write every sample's concept to a CSV file for editing; return, by id, the reasons of samples without one."""
+    """Write every sample's concept to a CSV file for editing; return, by sample id, why a concept is missing."""
     found = {sample.id: concept_of(sample) for sample in benchmark.samples}
     rows = [[sample.id, sample.prompt, *found[sample.id]] for sample in benchmark.samples]
     replace_file(file, written_csv([list(COLUMNS), *rows]).encode())
@@ -120,13 +120,13 @@ def write_concepts(benchmark: Benchmark, file: Path) -> dict[str, str]:
 
 
 def read_concepts(file: Path) -> dict[str, str]:
-    """Return the concepts of a CSV table by sample id. Raise InputError, with the line, if it has another form."""
+    """Return the concepts of a CSV table by sample id. Raise InputError, with the line, if it is malformed."""
     rows = read_table(file).require("sample", "concept").whole_rows()
     return {cells["sample"]: cells["concept"] for _, cells, _ in rows}
 
 
 def store_concepts(root: Path, concepts: Mapping[str, str]) -> int:
-    """Write non-empty concepts by sample id into metadata of either format; return how many changed.
+    """Write concepts, by sample id, into a benchmark's metadata, skipping empty ones; return how many changed.
 
     Raises:
         InputError: the benchmark has no sample of an id.

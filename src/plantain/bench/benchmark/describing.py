@@ -42,8 +42,8 @@ BINS = 20
 
 @dataclass(frozen=True, slots=True)
 class OrganRow:
-    """One organ: counts, the mean share of its regions (None without any), and the smallest difference between two
-    models that it shows if sources' differences have a standard deviation of `USUAL`."""
+    """One organ: counts, its regions' mean share of the image (None without regions), and the smallest detectable
+    difference between two models if it varies between sources with standard deviation `USUAL`."""
 
     organ: str
     samples: int
@@ -55,7 +55,7 @@ class OrganRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task of one organ."""
+    """Counts for one task of one organ."""
 
     organ: str
     task: str
@@ -65,7 +65,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, median and the middle nine tenths of a quantity over the samples that have it."""
+    """Mean, median, and 5th and 95th percentile of a quantity over the samples that have it."""
 
     n: int
     mean: float
@@ -95,8 +95,8 @@ class Description:
         roi_shares: the region's share of the frame, by sample id.
         similarity: cosine of prompt and previous image, by sample id; empty without CLIP.
         similarity_name: "clip_talign", with the weights' name if they are not the published ones.
-        no_similarity: why it was not measured; "" where it was.
-        detectable: the smallest difference between two models, of scores in [0, 1], that a benchmark of this size shows
+        no_similarity: the reason if it was not measured, else "".
+        detectable: the smallest difference between two models' scores in [0, 1] that a benchmark of this size detects
             with 80 % power at the 5 % level, by the standard deviation of the differences between sources; None below
             five sources. detectable_of_seven: the same for a pair among seven models, corrected for all pairs.
     """
@@ -125,7 +125,7 @@ class Description:
 
 
 def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
-    """Return (CLIP, "") from local weights (a downloaded name, or a folder), or (None, the reason)."""
+    """Load CLIP from local weights (a downloaded name, or a folder); return (CLIP, "") or (None, the reason)."""
     networks = find_networks({"clip_talign"}, clip=weights)
     return networks.clip, "; ".join(why for _, why in networks.why_not)
 
@@ -208,7 +208,7 @@ def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure of the paper, drawn from this benchmark: name, file, contents, and missing parts with the reason."""
+    """A figure of MedEBench's paper for this benchmark: name, file, contents, and missing parts with the reason."""
 
     name: str
     file: str
@@ -217,7 +217,7 @@ class PaperFigure:
 
 
 def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
-    """Return the entries of Figures 3, 4 and 5; Figure 5 has no file, as it needs the scores of a run."""
+    """List which of the paper's Figures 3, 4 and 5 can be drawn; Figure 5 has no file, as it needs a run's scores."""
     found = {row.organ for row in description.organs}
     absent = ", ".join(organ for organ in ORGANS if organ not in found)
     without = description.samples - description.with_roi
@@ -237,7 +237,7 @@ def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
 
 
 def as_json(description: Description) -> dict[str, object]:
-    """Return the description as JSON values, with a `Spread` instead of one number per sample."""
+    """Return the description as JSON values, with summary statistics instead of one number per sample."""
     shares, cosines = (
         Spread.of(list(found.values())) for found in (description.roi_shares, description.similarity)
     )

@@ -60,7 +60,7 @@ class Conversion:
         regions: number of samples with a region.
         licences: number of samples by licence.
         left_out: number of unused successes by reason.
-        damaged: damaged images of the run, whose tasks are left out.
+        damaged: damaged images of the run, whose tasks were skipped.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class Conversion:
 
     @property
     def restricted(self) -> str:
-        """Return a line that counts images which may not be shared, by licence; "" if all may be shared."""
+        """Return one line with the number of images that may not be shared, by licence; "" if all may be shared."""
         closed = {
             name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
         }

@@ -63,9 +63,9 @@ class Duplicate:
     Attributes:
         sample, cluster: the sample's id and its cluster in the benchmark.
         shown: "previous" or "changed".
-        other: the image elsewhere.
-        bits: how many of 256 bits of their codes differ.
-        cut: they are near duplicates only after one of them is cropped or mirrored.
+        other: path or name of the duplicate.
+        bits: number of differing bits of the two images' 256-bit codes.
+        cut: True if they only match after one of them is cropped or mirrored.
     """
 
     sample: str
@@ -78,15 +78,15 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """The images that a benchmark shares with another place.
+    """The images that a benchmark shares with another folder.
 
     Attributes:
         benchmark, digest: name of the benchmark, and the hash of its content.
-        place: name of the folder that it was compared with.
+        place: name of the other folder.
         samples, clusters: their numbers in the benchmark; samples of one original form one cluster.
-        seen: number of images in the place.
-        pairs: for each image of the benchmark that occurs there, the nearest one.
-        unread: files, tar members and columns of the place that may contain images and were not read.
+        seen: number of images in the other folder.
+        pairs: the nearest duplicate of each image of the benchmark that occurs there.
+        unread: files, tar members and columns there that may contain images and were not read.
     """
 
     benchmark: str
@@ -108,7 +108,7 @@ class Leakage:
 
     @property
     def line(self) -> str:
-        """Return the numbers of originals and samples found, or that there are none, as one line."""
+        """Return one line with the number of originals and samples that occur in the other folder."""
         if not self.pairs:
             compared = f"{counted(self.seen, 'image')} in {self.place}"
             return f"no sample is a near duplicate of {compared}{_not_read(self.unread)}"
@@ -136,7 +136,7 @@ def _not_read(unread: Sequence[str]) -> str:
 def find_leakage(
     bench: Benchmark, place: Path, progress: Callable[[int, int | None], None] = lambda done, total: None
 ) -> Leakage:
-    """Return the near duplicates of a benchmark's images, before and after, among the images of a place.
+    """Find near duplicates of a benchmark's images, before and after, in another folder.
 
     Args:
         bench: the benchmark.

@@ -64,7 +64,7 @@ _REMOVING = re.compile(
 
 
 def direction_of(text: str) -> Direction:
-    """Return the direction of an instruction or task by its opening verb; CHANGE for other verbs.
+    """Infer from its opening verb if an instruction or task adds or removes; return CHANGE for other verbs.
 
     Example:
         >>> direction_of("Remove the second tooth.").value, direction_of("Add or remove braces.").value
@@ -86,7 +86,7 @@ _NAMES = {_folded(alias): organ for organ, aliases in ORGANS.items() for alias i
 
 
 def canonical_organ(name: str) -> tuple[str, str]:
-    """Return (canonical name, ""), or (the given name, a remark) if it is not one of the thirteen organs.
+    """Return (an organ's canonical name, ""), or (the given name, a remark) if MedEBench has no such organ.
 
     Example:
         >>> canonical_organ(" bones ")
@@ -103,7 +103,7 @@ def canonical_organ(name: str) -> tuple[str, str]:
 
 
 def paper_tasks(sizes: Mapping[str, int], least: int = 1) -> tuple[str, ...]:
-    """Return the benchmark's names of those of Table 7's six tasks that it has; of several that match, the largest.
+    """Return the tasks of a benchmark that match the six of Table 7; if several match one, the largest.
 
     Args:
         sizes: number of samples by task name.
@@ -131,7 +131,7 @@ def read_medebench(metadata: Path) -> Reading:
     the metadata's folder or to the one above (as published: "editing/previous/1.png").
 
     Raises:
-        InputError: the file has another shape; everything else becomes a problem.
+        InputError: the file has none of these forms; all other faults are listed in `Reading.problems`.
     """
     reader = EntryReader(metadata.parent, metadata.name)
     for index, (given_id, row) in enumerate(_rows(metadata)):

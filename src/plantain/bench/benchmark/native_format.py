@@ -1,6 +1,6 @@
 """Our own benchmark format, `benchmark.json` with three folders of images: read, write, withdraw patients.
 
-Only this format is withdrawn from; a published benchmark belongs to its authors.
+Samples can only be withdrawn from this format; a published benchmark belongs to its authors.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class BenchmarkWriter:
     """Write a benchmark in our own format, a sample at a time; `close` writes `benchmark.json`.
 
     Args:
-        out: a new or empty folder, or that of an unfinished writer.
+        out: a new or empty folder, or the folder of an unfinished writer.
         name: the benchmark's name.
         facts: further entries of the file, such as its origin.
 
@@ -199,7 +199,7 @@ def encode_png(pixels: Pixels) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnSamples:
-    """Samples of a benchmark that a withdrawal removes.
+    """The samples that a withdrawal would remove from a benchmark.
 
     Attributes:
         name, root: the benchmark's name and folder.
@@ -219,13 +219,13 @@ def is_benchmark(folder: Path) -> bool:
 
 
 def asked_samples(root: Path, asked: Withdrawal, tasks: Collection[str] = ()) -> WithdrawnSamples:
-    """Return the requested samples and those made from withdrawn tasks; change nothing.
+    """Find the samples that a withdrawal requests or that come from withdrawn tasks, without changing anything.
 
     Args:
         root: the benchmark's folder.
-        asked: groups by the names of image records or clusters, with or without the dataset; images by the names of
-            records or samples.
-        tasks: ids of a build's withdrawn tasks; ids of samples made from one start with its first 12 characters.
+        asked: groups as named by image records or clusters, with or without the dataset; images as named by records
+            or samples.
+        tasks: ids of a build's withdrawn tasks; the ids of their samples start with a task id's first 12 characters.
     """
     data = read_document(root)
     named = {}

@@ -31,8 +31,8 @@ class Sample:
         task: kind of edit, e.g. "Remove benign skin moles"; tables group by it.
         prompt, rephrased, detailed: the instruction, a paraphrase, and the description of the change ("" when absent).
         key_concept: the words whose attention should be on the region; "" if not named.
-        cluster: shared with dependent samples: a hashed source address, a patient group, else the id.
-        image: the record of the previous image: licence, consent, modality; prepared_sha256 is of the file.
+        cluster: name shared by dependent samples: a hashed source address, a patient group, else the id.
+        image: record of the previous image: licence, consent, modality; its prepared_sha256 is the file's hash.
         direction: add, remove, or any other change.
         finding: the finding in the build that the benchmark was made from; "" otherwise.
         previous: file of the image before.
@@ -70,19 +70,19 @@ class Sample:
 
     @property
     def notes_synthetic_truth(self) -> bool:
-        """Return True if a note marks the image after as synthetic, also before its file is known."""
+        """Return True if a note marks the image after as synthetic, even if its file is not known yet."""
         return any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkProblem:
-    """A problem of a benchmark.
+    """A fault of a benchmark: in its metadata or its files.
 
     Attributes:
         file: the file concerned, relative to the benchmark's folder.
         field: the field of the metadata, or "pixels", "size" and the like.
         detail: the problem, and the allowed values.
-        sample: id of the sample concerned, "" where it is none or several.
+        sample: id of the sample concerned; "" for none or several.
         warning: True if the benchmark can be used nevertheless.
     """
 
@@ -110,7 +110,7 @@ SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A metadata file and its folder.
+    """The content of a benchmark's metadata file, with its problems.
 
     Attributes:
         name: the benchmark's name.
@@ -118,7 +118,7 @@ class Reading:
         metadata: name of the metadata file in it.
         samples: the usable samples, sorted by id.
         hashes: (previous, changed, roi) SHA-256 by sample id, "" without a file.
-        problems: of the metadata and the files' headers; of the pixels, too, after `check_benchmark`.
+        problems: faults of the metadata and of the files' headers; after `check_benchmark` also of the pixels.
     """
 
     name: str
@@ -153,7 +153,7 @@ def id_order(sample_id: str) -> tuple[object, ...]:
 
 
 class EntryReader:
-    """Completes samples with their files and collects problems.
+    """Find, measure and hash the files of a benchmark's samples, and collect problems.
 
     Args:
         root: the benchmark's folder; every file must be in it.
@@ -179,13 +179,13 @@ class EntryReader:
         files: Mapping[str, Sequence[str]],
         sha256: Mapping[str, str] | None = None,
     ) -> None:
-        """Find the files of one sample, and keep the sample if it can be used; record problems.
+        """Add a sample if its files can be used; record the problems otherwise.
 
         Args:
             where: the row, for messages, e.g. "samples[3]".
-            sample: its paths, size, image id and hash are set here; a `plain_image` of size (0, 0) is replaced.
-            files: paths as written for "previous", "changed" and "roi", in the order in which they are tried; empty
-                where absent.
+            sample: the sample; its paths, size, image id and hash are set here.
+            files: for "previous", "changed" and "roi", the paths in the metadata, in the order to try them; empty if
+                absent.
             sha256: expected hashes of the files, by the same keys.
         """
         if not self._has_usable_id(where, sample.id):
@@ -292,7 +292,7 @@ class EntryReader:
 
 
 def is_inside(path: str) -> bool:
-    """Return True if a written path stays in the folder that it is relative to, on every system."""
+    """Return True if a relative path stays inside its base folder on every operating system."""
     pure = PurePosixPath(path.replace("\\", "/"))
     return (
         bool(path)
@@ -304,7 +304,7 @@ def is_inside(path: str) -> bool:
 
 
 def plain_address(address: str) -> str:
-    """Return an address in a normal form, equal for pairs that come from the same page or image.
+    """Normalise an image's web address, so that addresses of the same page or image are equal.
 
     Redirections of search engines are followed to their target; scheme, "www." and fragment are dropped.
     """
@@ -322,7 +322,7 @@ def plain_address(address: str) -> str:
 
 
 def source_cluster(address: str) -> str:
-    """Return a cluster's name: a hash from which the address cannot be recovered; "" for an empty address."""
+    """Return the cluster name of a web address: a hash that does not reveal it; "" for an empty address."""
     if not address:
         return ""
     return "source-" + hashlib.sha256(plain_address(address).encode("utf-8", "replace")).hexdigest()[:12]

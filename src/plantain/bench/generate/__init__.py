@@ -1,1 +1,1 @@
-"""Editors at work on a benchmark: arms, baselines, outputs of elsewhere."""
+"""Generation of outputs for a benchmark: editors, baselines, imported files."""

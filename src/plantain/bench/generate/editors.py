@@ -1,8 +1,8 @@
-"""Editors that are no model of a provider: baselines of every run, planted editors of known quality, Python functions.
+"""Editors without a provider's model: baselines of every run, planted editors of known quality, Python functions.
 
 The truth of a benchmark is seldom aligned to the pixel, so that copying the input scores well on many metrics; a model
 that does not beat `copy-input` has edited nothing. Planted editors know the truth and spoil it in one stated way: more
-of the change is more accurate, and changes of the rest of the image cost preservation. A good benchmark recovers this
+of the change is more accurate, and changes elsewhere in the image cost preservation. A good benchmark recovers this
 order. Neither reads its instruction. A caller's function, plain or async, edits arrays or PIL images.
 """
 
@@ -81,7 +81,7 @@ TRICKS: dict[str, Callable[[Pixels], tuple[Pixels, str]]] = {
 
 
 class Trick:
-    """One of the cheap baselines as an editor; it ignores its instruction."""
+    """A baseline editor that ignores its instruction, such as `copy-input` or `jpeg-75`."""
 
     def __init__(self, label: str) -> None:
         self.name = f"{PROVIDER}/{label}"
@@ -97,10 +97,10 @@ class Trick:
 
 
 class Truth:
-    """The real image after the procedure as an editor: the metrics of a perfect edit.
+    """An editor that returns the real image after the procedure, which shows the scores of a perfect edit.
 
     Args:
-        read: the sample's truth by its id, uint8 (H, W, 3) of the previous image's size; None without one.
+        read: returns a sample's real image by its id, uint8 (H, W, 3) of the previous image's size, or None.
     """
 
     name = f"{PROVIDER}/{GROUND_TRUTH}"
@@ -110,7 +110,7 @@ class Truth:
         self._read = read
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the real image after as PNG; a `not_applicable` outcome if the sample has none."""
+        """Return the sample's real image after the procedure as PNG; a `not_applicable` outcome if it has none."""
         pixels = await asyncio.to_thread(self._read, request.image.id)
         if pixels is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
@@ -129,22 +129,22 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image with the true change and nothing else, uint8 (H, W, 3)."""
+    """Return the image before with only the true change inside the region, uint8 (H, W, 3)."""
     return _moved(before, truth, 1.0)
 
 
 def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image with half of the true change."""
+    """Return the image before with half of the true change inside the region, uint8 (H, W, 3)."""
     return _moved(before, truth, 0.5)
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image with a fifth of the true change."""
+    """Return the image before with a fifth of the true change inside the region, uint8 (H, W, 3)."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image with the true change and noise over the whole image."""
+    """Return the image before with the true change, and noise over the whole image, uint8 (H, W, 3)."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
@@ -199,7 +199,7 @@ PRESERVATION = ("planted/exact", "planted/noisy", "planted/repainted")
 
 
 class KnownEditor:
-    """One planted way as an editor over one benchmark, whose truths it looks up."""
+    """An editor of known quality: it returns the real image after, altered in one stated way."""
 
     def __init__(self, label: str, benchmark: Benchmark) -> None:
         self.name = label
@@ -207,7 +207,7 @@ class KnownEditor:
         self._spoil, self._benchmark = PLANTED[label], benchmark
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the truth, altered as planted, as PNG; a `not_applicable` outcome without a truth or region."""
+        """Return the altered real image as PNG; a `not_applicable` outcome if image or region is missing."""
         sample = self._benchmark.sample(request.image.id)
         if sample.changed is None or sample.roi is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
@@ -233,7 +233,7 @@ Images = Literal["array", "pil"]
 
 @dataclass(frozen=True, slots=True)
 class FunctionEditor:
-    """A Python function as an editor; a plain one is called in threads, for several samples at once."""
+    """A Python function as an editor; unless it is async, threads call it for several samples at once."""
 
     function: EditFunction
     name: str
@@ -242,12 +242,12 @@ class FunctionEditor:
 
     @classmethod
     def of(cls, function: EditFunction, images: Images | None = None) -> FunctionEditor:
-        """Return editor "python/FUNCTION"; its fingerprint depends on the source, or on byte code without source.
+        """Make the editor "python/FUNCTION"; its fingerprint depends on the source, or on byte code without source.
 
         For a `functools.partial` or an object of a class, it also depends on the numbers and texts given to create it.
 
         Args:
-            function: the function; a class raises InputError.
+            function: the function, or an object that can be called; a class raises InputError.
             images: "array" or "pil", the type of its argument; None: by the annotation of its first parameter.
         """
         if inspect.isclass(function):

@@ -47,7 +47,7 @@ async def generate(
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Make the missing outputs of the wanted arms and of the baselines, which are in every run.
+    """Generate the missing outputs of the requested editors, and of the baselines, which are in every run.
 
     Existing outputs are never made again; more seeds, a longer sweep, further arms or added samples only add outputs.
 
@@ -63,7 +63,7 @@ async def generate(
 
     Raises:
         InputError: the benchmark or an arm is not the recorded one; another process uses the run; an image may not be
-            sent to a hosted model; an editor cannot do this. Nothing was called then.
+            sent to a hosted model; an editor does not support the request. No model was called.
     """
     setup = RunSetup(terms)
     images = (sample.image for sample in benchmark.samples)
@@ -82,12 +82,11 @@ async def generate(
 
 
 async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: int | None) -> None:
-    """Run hosted arms, baselines and files together, then models that fill the machine one by one, then restored."""
+    """Run hosted arms, baselines and files together, then models that fill the machine one by one."""
     opened = generation.opened
-    restored = [one for one in arms if one.arm.kind is ArmKind.RESTORED]
-    together = [one for one in arms if not one.alone and one not in restored]
+    together = [one for one in arms if not one.alone]
     allowance = _Allowance(limit)
-    for wave in (together, *([one] for one in arms if one.alone), restored):
+    for wave in (together, *([one] for one in arms if one.alone)):
         by_label = {one.arm.label: one for one in wave}
         rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
         if any(one.alone for one in wave):  # images of one size are batched through the weights
@@ -117,7 +116,7 @@ class _Allowance:
 
 def _pending(reader: JournalReader, arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
     rows = reader.tasks(state=TaskState.PENDING)
-    return (row for row in rows if row.task.finding in arms and arms[row.task.finding].ready(row))
+    return (row for row in rows if row.task.finding in arms)
 
 
 def _counts(reader: JournalReader, labels: Iterable[str]) -> dict[TaskState, int]:
@@ -270,7 +269,7 @@ async def _all(outputs: Iterable[Awaitable[Attempt]]) -> list[Attempt]:
 
 
 def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
-    """Return (state of a task with these outputs, the reason why outputs have no image, "" if all have one)."""
+    """Return (the state of a task with these outputs, the reason for missing images; "" if none is missing)."""
     lost = [a.edit_outcome for a in attempts if a.edited is None and a.edit_outcome is not None]
     if not lost:
         return TaskState.SUCCESS, ""
@@ -287,7 +286,7 @@ def ending_of(attempts: Sequence[Attempt]) -> tuple[TaskState, str]:
     return state, first
 
 
-ASPECT_TOLERANCE = 0.01
+ANOTHER_RATIO, ASPECT_TOLERANCE = "another ratio of sides", 0.01
 """An output whose aspect ratio differs by more than this from the sample's is malformed."""
 
 POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does it)"
@@ -295,11 +294,11 @@ POLICY = "bicubic to the size of the previous image (antialiased, as Pillow does
 
 
 def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]:
-    """Return an editor's file as a PNG of the sample's size, the pixels, and a note on resizing.
+    """Convert an editor's file to a PNG of the sample's size; return PNG, pixels and a note on resizing.
 
     Args:
-        data: any image that we read.
-        size: (width, height) of the sample's previous image.
+        data: an image file of any supported kind.
+        size: (width, height) of the sample's previous image, in pixels.
 
     Returns:
         The PNG, lossless and without metadata; the same, decoded: uint8 RGB (H, W, 3); one line on how it was resized,
@@ -313,7 +312,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
     ratio = (width / height) / (size[0] / size[1])
     if abs(ratio - 1.0) > ASPECT_TOLERANCE:
         raise BadImage(
-            f"the output is {width}x{height} pixels, {size[0]}x{size[1]} in the benchmark: another ratio of sides"
+            f"the output is {width}x{height} pixels, {size[0]}x{size[1]} in the benchmark: {ANOTHER_RATIO}"
         )
     if (width, height) == size:
         return data if holds_pixels_only(data) else encode_png(pixels), pixels, ""
@@ -324,7 +323,7 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
 def keep_output(
     journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
 ) -> CallResult:
-    """Store an output as received and at `size` (width, height); return the completed result. Run it in a thread."""
+    """Store an output as received and at `size` (width, height); return the completed result. Blocking I/O."""
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
         png, pixels, resized = at_own_size(edited.image.data, size)

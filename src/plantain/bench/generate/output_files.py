@@ -34,7 +34,7 @@ _NUMBERED = re.compile(r"(?P<id>.+)_(?P<k>\d{1,4})\Z", re.DOTALL)
 
 
 def export_outputs(bench: BenchRun, to: Path) -> int:
-    """Write every output of every arm that is an image; return how many files were written.
+    """Write the images of all arms to a folder; return how many files were written.
 
     Files are marked as synthetic, except those of baselines that were made from a real image.
 
@@ -71,7 +71,7 @@ class ImportedOutputs:
     Attributes:
         label: label of the model's arm, "outputs/NAME".
         files: path and SHA-256 of each file, by sample id and k.
-        strangers: names of files of no sample of this benchmark.
+        strangers: names of files that belong to no sample of this benchmark.
     """
 
     label: str
@@ -80,7 +80,7 @@ class ImportedOutputs:
 
     @property
     def arm(self) -> Arm:
-        """Return the arm; its number of outputs per sample is the highest k of its files plus 1."""
+        """Return the arm of these files; it has as many outputs per sample as the highest k plus 1."""
         grid = tuple(GridPoint(k) for k in range(max(k for _, k in self.files) + 1))
         return Arm(self.label, self.label, ArmKind.OUTPUTS, grid=grid, fingerprint=FINGERPRINT)
 
@@ -94,12 +94,12 @@ class ImportedOutputs:
 
 
 def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[ImportedOutputs, ...]:
-    """Return the outputs that values of `--outputs` name, one entry per model; errors as in `find_outputs`."""
+    """Find the outputs that the values of `--outputs` name, one entry per model; errors as in `find_outputs`."""
     return tuple(one for text in given for one in find_outputs(*parse_outputs(text), sample_ids))
 
 
 def parse_outputs(text: str) -> tuple[Path, str]:
-    """Return (path, name or "") of "PATH" or "PATH=NAME"; an existing folder is a path, even if it contains "="."""
+    """Split "PATH" or "PATH=NAME" into (path, name or ""); an existing folder is a path even if it contains "="."""
     path, equals, name = text.rpartition("=")
     if not equals or Path(text).exists():
         return Path(text), ""
@@ -111,7 +111,7 @@ def parse_outputs(text: str) -> tuple[Path, str]:
 
 
 def find_outputs(root: Path, name: str, sample_ids: Collection[str]) -> list[ImportedOutputs]:
-    """Return the outputs in a folder, one entry per model: from its own files, or from each folder in it.
+    """Find the outputs in a folder, one entry per model: the folder itself, or each folder in it.
 
     Args:
         root: the folder.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, RestoredSource, grown, planned_arms
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, grown, planned_arms
 from plantain.bench.generate.runfile import (
     BENCH,
     Arm,
@@ -21,7 +21,7 @@ from plantain.bench.generate.runfile import (
     read_samples,
     write_bench,
 )
-from plantain.bench.generate.shots import MOST_SHOTS, ShotStudy, choose_study, recorded_study
+from plantain.bench.generate.shots import ShotStudy, choose_study, recorded_study
 from plantain.journal import Journal
 from plantain.journal.questions.benchmark import ArmTask, arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
@@ -34,10 +34,10 @@ MODELS_META = "bench.models"
 def check_wanted(
     benchmark: Benchmark, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
 ) -> None:
-    """Raise InputError if a request is impossible, before a run folder is made.
+    """Check that a request is possible, before a run folder is made.
 
     Raises:
-        InputError: an editor cannot do this, two arms have one name, or no task fits a few-shot study.
+        InputError: an editor does not support it, two arms have one name, or no task fits a few-shot study.
     """
     _study(benchmark, (), wanted, seed)
     planned_arms(benchmark, wanted, resolve, None)
@@ -54,7 +54,7 @@ async def make_plan(
     facts = _facts(benchmark, journal)
     recorded = read_arms(journal.reader)
     study = _study(benchmark, recorded.values(), wanted, seed)
-    asked = planned_arms(benchmark, wanted, resolve, study, journal.reader)
+    asked = planned_arms(benchmark, wanted, resolve, study)
     arms = tuple(
         replace(one, arm=grown(recorded[one.arm.label], one.arm)) if one.arm.label in recorded else one
         for one in asked
@@ -66,7 +66,6 @@ async def make_plan(
     await write_bench(journal, header, all_arms.values(), facts)
     await journal.add_tasks(_tasks(benchmark, arms))
     await journal.extend_tasks(_incomplete(journal, arms, wanted.retry))
-    await journal.reopen_tasks(_outdated(journal, arms))
     return arms
 
 
@@ -96,7 +95,7 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
 
 
 def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None = None) -> SampleFacts:
-    """Return the facts of a sample that scores and tables need; the region is measured unless `known` has its share."""
+    """Return the facts of a sample that tables need; earlier facts `known` spare measuring its region again."""
     share = known.roi_share if known is not None else None
     if share is None and sample.roi is not None:
         share = float(benchmark.roi(sample).mean())
@@ -120,7 +119,7 @@ def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None
 def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> ShotStudy | None:
     if not wanted.shots:
         return None
-    most = max(MOST_SHOTS, *wanted.shots)
+    most = max(wanted.shots)
     study = recorded_study(recorded)
     if study is None:
         return choose_study(benchmark.samples, seed, named=wanted.tasks, most=most)
@@ -186,17 +185,6 @@ def _incomplete(journal: Journal, arms: Sequence[PlannedArm], retry: frozenset[O
             if 0 < task.round < len(one.arm.grid) or any(wants_retry(a, retried) for a in attempts):
                 found.append(task.id)
     return found
-
-
-def _outdated(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
-    """Return closed tasks of restored arms without an output that the editor has made since."""
-    return [
-        task.id
-        for one in arms
-        if isinstance(one.source, RestoredSource)
-        for task, attempts in _tasks_of(journal, one)
-        if task.state is not TaskState.PENDING and one.source.is_outdated(task.sample, attempts)
-    ]
 
 
 def wants_retry(attempt: Attempt, outcomes: frozenset[OutcomeKind]) -> bool:

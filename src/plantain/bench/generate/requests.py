@@ -1,11 +1,7 @@
-"""The arms that a user requests, with their grids of seeds and parameters, each with the source of its outputs.
-
-A restored arm calls no model: it takes the outputs of an editor's arm and restores the original outside the edit.
-"""
+"""The arms that a user requests, with their grids of seeds and parameters, each with the source of its outputs."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
 import re
@@ -13,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
 from plantain.bench.generate.output_files import LABEL, ImportedOutputs
@@ -23,29 +18,21 @@ from plantain.bench.generate.runfile import (
     ArmKind,
     GridPoint,
     PromptVariant,
-    bench_task_id,
-    finding_of,
     text_of,
 )
 from plantain.bench.generate.shots import ShotStudy
-from plantain.journal import JournalReader, TaskRow
 from plantain.models.registry import Preset, presets
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode
-from plantain.pixels.encode import encode_mask
-from plantain.pixels.restore import VERSION, restore_outside
-from plantain.records import Attempt, InputError, Outcome, OutcomeKind, TaskState, Usage
+from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import suggest
 from plantain.roles import (
     Adjustable,
     EditedImage,
     Editor,
     EditRequest,
-    EncodedImage,
     Reply,
     TakesDemonstrations,
     TakesRegion,
-    failed,
 )
 
 Sweep = Mapping[str, tuple[float, ...]]
@@ -60,21 +47,20 @@ ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 
 @dataclass(frozen=True, slots=True)
 class ArmRequest:
-    """The request of `bench generate`.
+    """The editors, prompts, seeds and sweeps that a call of `bench generate` requests.
 
     Attributes:
         editors: names of editors.
         presets: names of presets: an editor with its published grid and words.
-        prompt: which text of a sample they receive.
-        seeds: outputs for each point of the sweep.
-        sweep: parameter -> values, for all editors; empty for the presets' own.
+        prompt: the text of a sample that editors receive.
+        seeds: number of outputs for each point of the sweep.
+        sweep: parameter -> values, for all editors; empty for the presets' values.
         shots: numbers of demonstrations; () for no few-shot study.
         tasks: names of the few-shot study's tasks; () for the paper's.
-        outputs: made elsewhere.
+        outputs: output files made elsewhere.
         own: editors of a Python caller, by label.
         labels: names of editors in tables, where they differ.
         retry: outputs of these editors with these outcomes are requested again.
-        restore: True adds an arm for each editor with the original restored outside the change.
     """
 
     editors: tuple[str, ...] = ()
@@ -88,7 +74,6 @@ class ArmRequest:
     own: Mapping[str, Editor] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     retry: frozenset[OutcomeKind] = frozenset()
-    restore: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,24 +94,20 @@ class ArmRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm and the producer of its outputs; `by_example` identifies the prompt that shows demonstrations."""
+    """An arm with the function that produces its outputs; `by_example` identifies the prompt with demonstrations."""
 
     arm: Arm
-    source: Editor | ImportedOutputs | RestoredSource
+    source: Editor | ImportedOutputs
     by_example: str = ""
 
     async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        if isinstance(self.source, ImportedOutputs | RestoredSource):
+        if isinstance(self.source, ImportedOutputs):
             return await self.source.output(request, k)
         return await self.source.edit(request)
 
     @property
     def alone(self) -> bool:
         return self.arm.model.partition("/")[0] in ONE_AT_A_TIME
-
-    def ready(self, row: TaskRow) -> bool:
-        """Return False if this is a restored arm and the editor's task on this sample is still pending."""
-        return not isinstance(self.source, RestoredSource) or self.source.ready(row)
 
     def obstacle(self, sample: Sample) -> str:
         """Return why this arm cannot produce anything for a sample; "" if it can."""
@@ -140,32 +121,22 @@ class PlannedArm:
 
 
 def planned_arms(
-    benchmark: Benchmark,
-    wanted: ArmRequest,
-    resolve: Callable[[str], Editor],
-    study: ShotStudy | None,
-    reader: JournalReader | None = None,
+    benchmark: Benchmark, wanted: ArmRequest, resolve: Callable[[str], Editor], study: ShotStudy | None
 ) -> list[PlannedArm]:
-    """Return the arms of a run: baselines, imported outputs, editors and restored editors.
+    """Return the arms of a run: baselines, imported outputs and editors.
 
     Args:
         benchmark: the run's benchmark.
         wanted: the request.
         resolve: returns the editor of a model's name.
         study: the few-shot study, if demonstrations are wanted.
-        reader: the run's journal, which restored arms need; None omits them.
 
     Raises:
-        InputError: an editor cannot do this, or two arms have the same label or folder.
+        InputError: an editor does not support the request, or two arms have the same label or folder.
     """
     arms = [_baseline(benchmark, label) for label in BASELINES]
     arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
-    editors = _editor_arms(wanted, resolve, study)
-    arms += editors
-    if wanted.restore and reader is not None:
-        arms += [
-            PlannedArm(restored_arm(one.arm), RestoredSource(benchmark, reader, one.arm)) for one in editors
-        ]
+    arms += _editor_arms(wanted, resolve, study)
     folders: set[str] = set()
     for one in arms:
         if one.arm.folder.casefold() in folders:
@@ -254,10 +225,10 @@ def model_of(name: str) -> str:
 
 
 def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return (editors, given names in tables by editor) from "provider/model" or "provider/model=NAME".
+    """Parse "provider/model" and "provider/model=NAME" into (editors, names for tables by editor).
 
     Raises:
-        InputError: a name that cannot be a folder's, or one editor with two names.
+        InputError: a name is not usable as a folder's name, or one editor has two names.
     """
     labels: dict[str, str] = {}
     for text in given:
@@ -271,72 +242,6 @@ def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]
     return tuple(labels), {model: label for model, label in labels.items() if model != label}
 
 
-SUFFIX = "+restored"
-RESTORED = "restored"
-
-
-def restored_arm(base: Arm) -> Arm:
-    """Return the arm whose outputs are the editor's with the original restored outside the change."""
-    return Arm(
-        base.label + SUFFIX,
-        f"{RESTORED}/{base.label}",
-        ArmKind.RESTORED,
-        prompt=base.prompt,
-        words=base.words,
-        grid=base.grid,
-        samples=base.samples,
-        fingerprint=VERSION,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredSource:
-    """Another arm's outputs, restored."""
-
-    benchmark: Benchmark
-    reader: JournalReader
-    base: Arm
-
-    def ready(self, row: TaskRow) -> bool:
-        """Return True if the editor's own task on this sample is done."""
-        return self._task(row.task.image_id).state is not TaskState.PENDING
-
-    def is_outdated(self, sample_id: str, attempts: Sequence[Attempt]) -> bool:
-        """Return True if the editor has since made an output that was missing for one of these attempts."""
-        made = {one.round for one in self._attempts(sample_id) if one.edited is not None}
-        return any(one.edited is None and one.round in made for one in attempts)
-
-    async def output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        """Return output k of the editor, restored outside the change; the editor's outcome if it has no image."""
-        return await asyncio.to_thread(self._output, request, k)
-
-    def _output(self, request: EditRequest, k: int) -> Reply[EditedImage]:
-        sample = self.benchmark.sample(request.image.id)
-        made = next((one for one in self._attempts(sample.id) if one.round == k + 1), None)
-        if made is None or made.edited is None:
-            why = made.edit_outcome if made is not None else None
-            return failed(why or Outcome(OutcomeKind.NO_IMAGE, f"{self.base.label} made no such output"))
-        answer = self.reader.read_blob(made.edited)
-        region = self.benchmark.roi(sample) if sample.roi is not None else None
-        original = decode(request.original.data)
-        done = restore_outside(original, decode(answer), finding_of(sample), region)
-        usage = Usage(images=1)
-        if done.why_not:
-            note = f"as it came: {done.why_not}"
-            return Reply(EditedImage(EncodedImage(answer, "image/png"), note=note), usage=usage)
-        note = f"{done.share:.1%} restored; registered to {done.residual:.2f} pixels"
-        mask = EncodedImage(encode_mask(done.mask), "image/png")
-        image = EncodedImage(encode_png(done.pixels), "image/png")
-        return Reply(EditedImage(image, mask=mask, note=note), usage=usage)
-
-    def _task(self, sample_id: str) -> TaskRow:
-        return self.reader.task(bench_task_id(self.benchmark.sample(sample_id), self.base.label))
-
-    def _attempts(self, sample_id: str) -> list[Attempt]:
-        row = self._task(sample_id)
-        return self.reader.attempts(row.id, row.generation)
-
-
 def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> str:
     """Return the label of an editor's arm: "gemini/m", "gemini/m+rephrased", "gemini/m+2shot"."""
     parts = [editor]
@@ -348,10 +253,10 @@ def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> s
 
 
 def grown(recorded: Arm, wanted: Arm) -> Arm:
-    """Return the wanted arm with the recorded outputs first: existing outputs keep their numbers, new ones follow.
+    """Extend a recorded arm by the new outputs of a request; existing outputs keep their numbers.
 
     Raises:
-        InputError: the recorded arm is another one; the line names the difference.
+        InputError: the recorded arm has other settings; the message names the difference.
     """
     for name in ("model", "kind", "prompt", "words", "shots", "demonstrations", "region"):
         now, then = getattr(wanted, name), getattr(recorded, name)
@@ -369,7 +274,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
 
 
 def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Return the values by parameter from texts such as "guidance=7.5,7.6", one for each parameter.
+    """Parse texts such as "guidance=7.5,7.6", one per parameter, into values by parameter.
 
     Raises:
         InputError: one line that repeats the text and names the expected form.
@@ -401,7 +306,7 @@ def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
     """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
 
     Raises:
-        InputError: more than `MOST_OUTPUTS`.
+        InputError: there are more than `MOST_OUTPUTS`.
     """
     wanted = seeds * math.prod(len(values) for values in sweep.values())
     if wanted > MOST_OUTPUTS:

@@ -41,16 +41,15 @@ T = TypeVar("T")
 
 
 class ArmKind(StrEnum):
-    """The producer of an arm's outputs: a model, one of our baselines, files, or another arm, restored."""
+    """The producer of an arm's outputs: a model, one of our baselines, or files."""
 
     EDITOR = "editor"
     BASELINE = "baseline"
     OUTPUTS = "outputs"
-    RESTORED = "restored"
 
 
 class PromptVariant(StrEnum):
-    """Which of a sample's texts an editor receives."""
+    """The text of a sample that an editor receives as its instruction."""
 
     ORIGINAL = "original"
     REPHRASED = "rephrased"
@@ -59,10 +58,10 @@ class PromptVariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """One output of an arm.
+    """The seed and parameters of one output of an arm.
 
     Attributes:
-        seed: index of the seed; the seed itself is derived from the run's, the sample and this (`output_seed`).
+        seed: index of the seed; `output_seed` derives the seed from it, the run's seed and the sample.
         parameters: name -> value, e.g. {"guidance": 7.5}; others have the editor's defaults.
     """
 
@@ -72,21 +71,21 @@ class GridPoint:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way of producing outputs.
+    """One way of producing outputs in a run: an editor or baseline with its prompt and settings.
 
     Attributes:
         label: unique in its run and readable, e.g. "diffusers/x+rephrased"; `folder` is the same as a folder's name.
         model: "provider/model"; "baseline/NAME" or "outputs/NAME" where no model is called.
         kind: the producer.
         prompt: which text of the sample is used.
-        words: the words around it; "{instruction}" is replaced by the text.
-        grid: output k is grid[k]: seeds outermost, then the parameters in the order they were given. It only grows.
+        words: template of the prompt; "{instruction}" is replaced by the text.
+        grid: settings of each output k: seeds outermost, then the parameters in the given order. It only grows.
             Tables score output 0, as the published evaluator does.
         shots: demonstrations shown; None outside a few-shot study.
         samples: ids of the samples that it covers; None for all.
         demonstrations: task -> ids of the study's demonstration samples, in the order they are shown; an arm shows
             the first `shots` of them.
-        region: the editor receives the region.
+        region: True if the editor receives the region.
         fingerprint: fingerprint of the model; changes whenever its answers could.
     """
 
@@ -116,7 +115,7 @@ class Arm:
 
 
 def text_of(sample: Sample, variant: PromptVariant) -> str:
-    """Return the sample's text of one variant; "" without one."""
+    """Return the sample's prompt, paraphrase or detailed description, by variant; "" if it has none."""
     return {
         PromptVariant.ORIGINAL: sample.prompt,
         PromptVariant.REPHRASED: sample.rephrased,
@@ -125,7 +124,7 @@ def text_of(sample: Sample, variant: PromptVariant) -> str:
 
 
 def bench_task_id(sample: Sample, label: str) -> str:
-    """Return the id of the task "this sample by this arm": 20 hex digits, the same in every run."""
+    """Return the id of an arm's task on a sample: 20 hex digits, the same in every run."""
     text = "\x1f".join(("bench", sample.image.prepared_sha256, sample.id, label))
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -142,7 +141,7 @@ class BenchHeader:
     Attributes:
         root: absolute path of the benchmark's folder.
         name: the benchmark's name; digest: SHA-256 of its content.
-        beside: the same folder relative to the run's, so that both can be moved together.
+        beside: the same folder relative to the run's folder, so that both can be moved together.
     """
 
     root: str
@@ -152,7 +151,7 @@ class BenchHeader:
 
     @classmethod
     def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
-        """Return the header of the run in folder `run` of the benchmark in folder `root`."""
+        """Make the header of the run in folder `run` on the benchmark in folder `root`."""
         folder = root.resolve()
         return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
 
@@ -168,7 +167,7 @@ class SampleFacts:
         has_truth: True if there is an image after.
         roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
-        synthetic_truth: the image after is synthetic.
+        synthetic_truth: True if the image after is synthetic.
     """
 
     id: str
@@ -188,14 +187,14 @@ class SampleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One output of an arm on a sample, made or not.
+    """One output of an arm on a sample, which may not have been made yet.
 
     Attributes:
-        sample_id, arm, k: which; `attempt.round` is k + 1.
+        sample_id, arm, k: sample, arm and number of the output; `attempt.round` is k + 1.
         task_id, generation: those of the journal's task; the id is "" without a task.
-        attempt: None if it was never made. Its `edited` is the PNG's blob, None without one.
+        attempt: the attempt, None if never made; its `edited` is the hash of the PNG, None without an image.
         parameters: the parameters of the grid point.
-        reason: why the image is missing, in a line; "" with one.
+        reason: why the image is missing, in a line; "" if it exists.
     """
 
     sample_id: str
@@ -213,12 +212,12 @@ class Output:
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
-        """Return the row that stores a score of this output in the journal."""
+        """Make the journal's row for a score of this output; nothing is written."""
         return StoredScore(self.task_id, self.generation, self.k + 1, metric, score, detail)
 
 
 class BenchRun:
-    """A bench run, read-only; works while it is being generated or scored.
+    """A bench run opened for reading, also while it is being generated or scored.
 
     Attributes:
         run: the run's folder.
@@ -247,12 +246,12 @@ class BenchRun:
 
     @property
     def benchmark_root(self) -> Path:
-        """Return the benchmark's folder: relative to the run if it exists there, else where the run recorded it."""
+        """Return the benchmark's folder: the recorded path relative to the run if it exists, else the absolute one."""
         moved = (self.run.resolve() / self.header.beside).resolve()
         return moved if moved.exists() else Path(self.header.root)
 
     def find_benchmark(self, stated: Path | None) -> Path:
-        """Return the stated folder, unchecked, else `benchmark_root`. Raise InputError if the latter does not exist."""
+        """Return `stated`, unchecked, or if None `benchmark_root`. Raise InputError if the latter does not exist."""
         root = stated or self.benchmark_root
         if stated is None and not root.exists():
             raise InputError(
@@ -330,7 +329,7 @@ def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:
 
 
 def read_header(reader: JournalReader) -> BenchHeader:
-    """Return which benchmark a run belongs to. Raise InputError if it is not the run of a benchmark."""
+    """Return the record of the benchmark that a run belongs to. Raise InputError for a run of another kind."""
     text = reader.meta(BENCH)
     if text is None:
         raise InputError(f"{reader.run}: not a run of a benchmark; make one with `plantain bench generate`")
@@ -376,7 +375,7 @@ async def write_bench(
 async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) -> tuple[EncodedImage, str]:
     """Return (the sample's previous image as models receive it, the SHA-256 of that file).
 
-    The first call records the image in the run, so that its licence is known wherever it is sent.
+    The first call records the image in the run, so that its licence is known before it is sent.
     """
     try:
         sha256 = journal.reader.image(sample.id).prepared_sha256
@@ -396,7 +395,7 @@ async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImag
 
 
 def finding_of(sample: Sample) -> Finding | None:
-    """Return the taxonomy's entry for a sample's finding; None if the sample names none or it is unknown."""
+    """Look up a sample's finding in the taxonomy; return None if the sample names none or it is unknown."""
     try:
         return load_taxonomy().get(sample.image.modality, sample.finding) if sample.finding else None
     except InputError:

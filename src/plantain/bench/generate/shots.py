@@ -14,7 +14,7 @@ from plantain.bench.benchmark.medebench import paper_tasks
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import Arm
 from plantain.records import InputError, derive_seed
-from plantain.records.messages import suggest
+from plantain.records.messages import counted, suggest
 
 TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 """The paper's: six tasks, 30 images of each, up to three demonstrations."""
@@ -22,7 +22,7 @@ TASKS, IMAGES, MOST_SHOTS = 6, 30, 3
 
 @dataclass(frozen=True, slots=True)
 class ShotStudy:
-    """A few-shot study.
+    """The demonstrations and held-out samples of a few-shot study.
 
     Attributes:
         demonstrations: task -> ids of its demonstration samples, in the order they are shown.
@@ -42,15 +42,15 @@ def choose_study(
     named: Sequence[str] = (),
     most: int = MOST_SHOTS,
 ) -> ShotStudy:
-    """Choose tasks and samples by the seed; the order of `samples` does not matter.
+    """Choose the tasks, demonstrations and held-out samples of a few-shot study, at random by seed.
 
     Args:
-        samples: the benchmark's samples; those without a real image after are left out.
-        seed: the run's.
+        samples: the benchmark's samples in any order; those without a real image after are skipped.
+        seed: the run's seed.
         tasks: maximum number of tasks, the largest first; `named` may have more.
         images: maximum number of samples of each task, demonstrations included.
         named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else all.
-        most: number of demonstrations of each task.
+        most: number of demonstrations of each task; more, up to `MOST_SHOTS`, where a task has enough sources.
 
     Raises:
         InputError: no such task, or no task has samples for its demonstrations and a held-out one.
@@ -65,6 +65,8 @@ def choose_study(
     kept = (
         named or paper_tasks({task: len(members) for task, members in by_task.items()}, most + 1) or by_task
     )
+    room = max((len({one.cluster for one in by_task[task]}) - 1 for task in kept), default=0)
+    most = max(most, min(MOST_SHOTS, room))
     chosen: dict[str, tuple[str, ...]] = {}
     held_out: list[str] = []
     for task, members in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
@@ -77,13 +79,13 @@ def choose_study(
     if not chosen:
         raise InputError(
             f"--shots: no task has {most + 1} samples of different sources with an image after, "
-            f"which {most} demonstrations and a held-out sample need"
+            f"which {counted(most, 'demonstration')} and a held-out sample need"
         )
     return ShotStudy(chosen, tuple(sorted(held_out)))
 
 
 def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
-    """Return the few-shot study of a run's arms; None if there is none. Samples added later do not change it."""
+    """Return the few-shot study recorded in a run's arms, or None. Samples added later do not change it."""
     for arm in arms:
         if arm.shots is not None and arm.samples is not None:
             return ShotStudy(arm.demonstrations, arm.samples)

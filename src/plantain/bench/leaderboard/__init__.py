@@ -1,1 +1,1 @@
-"""Tables, figures, ranks and pages over the scores."""
+"""Tables, figures, ranks and pages made from the scores of a benchmark."""

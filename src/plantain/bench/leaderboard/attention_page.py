@@ -1,8 +1,7 @@
 """Table 4 and Figures 6 and 13 of MedEBench: attention against the region, and failed edits by where attention was.
 
 MedEBench (section 4) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and
-high context preservation, and gives no cut-offs. Here they are parameters, and the page shows how the result depends on
-them.
+high context preservation, and gives no cut-offs. Here they are parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from itertools import product
 from pathlib import Path
 
 import cv2
@@ -43,12 +41,9 @@ OVERLAYS = 8
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
 
-STEP = 0.1
-"""How far each cut-off is moved, both ways, to show how the result depends on it."""
-
 
 class FailureType(StrEnum):
-    """The result of one edit."""
+    """The kind of success or failure of one edit."""
 
     EDITED = "edited"
     DAMAGED = "not accurate, surroundings damaged"
@@ -58,12 +53,12 @@ class FailureType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CutOffs:
-    """Cut-offs of low and high.
+    """The cut-offs that separate low from high scores when failures are classified.
 
     Attributes:
         ea: editing accuracy below this is low, in [0, 1].
-        cp: context preservation from this on is high, in [-1, 1].
-        iou: overlap from this on is high, in [0, 1].
+        cp: context preservation at or above this is high, in [-1, 1].
+        iou: overlap at or above this is high, in [0, 1].
     """
 
     ea: float = 0.4
@@ -73,19 +68,17 @@ class CutOffs:
 
 @dataclass(frozen=True, slots=True)
 class FailureRow:
-    """The failure types of an arm's edits.
+    """The number of an arm's edits of each failure type.
 
     Attributes:
-        arm: label.
-        counts: edits of each type, among those with all three scores.
-        unscored: edits without one of the three.
-        around: smallest and largest share of each type when the cut-offs are moved by `STEP`; empty without edits.
+        arm: label of the arm.
+        counts: edits of each type, among those with scores of accuracy, preservation and overlap.
+        unscored: edits without one of these scores.
     """
 
     arm: str
     counts: dict[FailureType, int]
     unscored: int
-    around: dict[FailureType, tuple[float, float]]
 
     @property
     def known(self) -> int:
@@ -93,24 +86,24 @@ class FailureRow:
 
     @property
     def split(self) -> tuple[int, int]:
-        """Return (failures with high IoU, failures with low IoU), of edits with low EA and high CP as in the paper."""
+        """Return (failures with high IoU, failures with low IoU) among edits with low EA and high CP (MedEBench, 4)."""
         return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
 
     @property
     def split_line(self) -> str:
-        """Return the arm and its `split` as one line."""
+        """Return one line with the arm's label and its failures with high and with low IoU."""
         high, low = self.split
         return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
 
 
 @dataclass(frozen=True, slots=True)
 class GroundingRow:
-    """One arm on one group of samples.
+    """The attention scores of one arm on one group of samples.
 
     Attributes:
-        arm: label; organ, task: of the samples, task "" for all of an organ, organ `OVERALL` for all.
-        samples: that the arm covers there.
-        estimates: by measure, over those that have a score.
+        arm: label; organ, task: of the samples; task "" for all of an organ, organ `OVERALL` for all.
+        samples: number of the group's samples that the arm covers.
+        estimates: estimates by measure, over the samples that have a score.
     """
 
     arm: str
@@ -121,7 +114,7 @@ class GroundingRow:
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
-    """Return the number of edits of each type; scores have shape (edits,), without NaN.
+    """Count the edits of each failure type; scores are float64 (edits,), without NaN.
 
     Example:
         >>> import numpy as np
@@ -137,22 +130,14 @@ def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[F
 
 
 def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
-    """Return the failure types of an arm's edits; scores have shape (edits,), NaN where unscored."""
+    """Count the failure types of an arm's edits; scores are float64 (edits,), NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
     scores = ea[known], cp[known], iou[known]
-    around = {}
-    if known.any():
-        moved = [
-            count_failures(*scores, CutOffs(max(0.0, cuts.ea + e), cuts.cp + c, max(0.0, cuts.iou + i)))
-            for e, c, i in product((-STEP, 0.0, STEP), repeat=3)
-        ]
-        shares = {kind: [counts[kind] / known.sum() for counts in moved] for kind in FailureType}
-        around = {kind: (min(found), max(found)) for kind, found in shares.items()}
-    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()), around)
+    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()))
 
 
 def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
-    """Return the failure types of every arm with measured attention; [] if EA or CP was not scored."""
+    """Count the failure types of every arm with measured attention; [] if EA or CP was not scored."""
     table = make_table(scores, judge)
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
@@ -208,16 +193,12 @@ def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
 
 
 def write_attention_page(
-    run: Path,
-    benchmark: Benchmark,
-    to: Path | None = None,
-    *,
-    judge: str | None = None,
+    run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
-    """Write the page of a run's attention, as HTML, JSON and CSV; return the page's path.
+    """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
 
     Raises:
-        InputError: nothing was measured yet; no such judge; the folder cannot be written to.
+        InputError: attention was not measured yet, the judge is unknown, or the folder cannot be written to.
     """
     target = html_target((to or run) / PAGE)
     with BenchRun.open(run) as opened:
@@ -265,7 +246,7 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
 
 
 def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Return descriptions of the recorded layers by arm: one entry, unless options changed between samples."""
+    """Describe the attention layers recorded for each arm: one entry unless options changed between samples."""
     found: dict[str, list[str]] = {}
     for arm in recorded_arms(scores):
         rows = [
@@ -299,7 +280,6 @@ def _failure_record(row: FailureRow) -> dict[str, object]:
         "counts": {kind.value: count for kind, count in row.counts.items()},
         "unscored": row.unscored,
         "paper": {"high_iou": row.split[0], "low_iou": row.split[1]},
-        "around": {kind.value: row.around.get(kind) for kind in FailureType},
     }
 
 
@@ -342,7 +322,7 @@ def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:
-    """Return the image in grey, uint8 (H, W, 3), blended with orange in proportion to its attention.
+    """Draw an attention map over an image: grey, blended with orange in proportion to attention; uint8 (H, W, 3).
 
     Args:
         pixels: uint8 (H, W, 3).

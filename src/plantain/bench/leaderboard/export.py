@@ -20,7 +20,7 @@ ORGANS_ACROSS = 6
 
 
 def table_two(table: Table) -> str:
-    """Return Table 2 as LaTeX: EA, both CP and VQ per organ and overall, distances last, baselines below a rule."""
+    """Return MedEBench's Table 2 as LaTeX: EA, both CP and VQ per organ and overall, then distances; baselines last."""
     organs = [*table.scores.organs, OVERALL]
     blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
@@ -31,7 +31,7 @@ def table_two(table: Table) -> str:
 
 
 def table_against(table: Table) -> str:
-    """Return the differences from the reference, with interval and p, as LaTeX; "" without a reference."""
+    """Return each model's differences from the reference arm, with interval and p, as LaTeX; "" without one."""
     measures = [m for m in table.main if any(name == m.name for _, name in table.against)]
     if not measures:
         return ""
@@ -145,7 +145,7 @@ def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
 
 
 def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
-    """Return Table 7 (b) of one study as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
+    """Return MedEBench's Table 7 (b) as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
     shots, metrics, grid = shot_grid(rows)
     body = []
     for task, cells in grid.items():
@@ -162,7 +162,7 @@ def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
 
 
 def shot_grid(rows: Sequence[ShotRow]) -> tuple[list[int], list[str], dict[str, list[str]]]:
-    """Return the numbers of examples, the metrics, and by task the cells of Table 7, e.g. "0.41 / 0.93* / 0.70"."""
+    """Return (numbers of examples, metrics, cells of Table 7 by task), a cell being e.g. "0.41 / 0.93* / 0.70"."""
     numbers = sorted({row.shots for row in rows})
     metrics = list(dict.fromkeys(row.metric for row in rows))
     found = {(row.task, row.shots, row.metric): row for row in rows}
@@ -184,7 +184,7 @@ def _shot(row: ShotRow | None) -> str:
 
 
 def table_three(ranking: Ranking) -> str:
-    """Return Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of each metric with raters; the ceiling last."""
+    """Return Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of metrics with raters; last, between raters."""
     dimensions = list(ranking.images)
     rows: dict[str, dict[str, str]] = {}
     for row in ranking.rows:
@@ -220,9 +220,9 @@ def _bounds(found: Estimate) -> str:
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:
-    """Return one row per cell; `card` is one line on the judge of its measure, "" for other metrics.
+    """Return the table's cells as JSON rows; `card` is one line on the judge's reliability, "" for other metrics.
 
-    Over all samples `difference` is the model's mean minus that of `against`, paired and corrected over the models.
+    For all samples together, `difference` is the model's mean minus that of `against`, paired; p values are corrected.
     """
     cards = {m.name: found.line for m in table.measures if (found := table.scores.standing(m)) is not None}
     rows = []
@@ -234,7 +234,7 @@ def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, objec
 
 
 def difference_json(pair: Difference | None, reference: str) -> dict[str, object]:
-    """Return a difference from a reference with its 95 % interval, p and Holm's p; all None if `pair` is None."""
+    """Return a difference from the reference as JSON: 95 % interval, p and Holm's p; all None if `pair` is None."""
     found = None if pair is None else pair.estimate
     return {
         "against": reference,
@@ -273,13 +273,13 @@ def _row(cell: TableCell) -> dict[str, object]:
 
 
 def table_csv(table: Table) -> str:
-    """Return CSV with one line per cell, by organ and by task, and the columns of `table_json`."""
+    """Return the table as CSV: one line per cell, by organ and by task, with the columns of `table_json`."""
     rows = table_json([*table.cells.values(), *table.tasks.values()], table)
     return csv_text([{"task": "", **row} for row in rows])
 
 
 def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows of the same columns as CSV; "" for none."""
+    """Return rows, dictionaries with the same keys, as CSV with a header; "" if there are no rows."""
     if not rows:
         return ""
     names = list(rows[0])

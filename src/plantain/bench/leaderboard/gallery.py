@@ -15,11 +15,11 @@ from plantain.bench.generate.runfile import Arm, BenchRun, SampleFacts
 from plantain.bench.leaderboard.scores import is_baseline
 from plantain.bench.leaderboard.studies import Sweep
 from plantain.bench.leaderboard.tables import Table
-from plantain.bench.score.text_kept import TextKept
 from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri, outline
 from plantain.pages.wording import DASH
 from plantain.pixels.decode import decode
+from plantain.privacy.text import TextKept
 
 SIDE = 384
 """Longest side of an image in pixels: small on the page, this size when it is enlarged."""
@@ -52,8 +52,8 @@ class GalleryOutput:
 class SampleStory:
     """One sample: images before and after as data URIs, the region as an SVG path in pixels, all arms' outputs.
 
-    The arm `ground-truth` shows the image after itself: its scores are `truth_values`, and it is not shown twice.
-    `synthetic` is whether the image before, and the one after, is synthetic.
+    The output of `ground-truth` is the image after, and not shown a second time; its scores are `truth_values`.
+    `synthetic` is (True if the image before is synthetic, True if the image after is).
     """
 
     facts: SampleFacts
@@ -67,7 +67,7 @@ class SampleStory:
 
     @property
     def across(self) -> int:
-        """Return the number of images in a row of a wide page, chosen so that rows are as even as possible."""
+        """Return the number of images per row on a wide page, chosen to make the rows as equal as possible."""
         images = 2 + len(self.outputs)
         return -(-images // -(-images // PER_ROW))
 
@@ -86,7 +86,7 @@ class GridStory:
 def draw_samples(
     samples: Sequence[SampleFacts], organs: Iterable[str], seed: int, size: int
 ) -> list[SampleFacts]:
-    """Draw up to `size` samples by seed, as evenly over the organs as their numbers allow, sorted by organ and id."""
+    """Choose up to `size` samples at random by seed, as evenly over the organs as possible, sorted by organ and id."""
     queues = [sorted((s for s in samples if s.organ == o), key=lambda s: _rank(seed, s.id)) for o in organs]
     rounds = range(max(map(len, queues), default=0))
     drawn = [queue[depth] for depth in rounds for queue in queues if len(queue) > depth][:size]
@@ -99,12 +99,12 @@ def _rank(seed: int, name: str) -> str:
 
 
 class Gallery:
-    """The images of a table's runs.
+    """The example images of a leaderboard: samples, outputs and sweeps.
 
     Args:
         table: the table of the runs.
-        runs: opened, in the order of `table.scores.runs`.
-        benchmark: where the samples' images are; those that changed since the first run are left out.
+        runs: the opened runs, in the order of `table.scores.runs`.
+        benchmark: the benchmark with the samples' images; samples that changed since the first run are skipped.
     """
 
     def __init__(self, table: Table, runs: Sequence[BenchRun], benchmark: Benchmark) -> None:
@@ -118,14 +118,14 @@ class Gallery:
         ]
 
     def stories(self, size: int) -> list[SampleStory]:
-        """Return up to `size` samples, drawn by the run's seed, with their images and the outputs of all arms."""
+        """Return up to `size` samples, chosen by the run's seed, with their images and the outputs of all arms."""
         scores, arms = self._table.scores, self._table.general
         drawn = draw_samples(self.samples, scores.organs, scores.seed, size)
         limit = _limit(len(drawn) * (len(arms) + 2))
         return [self._story(facts, [arm for arm in arms if arm.covers(facts.id)], limit) for facts in drawn]
 
     def grids(self, sweeps: Iterable[Sweep]) -> list[GridStory]:
-        """Return the images of each sweep on one sample that its arm covers, drawn by the run's seed."""
+        """Return the images of each sweep for one sample of its arm, chosen by the run's seed."""
         stories = []
         for sweep in sweeps:
             covered = [facts for facts in self.samples if sweep.arm.covers(facts.id)]

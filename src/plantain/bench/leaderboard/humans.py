@@ -37,10 +37,10 @@ class HumanRatings:
 
     Attributes:
         raters: by the names of their files.
-        models: labels of the arms that anyone rated, in the order of the run.
+        models: labels of the rated arms, in the order of the run.
         values: by dimension, (raters, samples, models), higher is better, NaN where not rated; a rank r is kept as -r.
         mixed: dimensions in which some raters gave scores and others ranks: only the order is comparable.
-        remarks: how they were collected, where that matters.
+        remarks: notes on how the ratings were collected.
     """
 
     raters: tuple[str, ...]
@@ -53,7 +53,7 @@ class HumanRatings:
     def of(
         cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats], mixed: frozenset[str]
     ) -> HumanRatings:
-        """Return the ratings of those models and dimensions that have any; `values` is empty if none has."""
+        """Make ratings without the models and dimensions that no rater rated; `values` is empty if none remain."""
         rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in tables.values()])
         values = {name: table[:, :, rated] for name, table in tables.items() if np.isfinite(table).any()}
         kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
@@ -61,11 +61,11 @@ class HumanRatings:
 
 
 def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Return the ratings in files, one file per rater, whose name is the file's.
+    """Read ratings from files, one per rater, which are named after the rater.
 
     Args:
         paths: the files.
-        samples, models: ids and labels that a line may name.
+        samples, models: sample ids and arm labels that a line may name.
 
     Raises:
         InputError: the first problem, with file, line and column.

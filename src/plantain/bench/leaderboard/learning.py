@@ -12,7 +12,6 @@ import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.figures import shots_figure
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
@@ -20,7 +19,6 @@ from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import make_table
 from plantain.metrics.statistics.means import mean_of_known
 from plantain.models.registry import close_models
-from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
@@ -33,15 +31,15 @@ SEPARATOR = "+n"
 
 
 def trained_label(size: int, seed: int) -> str:
-    """Return the label of the arm trained on `size` samples of each task with one seed; the base has size 0."""
+    """Return the label of the arm trained on `size` samples of each task with one seed; size 0 is untrained."""
     return f"trained{SEPARATOR}{size}-s{seed}"
 
 
 class TrainedEditor:
-    """One model for each task, as one editor.
+    """An editor that sends each sample to the model trained for the sample's task.
 
     Args:
-        name: name like a model's, e.g. "diffusers/trained+n4-s0".
+        name: the editor's name, e.g. "diffusers/trained+n4-s0".
         by_task: the editor of each task.
         task_of: task of each sample by its id.
     """
@@ -53,7 +51,7 @@ class TrainedEditor:
         self.fingerprint = hashlib.sha256(json.dumps(tasks).encode()).hexdigest()[:16]
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edit by the editor of the sample's task; `served_model` names all editors together."""
+        """Return the edit by the model of the sample's task; `served_model` names all models together."""
         reply = await self._by_task[self._task_of[request.image.id]].edit(request)
         return replace(reply, usage=replace(reply.usage, served_model=f"{self.name}@{self.fingerprint}"))
 
@@ -63,12 +61,12 @@ class TrainedEditor:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """Table 7 (a).
+    """MedEBench's Table 7 (a): scores by the number of training samples.
 
     Attributes:
-        rows: over all tasks and by task.
+        rows: the numbers over all tasks and by task.
         measures: the measures of the columns.
-        levels: numbers of samples; seeds: trainings of each.
+        levels: numbers of training samples; seeds: number of trainings at each.
         judge: judge of EA and VQ; None without one.
         scores: the scores of the run.
     """
@@ -82,7 +80,7 @@ class Learning:
 
 
 def learning_of(scores: Scores, judge: str | None = None) -> Learning:
-    """Return Table 7 (a) of a run whose arms have `trained_label`s; seeds of one size are averaged per sample.
+    """Compute Table 7 (a) from a run whose arms have `trained_label`s; seeds of one size are averaged per sample.
 
     Raises:
         InputError: the run has fewer than two sizes of such arms, or no such judge.
@@ -112,11 +110,11 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
 
 
 def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None) -> Path:
-    """Write Table 7 and the figure of (a) as one HTML page, and as JSON, CSV and SVG; return the page's path.
+    """Write MedEBench's Table 7 as HTML, JSON and CSV; return the path of the HTML page.
 
     Args:
         run: folder of the run of the trained models.
-        to: a folder.
+        to: the folder to write to.
         title: title of the page.
         few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None omits it.
 
@@ -134,15 +132,13 @@ def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None
             raise InputError(
                 f"--few-shot {few_shot}: no study with several numbers of demonstrations (--shots)"
             )
-    figure = shots_figure("trained", learning.rows, learning.measures, "training samples of each task")
     records = [_record(row) for row in learning.rows]
     write_page(target.with_suffix(".json"), json.dumps(records, indent=1, ensure_ascii=False) + "\n")
     write_page(target.with_suffix(".csv"), csv_text(records))
-    write_page(target.with_suffix(".svg"), printed(figure))
     environment = page_environment(TEMPLATES, "")
     tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
-        learning=learning, studies=studies, figure=figure, title=title, tasks=tasks, version=__version__
+        learning=learning, studies=studies, title=title, tasks=tasks, version=__version__
     )
     write_page(target, page)
     return target

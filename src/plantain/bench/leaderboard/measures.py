@@ -23,12 +23,12 @@ class Measure:
     """One metric of a table.
 
     Attributes:
-        name: in tables and JSON: "EA", "CP", "VQ", "ISim", "CP judge" …, else the stored name.
+        name: name in tables and JSON: "EA", "CP", "VQ", "ISim", "CP judge" …, else the stored name.
         stored: name in the journal, e.g. "masked_ssim", "lpips:tiny", "ea@offline/instruments/D".
         label: description for readers.
-        higher_is_better: which way is better.
-        low, high: the range, None where unbounded; bounds count unscored outputs at either end.
-        digits: after the decimal point.
+        higher_is_better: True if higher values are better.
+        low, high: ends of the range, None if unbounded; they bound means over unscored outputs.
+        digits: digits after the decimal point.
     """
 
     name: str
@@ -58,7 +58,6 @@ ATTENTION = {
 """Measures of attention: short name and label."""
 
 _NOT_REGISTERED = (
-    Measure("ssim_previous", "ssim_previous", "plain SSIM with the image before", True, -1.0, 1.0),
     *(
         Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, None if name == "mass" else 1.0)
         for name, (_, label) in ATTENTION.items()
@@ -74,8 +73,6 @@ _FIRST = (
     *(
         "cp_reference",
         "masked_ssim",
-        "masked_ssim_fov",
-        "ssim_previous",
         "ssim",
         "psnr",
         "text_kept",
@@ -110,7 +107,7 @@ def measure(stored: str, judge: str | None = None) -> Measure:
 
     Args:
         stored: name in the journal.
-        judge: the one whose scores are EA, VQ and "CP judge"; those of others keep their stored names.
+        judge: the judge whose scores are EA, VQ and "CP judge"; other judges' keep their stored names.
     """
     metric, _, who = stored.partition("@")
     base, _, variant = metric.partition(":")
@@ -146,10 +143,10 @@ def paper_name(one: Measure) -> str:
 
 
 def judges(stored: Iterable[str]) -> list[str]:
-    """Return the labels of the judges in names of stored scores, the best informed first.
+    """Return the labels of the judges in the names of stored scores, the best informed first.
 
-    Those that see the truth come before blind ones, the description of the change before the prompt, models before
-    the offline instruments. Judges that only answered the published protocol come last.
+    Judges that see the real image after come before blind ones, judging by the description of the change before judging
+    by the prompt, models before the offline instruments; the published protocol comes last.
     """
     metrics: dict[str, set[str]] = {}
     for name in stored:
@@ -169,7 +166,7 @@ def judges(stored: Iterable[str]) -> list[str]:
 
 
 def ordered(stored: Iterable[str], judge: str | None) -> list[Measure]:
-    """Return all measures in the order of a table: EA, CP, VQ, then the known ones, then the rest by name."""
+    """Return all measures in a table's order: EA, CP, VQ, other known measures, then unknown ones by name."""
     known = _known()
     order = [*MAIN, "CP judge", *(known[name].name for name in (*_FIRST, *known) if name in known)]
     rank = {name: i for i, name in reversed(list(enumerate(order)))}
@@ -188,12 +185,12 @@ def differences(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
 ) -> tuple[Difference, ...]:
-    """Return the differences of all pairs of models, corrected by Holm; () if fewer than two have scores.
+    """Compare all pairs of models; p values are corrected by Holm. Return () if fewer than two have scores.
 
     Args:
         measure: the measure of the values.
         values: one value per sample for each model, NaN where unscored.
-        clusters, strata: names for each sample, as for `ClusteredMeans`.
+        clusters, strata: cluster and stratum of each sample, as for `ClusteredMeans`.
     """
     known = {label: array for label, array in values.items() if np.isfinite(array).any()}
     if len(known) < 2:
@@ -208,7 +205,7 @@ def against(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
 ) -> tuple[Difference, ...]:
-    """Return each model minus the reference on their common samples, corrected by Holm over the models."""
+    """Compare each model with the reference on their common samples; p values are corrected by Holm."""
     found = [
         pair
         for label, array in values.items()
@@ -220,7 +217,7 @@ def against(
 
 
 def indistinct(pairs: Sequence[Difference]) -> bool:
-    """Return True if the difference of truth (first) and unedited input (second) may be 0 or less."""
+    """Return True if the scores do not show that the truth (first) is better than the unedited input (second)."""
     for pair in pairs:
         if pair.estimate.value is not None:
             return (pair.estimate.value if pair.estimate.low is None else pair.estimate.low) <= RESOLUTION
@@ -228,7 +225,7 @@ def indistinct(pairs: Sequence[Difference]) -> bool:
 
 
 def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, str]]:
-    """Return the labels (better, worse) of every pair whose difference is significant."""
+    """Return (label of the better model, label of the worse) for each pair that differs significantly."""
     ahead = set()
     for pair in pairs:
         if pair.differs and pair.estimate.value:
@@ -238,10 +235,10 @@ def ahead_of(measure: Measure, pairs: Sequence[Difference]) -> set[tuple[str, st
 
 
 def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]) -> dict[str, str]:
-    """Return the marks of the best and the second best model, where their differences are significant.
+    """Mark the best and the second best model, if they differ significantly from those behind them.
 
     Best is the model with the best mean if it differs from every other; second is the next one, if there is a best
-    and it differs from every model behind it. A difference that chance can explain marks nothing.
+    and it differs from every model behind it.
 
     Args:
         measure: decides which way is better.
@@ -266,10 +263,10 @@ def marks(measure: Measure, means: Mapping[str, float | None], pairs: Sequence[D
 def ranks(
     measure: Measure, means: Mapping[str, float | None], pairs: Sequence[Difference]
 ) -> dict[str, tuple[int, int]]:
-    """Return the lowest and highest rank of each model, 1 the best, at 95 % for all of them together.
+    """Return each model's (lowest, highest) possible rank, 1 the best, with 95 % joint confidence.
 
-    A model ranks after those that are ahead of it and before those that it is ahead of, by the paired differences
-    corrected over all pairs; the order of the others is unknown (Mogstad, Romano, Shaikh and Wilhelm 2024).
+    A model ranks behind those that are significantly better and before those that are significantly worse, by paired
+    differences corrected over all pairs; the order of the others is open (Mogstad, Romano, Shaikh and Wilhelm 2024).
 
     Returns:
         Ranks by model; empty below two models with a mean.

@@ -16,7 +16,6 @@ from plantain.bench.leaderboard.figures import all_figures, slug
 from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import (
-    published_agreement,
     published_files,
     published_scores,
     published_stories,
@@ -46,13 +45,13 @@ REASONS = 3
 
 @dataclass(slots=True)
 class Leaderboard:
-    """Everything that a page shows.
+    """The content of a leaderboard's page.
 
     Attributes:
         table: the numbers.
-        shots: rows of each few-shot study by name; sweeps: of parameters.
+        shots: rows of each few-shot study by name; sweeps: sweeps of parameters.
         figures: SVG by name.
-        samples, grids: with images; empty where the benchmark is missing, with the reason in `absent`.
+        samples, grids: examples with images; empty if the benchmark is missing, with the reason in `absent`.
         editors: settings of the open editors.
         remarks: lines for the top of the page.
     """
@@ -81,9 +80,9 @@ def write_leaderboard(
 
     Args:
         runs: folders of the runs, or MedEBench's published files or folders with them.
-        to: a folder; default the first run.
-        judge: whose scores are EA and VQ, see `make_table`.
-        benchmark: where the benchmark's images are; default where the first run recorded it.
+        to: the folder to write to; default: the first run.
+        judge: the judge whose scores are EA and VQ, see `make_table`.
+        benchmark: folder with the benchmark's images; default: the one that the first run recorded.
         against: label of the arm that the others are compared with.
         remarks: lines for the top of the page.
 
@@ -111,7 +110,7 @@ def write_leaderboard(
 
 
 def read_tables(runs: Sequence[Path]) -> Scores:
-    """Return the scores of runs, or of published files. Raise InputError as `write_leaderboard`."""
+    """Read the scores of runs, or of published files. Raise InputError as `write_leaderboard`."""
     if published_files(runs[0]):
         return published_scores(*runs)
     with ExitStack() as stack:
@@ -143,13 +142,13 @@ def _published_board(paths: Sequence[Path], judge: str | None, against: str) -> 
     table = make_table(published_scores(*paths), judge, against)
     board = _without_images(table)
     board.samples = published_stories(paths[0], table, GALLERY)
-    board.remarks = (published_agreement(table.scores).line, *table.scores.remarks)
+    board.remarks = table.scores.remarks
     return board
 
 
 def _without_images(table: Table) -> Leaderboard:
     shots = shot_studies(table)
-    return Leaderboard(table, shots, sweeps(table), all_figures(table, shots))
+    return Leaderboard(table, shots, sweeps(table), all_figures(table))
 
 
 def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
@@ -254,19 +253,19 @@ def _variants(arms: Sequence[Arm]) -> list[Arm]:
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """Return the bounds of an estimate, e.g. "0.41 to 0.78"; "" without an interval."""
+    """Format an estimate's interval, e.g. "0.41 to 0.78"; "" without an interval."""
     if estimate.low is None or estimate.high is None:
         return ""
     return f"{estimate.low:z.{digits}f} to {estimate.high:z.{digits}f}"
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Return a number with a true minus sign, none on a zero; a dash for None."""
+    """Format a number with a typographic minus sign and no sign on zero; a dash for None."""
     return DASH if value is None else f"{value:z.{digits}f}".replace("-", "\u2212")
 
 
 def signed(value: float | None, digits: int = 2) -> str:
-    """Return a difference with its sign, none where it rounds to zero; a dash for None."""
+    """Format a difference with its sign, e.g. "+0.12", no sign if it rounds to zero; a dash for None."""
     if value is None or float(f"{value:.{digits}f}") == 0:
         return number(value, digits)
     return f"{value:+.{digits}f}".replace("-", "\u2212")
@@ -302,7 +301,7 @@ def arm_note(arm: Arm, scores: Scores) -> str:
 
 
 def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
-    """Return (reason, count) of a cell's unscored outputs: the commonest reasons, then all others as one entry."""
+    """Return (reason, count) for a cell's unscored outputs: the commonest reasons, then one entry for all others."""
     missing = scores.missing.get((cell.model, stored))
     counted = sorted(missing.items() if missing else (), key=lambda one: (-one[1], one[0]))
     rest = counted[REASONS:]
@@ -321,11 +320,11 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object
     """Return the settings of open editors with their numbers of outputs; several rows if a run changed them.
 
     Args:
-        records: (label of the arm, the record of a call); those of other editors are skipped.
+        records: (label of the arm, the record of a call); records of other editors are skipped.
 
     Returns:
-        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `loras`, `settings` (of the
-        calls), `running` (bits, compile, attention_backend, tf32), `region` (True if the editor
+        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `lora`, `settings` (of the
+        calls), `running` (bits, compile, tf32), `region` (True if the editor
         received it) and `outputs`.
     """
     counts: Counter[tuple[str, str]] = Counter()
@@ -338,7 +337,7 @@ def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object
             continue
         row = {name: record.get(name, "") for name in ("method", "weights", "licence", "precision")} | {
             "device": str(record.get("device", "")).partition(":")[0],
-            "loras": record.get("loras", [record["lora"]] if "lora" in record else []),
+            "lora": record.get("lora", ""),
             "settings": record.get("settings", {}),
             "running": record.get("running", {}),
             "region": "region" in record,

@@ -3,18 +3,17 @@
 A file is recognised by its content. Each number belongs to one sample, model and name: a judge's score, `masked_ssim`,
 or a dimension of the human study. Sample, model and (of ranks) organ are its keys, in any of the published nestings.
 
-The published `masked_ssim` is `cp_reference` here, which is what its code computes; plain SSIM with the previous image
-is measured too where the images exist. Masking by zeros can only raise a score, up to the one decimal that was
-published: plain SSIM above the published number would contradict that reading of the code.
+The published `masked_ssim` is `cp_reference` here, which is what its code computes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +23,6 @@ from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, Sampl
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.files.opening import read_inside, read_regular
-from plantain.metrics.ssim import ssim
-from plantain.metrics.statistics.ranks import spearman
 from plantain.pages.thumbnails import data_uri
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode_output
@@ -33,41 +30,10 @@ from plantain.records import InputError, Licence
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
-ROUNDING = 0.05
-"""Half of the last published decimal."""
-
-PLAIN = "ssim_previous"
-"""Plain SSIM of output and previous image, over the whole frame."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedAgreement:
-    """Plain SSIM against the published masked SSIM.
-
-    Attributes:
-        pairs: (sample, model) with both; within: those whose plain SSIM is at most the published one and its rounding.
-        rank_correlation: mean over images of Spearman's rho across models; None without images; lowest: of those.
-    """
-
-    pairs: int
-    within: int
-    rank_correlation: float | None
-    lowest: float | None
-
-    @property
-    def line(self) -> str:
-        """Return the comparison as one line."""
-        if self.rank_correlation is None or self.lowest is None:
-            return "Without images plain SSIM cannot be compared with the published masked SSIM."
-        return (
-            f"Plain SSIM is at most the published masked SSIM and its rounding in {self.within} of {self.pairs} "
-            "pairs; within an image the two order models with a Spearman correlation of "
-            f"{self.rank_correlation:z.2f} on average (lowest {self.lowest:z.2f})."
-        )
 
 
 def published_files(path: Path) -> list[Path]:
-    """Return the published files at a path: the JSON file itself, or those in a folder; [] for a run's folder."""
+    """Return MedEBench's published JSON files at a path, a file or a folder; [] for a run's folder."""
     if path.is_file():
         return [path] if path.suffix == ".json" else []
     if (path / "journal.sqlite").exists():
@@ -76,10 +42,10 @@ def published_files(path: Path) -> list[Path]:
 
 
 def published_scores(*paths: Path) -> Scores:
-    """Read published scores and ranks, and measure plain SSIM where their folder has the images.
+    """Read published scores and ranks.
 
     Args:
-        paths: files, or folders with them; ranks by people name the organs of samples.
+        paths: files, or folders with them; the files of human ranks also name the samples' organs.
 
     Raises:
         InputError: a file has another form; the message names sample, model and field.
@@ -118,13 +84,6 @@ def published_scores(*paths: Path) -> Scores:
         scores.outputs.setdefault((model, stored), np.full((len(samples), 1), np.nan))[i, 0] = value
 
     for i, sample in enumerate(samples):
-        before = _image(folder, sample, "Previous")
-        for model in models:
-            after = _image(folder, sample, model)
-            if before is not None and after is not None and before.shape == after.shape:
-                plain = ssim(before, after).value
-                if plain is not None:
-                    put(model, PLAIN, i, plain)
         for model, row in rows[sample].items():
             for name, value in row.items():
                 stored, high = _STORED[name]
@@ -136,22 +95,8 @@ def published_scores(*paths: Path) -> Scores:
     return scores
 
 
-def published_agreement(scores: Scores) -> PublishedAgreement:
-    """Compare plain SSIM with the published masked SSIM."""
-    published, plain = (
-        np.stack([scores.values(arm, stored) for arm in scores.arms], axis=1)
-        for stored in ("cp_reference", PLAIN)
-    )
-    both = np.isfinite(published) & np.isfinite(plain)
-    within = both & (plain <= published + ROUNDING + 1e-9)
-    rho = [spearman(a, b).value for a, b in zip(plain, published, strict=True)]
-    known = [value for value in rho if value is not None]
-    mean = float(np.mean(known)) if known else None
-    return PublishedAgreement(int(both.sum()), int(within.sum()), mean, min(known, default=None))
-
-
 def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
-    """Return the first `size` samples with images, without those that have no image before; regions are empty."""
+    """Return up to `size` samples for the gallery, with the published images; their regions are empty."""
     folder, stories = (path.parent if path.is_file() else path), []
     for i, facts in enumerate(table.scores.samples[:size]):
         before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
@@ -180,7 +125,25 @@ def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
 
 def _image(folder: Path, sample: str, name: str) -> Pixels | None:
     path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    return decode_output(read_inside(folder, path), str(path)) if path.is_file() else None
+    found = [path] if path.is_file() else _images(folder, folder.stat().st_mtime_ns)[sample, _folded(name)]
+    if len(found) > 1:
+        raise InputError(f"{path}: may be {' or '.join(one.name for one in found)}: rename all but one")
+    return decode_output(read_inside(folder, found[0]), str(found[0])) if found else None
+
+
+@lru_cache(1)
+def _images(folder: Path, changed: int) -> Mapping[tuple[str, str], list[Path]]:
+    """Return the images of a folder, last changed at `changed`, by sample and folded name of the model."""
+    found = defaultdict[tuple[str, str], list[Path]](list)
+    for path in sorted(folder.glob("*_*.png")):
+        sample, _, name = path.stem.partition("_")
+        found[sample, _folded(name)].append(path)
+    return found
+
+
+def _folded(name: str) -> str:
+    """Return a model's name in small letters, digits and "+" only."""
+    return re.sub(r"[^\w+]|_", "", name.casefold())
 
 
 def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
@@ -234,13 +197,13 @@ COLLECTED = (
 
 @dataclass(slots=True)
 class PublishedFile:
-    """One file.
+    """The content of one of MedEBench's published files.
 
     Attributes:
         path: the file.
         ranks: True for ranks by people (1 is best), False for automated scores.
         rows: sample -> model -> published name -> number.
-        organs: of the samples that the file gives an organ.
+        organs: organ by sample, if the file states it.
     """
 
     path: Path
@@ -253,8 +216,8 @@ class PublishedFile:
         return list(dict.fromkeys(model for row in self.rows.values() for model in row))
 
     def match(self, known: Collection[str]) -> dict[str, str]:
-        """Return each model's known name, equal exactly or in letters, digits and "+"; InputError if several are."""
-        keys = {name: re.sub(r"[^\w+]|_", "", name.casefold()) for name in (*self.models, *known)}
+        """Match the file's models to known names by letters, digits and "+". Raise InputError if several match."""
+        keys = {name: _folded(name) for name in (*self.models, *known)}
         own = dict(zip(self.models, self.models, strict=True))
         for model in sorted(own.keys() - known):
             alike = sorted(name for name in keys if name != model and keys[name] == keys[model])
@@ -265,7 +228,7 @@ class PublishedFile:
 
 
 def is_published_file(path: Path) -> bool:
-    """Return True if a file can be read and its content is in a published form."""
+    """Return True if a file is readable and has the form of one of MedEBench's published files."""
     try:
         data = json.loads(read_regular(path, str(path), MAX_BYTES))
     except (InputError, OSError, ValueError):
@@ -274,7 +237,7 @@ def is_published_file(path: Path) -> bool:
 
 
 def read_published(path: Path) -> PublishedFile:
-    """Return the scores or ranks of one published file.
+    """Read the scores or ranks of one published file.
 
     A null or NaN counts as missing.
 

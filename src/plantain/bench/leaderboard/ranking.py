@@ -38,9 +38,9 @@ STATISTICS: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Score]] = {
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """How well one metric orders the models of an image as people do in one dimension: means over images of an organ.
+    """How well one metric orders models as people do in one dimension: mean rank correlations over images.
 
-    `name` is the paper's of the metric. `formula_1` is Spearman's rho by MedEBench's formula, which ignores ties;
+    `name` is the metric's name in the paper. `formula_1` is Spearman's rho by MedEBench's formula, which ignores ties;
     `spearman` corrects for them.
     """
 
@@ -58,12 +58,12 @@ class RaterAgreement:
     """Agreement of raters in one dimension.
 
     Attributes:
-        level: of Krippendorff's alpha: "ordinal", or "interval" with many different values; "of ranks" where some
-            raters gave scores and others ranks, which have only the order within an image in common.
-        krippendorff: alpha.
-        fleiss: kappa over the outputs that all raters rated; None where the values are no categories.
-        cohen: quadratically weighted kappa of each pair; empty where the values are no categories.
-        spearman: of each pair of raters, by statistic: means over images.
+        level: level of Krippendorff's alpha: "ordinal", or "interval" with many different values; "of ranks" if some
+            raters gave scores and others ranks, so that only the order within an image is comparable.
+        krippendorff: Krippendorff's alpha.
+        fleiss: Fleiss' kappa over the outputs that all raters rated; None if the values are not categories.
+        cohen: quadratically weighted kappa of each pair of raters; empty if the values are not categories.
+        spearman: rank correlations of each pair of raters, by statistic: means over images.
     """
 
     dimension: str
@@ -76,15 +76,15 @@ class RaterAgreement:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Table 3.
+    """MedEBench's Table 3: how well metrics order models as people do.
 
     Attributes:
         raters, models: names of the raters and labels of the models.
-        images: samples of which a rater rated at least two models, by dimension.
-        rows: one per metric and dimension over all images; organs: the same of each organ.
+        images: number of samples of which a rater rated at least two models, by dimension.
+        rows: one per metric and dimension over all images; organs: the same for each organ.
         ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.
-        agreement: by dimension; empty for one rater.
-        remarks: how ratings were collected, where that matters.
+        agreement: agreement of the raters by dimension; empty for one rater.
+        remarks: notes on how the ratings were collected.
     """
 
     raters: tuple[str, ...]
@@ -98,7 +98,7 @@ class Ranking:
 
 
 def rank(table: Table, ratings: HumanRatings) -> Ranking:
-    """Return the rank correlations of every metric of a table with human raters.
+    """Compute the rank correlations of every metric of a table with human raters.
 
     A metric's values of one image's outputs are correlated with the mean of the raters' ranks of the same outputs;
     correlations are averaged over images, and resampled by source. Lower-is-better metrics are negated first.
@@ -132,7 +132,7 @@ def rank(table: Table, ratings: HumanRatings) -> Ranking:
 
 
 def ranks_within(ratings: Floats) -> Floats:
-    """Return each rater's ranks of the outputs of an image, (raters, images, models), in [0, 1], 1 the best.
+    """Convert ratings to each rater's ranks within an image, (raters, images, models), in [0, 1], 1 the best.
 
     Ranks are divided by the number of outputs that the rater saw, so that raters who saw fewer, or used another scale,
     count alike. NaN where not rated; a single rated output has no rank.
@@ -146,7 +146,7 @@ def ranks_within(ratings: Floats) -> Floats:
 
 
 def consensus(ratings: Floats) -> Floats:
-    """Return the mean over raters of their `ranks_within` an image: (raters, images, models) to (images, models)."""
+    """Return the raters' mean rank of each output within its image: (raters, images, models) to (images, models)."""
     return mean_of_known(ranks_within(ratings), 0)
 
 

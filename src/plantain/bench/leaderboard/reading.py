@@ -22,7 +22,7 @@ from plantain.rubrics import MEDEBENCH
 
 
 def read_scores(*runs: BenchRun) -> Scores:
-    """Read all scores of the current generations of runs, in one pass over each journal.
+    """Read the scores of all current outputs of one or several runs.
 
     Baselines come from the first run. A label that occurs in several runs gets its run's folder as a suffix.
 
@@ -57,7 +57,7 @@ def read_scores(*runs: BenchRun) -> Scores:
 
 
 def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the arms: models in the given order, then the baselines in that of `BASELINES`."""
+    """Sort arms for a table: models in the given order, then baselines in the order of `BASELINES`."""
     rank = {label: i for i, label in enumerate(BASELINES)}
     return tuple(sorted(arms, key=lambda arm: rank.get(arm.label, len(rank)) if is_baseline(arm) else -1))
 

@@ -26,17 +26,17 @@ class Scores:
     """The scores of one or several runs.
 
     Attributes:
-        runs: names of the runs; benchmark: its name; seed: of the first run, images are drawn by it.
-        samples: all of the benchmark, by id; arrays follow this order.
+        runs: names of the runs; benchmark: its name; seed: the first run's, by which example images are chosen.
+        samples: all samples of the benchmark, by id; arrays follow this order.
         arms: models first, as recorded; then the baselines.
-        outputs: arrays (samples, outputs of the arm), NaN where unscored.
-        missing: how many scored outputs have no score, by reason.
+        outputs: scores as float64 (samples, outputs of the arm), NaN where unscored.
+        missing: number of outputs without a score, by reason.
         distances: distances of sets of images.
-        made: first outputs that were made or failed, by arm.
-        scored_counts: of those, how many have a score or a reason.
+        made: number of first outputs that were made or failed, by arm.
+        scored_counts: how many of those in `made` have a score or a reason.
         draw_variances: variance between a judge's draws of each output, as `outputs`.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
-        origins: of each arm, the index of its run and its label there.
+        origins: index of the run of each arm, and the arm's label there.
         remarks: cautions about all numbers.
     """
 
@@ -57,7 +57,7 @@ class Scores:
 
     @property
     def metrics(self) -> list[str]:
-        """Return the stored names of all metrics that any arm has a score of."""
+        """Return the stored names of all metrics for which an arm has a score."""
         return sorted({metric for _, metric in self.outputs})
 
     @property
@@ -78,13 +78,13 @@ class Scores:
 
     @property
     def distance_names(self) -> list[str]:
-        """Return the names of the distances of sets that any arm has a value of."""
+        """Return the names of the distances between sets for which an arm has a value."""
         return sorted({distance.metric for distance in self.distances if distance.value is not None})
 
     def to_come(self, metric: str) -> tuple[int, int]:
-        """Return (number of outputs still to be scored by a stored metric, number of all its outputs).
+        """Return (number of outputs not yet scored by a metric, number of outputs that it should score).
 
-        A metric that no baseline has belongs to some arms only; otherwise every arm counts.
+        If baselines have the metric, all arms should; otherwise only the arms that have it already.
         """
         everywhere = any(self.scored_counts[label, metric] for label in BASELINES)
         labels = [label for label in self.made if everywhere or self.scored_counts[label, metric]]
@@ -112,16 +112,16 @@ class Scores:
         return standing_of((), who.rpartition("/")[0] or who, MEDEBENCH.name)
 
     def barred(self, measure: Measure) -> bool:
-        """Return True if the judge behind a measure failed its gate: it marks no best and ranks nothing."""
+        """Return True if a measure comes from a judge not shown to be reliable, so that it must not rank models."""
         found = self.standing(measure)
         return found is not None and found.barred
 
 
 def is_baseline(arm: Arm) -> bool:
-    """Return True for arms that edit nothing."""
+    """Return True if an arm is a baseline, which follows no instruction."""
     return arm.kind is ArmKind.BASELINE
 
 
 def is_given_region(arm: Arm) -> bool:
-    """Return True if the arm's editor receives the region: it is not ranked with those that find the place."""
+    """Return True if an arm's editor is given the region to edit; it is ranked apart from those that are not."""
     return arm.region and not is_baseline(arm)

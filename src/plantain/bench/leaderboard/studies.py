@@ -1,7 +1,7 @@
 """Studies within a table: demonstrations or training samples (Table 7), and swept parameters (Figure 7).
 
-Every mean of one metric is over the same samples, those that all levels or settings have a score of: a refusal under
-one of them must not make that one look better.
+Every mean of one metric is over the same samples, those with a score at every level or setting: a refusal at one level
+must not make that level look better.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class ShotRow:
-    """One number of a study of how many examples help.
+    """One mean score in a study of how many examples help.
 
     Attributes:
-        model, task: of the samples; task "" for all of the study.
-        shots: demonstrations shown, or training samples.
+        model, task: the model, and the task; "" for all tasks of the study.
+        shots: number of demonstrations shown, or of training samples.
         metric: name in the table.
-        estimate: mean over the samples that every number of shots has a score of.
+        estimate: mean over the samples with a score at every number of shots.
         change: difference from the fewest shots on the same samples; None for the fewest.
-        p_holm: of the change, corrected over the numbers of shots; None without one.
+        p_holm: p value of the change, corrected over the numbers of shots; None without a change.
     """
 
     model: str
@@ -50,7 +50,7 @@ class ShotRow:
 
 
 def shot_studies(table: Table) -> dict[str, list[ShotRow]]:
-    """Return each few-shot study's rows by editor: of arms that differ only in the number of demonstrations."""
+    """Return the rows of each few-shot study by editor; its arms differ only in the number of demonstrations."""
     found: dict[str, list[Arm]] = {}
     for arm in table.scores.arms:
         if arm.shots is not None:
@@ -79,7 +79,7 @@ def _shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
 def level_rows(
     scores: Scores, name: str, task: str, measure: Measure, levels: Mapping[int, Floats], chosen: np.ndarray
 ) -> list[ShotRow]:
-    """Return one row per level of one metric, on the samples that all levels have a score of; [] if none.
+    """Return one metric's mean at each number of examples, over the samples scored at all of them; [] if none.
 
     Args:
         scores: the scores of the run.
@@ -130,7 +130,7 @@ def _negated(estimate: Estimate) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One setting of the parameters: the first output made with it, and its means over samples and seeds."""
+    """One setting of swept parameters: the number k of its first output, and its means over samples and seeds."""
 
     parameters: Mapping[str, float]
     k: int
@@ -139,13 +139,13 @@ class SweepPoint:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The settings of one arm as a grid.
+    """The swept settings of one arm as a grid of rows and columns.
 
     Attributes:
         arm: the arm.
         across: the parameter that changes along a row; down: those that change from row to row.
         columns: values of `across`; rows: settings of `down`.
-        points: by (row, column); a setting that was not run is absent.
+        points: settings by (row, column); one that was not run is absent.
     """
 
     arm: Arm

@@ -40,14 +40,14 @@ class TableCell:
     """One number of a table.
 
     Attributes:
-        model: label of the arm; baseline: it edits nothing.
+        model: label of the arm; baseline: True if it is a baseline.
         organ: a name, `OVERALL` or `MACRO`; task: "" unless the table goes by task.
         metric: name in the table.
         estimate: mean with its 95 % interval.
-        samples: that the arm covers in this group.
-        scored: those whose first output has a score.
-        worst, best: the mean if every unscored output counted as the worst, or the best, that the metric allows; None
-            where the metric has no such end. Samples on which no arm was scored are left out of both.
+        samples: number of samples that the arm covers in this group.
+        scored: number of these whose first output has a score.
+        worst, best: the mean if every unscored output had the worst, or the best, possible score; None if the metric
+            is unbounded there. Samples without a score of any arm are excluded.
         mark: "best" or "second" where the paired differences are significant, else "".
         rank: lowest and highest rank among the models, 1 the best; None where models are not ranked.
         draws_sd: standard deviation between a judge's draws of one output, pooled; None without repeated draws.
@@ -69,7 +69,7 @@ class TableCell:
 
     @property
     def coverage(self) -> float:
-        """Return the share of the samples that has a score, in [0, 1]."""
+        """Return the share of the group's samples that have a score, in [0, 1]."""
         return self.scored / self.samples if self.samples else 0.0
 
     @property
@@ -83,16 +83,16 @@ class TableCell:
 
 @dataclass(slots=True)
 class Table:
-    """A leaderboard.
+    """The numbers of a leaderboard.
 
     Attributes:
         scores: the scores that it was computed from.
-        judge: whose scores EA, VQ and "CP judge" are; None where no judge scored anything.
-        judges: all that scored something.
-        measures: in the order of columns.
-        cells: by (model, organ, metric); organs, then overall and macro.
-        tasks: by (model, organ, task, metric), EA, CP and VQ only.
-        differences: by metric, all pairs of models over all samples.
+        judge: the judge whose scores are EA, VQ and "CP judge"; None without scores of a judge.
+        judges: labels of all judges with scores.
+        measures: the measures in the order of columns.
+        cells: cells by (model, organ, metric); organs, then overall and macro.
+        tasks: cells by (model, organ, task, metric), EA, CP and VQ only.
+        differences: differences of all pairs of models over all samples, by metric.
         reference: label of the arm that every other one is compared with; "" without one.
         against: (model, metric) -> the model minus the reference over all samples, corrected over the models.
         blind: judge -> one line, for judges that do not score the truth above the unedited input.
@@ -119,29 +119,29 @@ class Table:
 
     @property
     def card_lines(self) -> tuple[str, ...]:
-        """Return one line on the card of every judge with a column in this table."""
+        """Return one line on the reliability of every judge with a column in this table."""
         found = (self.scores.standing(measure) for measure in self.measures)
         return tuple(dict.fromkeys(one.line for one in found if one is not None))
 
     def against_of(self, name: str) -> list[Difference]:
-        """Return the differences from the reference in the measure of this name, one per arm."""
+        """Return each arm's difference from the reference in the measure of this name."""
         return [pair for (_, metric), pair in self.against.items() if metric == name]
 
     def warning(self, name: str) -> str:
-        """Return a line if the measure's judge does not score the truth above the unedited input; else ""."""
+        """Return a warning if the measure's judge does not score the truth above the unedited input; else ""."""
         found = self.measure(name)
         return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
 
     @property
     def barred(self) -> frozenset[str]:
-        """Return the names of the measures whose judge failed its gate."""
+        """Return the names of the measures whose judge was not shown to be reliable."""
         return frozenset(measure.name for measure in self.measures if self.scores.barred(measure))
 
     @property
     def main(self) -> list[Measure]:
-        """Return EA, CP, CP (strict) and VQ, if they exist, "CP judge" without any CP; ranks by raters if none exists.
+        """Return the main measures: EA, CP, CP (strict) and VQ if they exist, else ranks by human raters.
 
-        A judge that only answered the published protocol has Accuracy_D and Quality_D (or _P) in place of EA and VQ.
+        "CP judge" replaces a missing CP; under the published protocol Accuracy_D and Quality_D replace EA and VQ.
         """
         published = next((end for end in ("_D", "_P") if self.measure(f"Accuracy{end}")), "")
         judged = [f"Accuracy{published}", f"Quality{published}"] if published else ["EA", "VQ"]
@@ -151,7 +151,7 @@ class Table:
 
     @property
     def unfinished(self) -> str:
-        """Return the scored share of EA, CP and VQ, e.g. "23 % of EA and VQ"; "" if nothing is left to score."""
+        """Return the share of EA, CP and VQ scored so far, e.g. "23 % of EA and VQ"; "" if scoring is complete."""
         left = {m.name: self.scores.to_come(m.stored) for m in self.main}
         left = {name: counts for name, counts in left.items() if counts[0]}
         if not left:
@@ -161,10 +161,10 @@ class Table:
 
     @property
     def general(self) -> list[Arm]:
-        """Return the sorted arms of the whole benchmark, without those of few-shot studies.
+        """Return the arms of the main table in its order, without those of few-shot studies.
 
-        Models are sorted by mean if they are `ranked`, else as recorded; then come those that receive the region;
-        baselines last.
+        Models come first, by mean if they are `ranked`, else as recorded; then models that receive the region, then
+        baselines.
         """
         measure = self.ranked
 
@@ -182,7 +182,7 @@ class Table:
 
     @property
     def ranked(self) -> Measure | None:
-        """Return the first main measure if its models have ranks, else None."""
+        """Return the measure by which models are ranked: the first main one if it has ranks, else None."""
         for measure in self.main[:1]:
             if any(cell.rank for (_, _, name), cell in self.cells.items() if name == measure.name):
                 return measure
@@ -200,8 +200,8 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
 
     Args:
         scores: the scores of one or several runs.
-        judge: whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; a name without variant is enough
-            if it fits one only. None: the first of `judges`.
+        judge: the judge whose scores are EA, VQ and "CP judge", e.g. "offline/instruments/D"; the variant may be
+            omitted if only one exists. None: the first of `judges`.
         reference: label of the arm that the others are compared with.
 
     Raises:

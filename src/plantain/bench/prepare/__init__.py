@@ -1,1 +1,1 @@
-"""From raw pairs to a benchmark: alignment, descriptions, regions."""
+"""Preparation of a benchmark from raw pairs: alignment, descriptions, regions."""

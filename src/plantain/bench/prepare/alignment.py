@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import ssim
+from plantain.metrics.pixelwise import ssim
 from plantain.pixels.arrays import Field, Floats, Mask, Pixels
 
 WORKING = 512
@@ -32,16 +32,16 @@ LEAST_OVERLAP = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Alignment:
-    """The map from the image after to the image before.
+    """The affine map from the image after a change to the image before, and its quality.
 
     Attributes:
         matrix: float64 (2, 3); maps pixels (x, y) of the image after to those of the image before.
-        method: "as it is", or the start that won: "correlation", "features" or "search".
-        quality: median over tiles of the correlation of the two, in [-1, 1].
-        before: the quality after resizing alone.
+        method: "as it is" without alignment, else the best method: "correlation", "features" or "search".
+        quality: median over tiles of the correlation of the two images, in [-1, 1].
+        before: the same after resizing alone.
         similarity: SSIM over the overlap, in [-1, 1].
         overlap: share of the image before that is covered, in [0, 1].
-        shift: largest movement of a corner, in shares of the longest side.
+        shift: largest movement of a corner, as a share of the longest side.
     """
 
     matrix: Floats
@@ -71,10 +71,10 @@ class Alignment:
 
 
 def align(previous: Pixels, changed: Pixels) -> Alignment:
-    """Return the best affine map from the image after to the image before.
+    """Find the best affine map from the image after a change to the image before.
 
-    Starts are resizing, matched SIFT features (RANSAC) and a coarse search over rotations, scales and shifts, each
-    refined by maximising the correlation coefficient (ECC; Evangelidis and Psarakis 2008) on lightly blurred grey.
+    First estimates come from resizing, from matched SIFT features (RANSAC) and from a coarse search over rotations,
+    scales and shifts; each is refined by ECC (Evangelidis and Psarakis 2008) on lightly blurred grey.
 
     Args:
         previous, changed: uint8 (H, W, 3), of any sizes.
@@ -120,7 +120,7 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
 
 
 def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> tuple[Pixels, Mask]:
-    """Return the image after in the frame of the image before.
+    """Warp the image after a change into the frame of the image before.
 
     Args:
         changed: uint8 (H, W, 3).
@@ -136,7 +136,7 @@ def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> t
 
 
 def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
-    """Return (left, top, width, height) in pixels of the largest covered rectangle; zeros if nothing is covered."""
+    """Return (left, top, width, height), in pixels, of the largest rectangle inside a mask; zeros for an empty mask."""
     heights = np.zeros(covered.shape[1] + 1, np.int64)
     best, where = 0, (0, 0, 0, 0)
     for row, line in enumerate(covered):
@@ -153,7 +153,7 @@ def common_rectangle(covered: Mask) -> tuple[int, int, int, int]:
 
 
 def tile_quality(fixed: Field, moving: Field, covered: Mask) -> float:
-    """Return the median over textured tiles of the correlation of two grey images, float32 (H, W), in [-1, 1].
+    """Measure how well two grey images, float32 (H, W), match: the median correlation of textured tiles, in [-1, 1].
 
     Only pixels where `covered` is True count. Without texture it is 1 for equal images and 0 for others.
     """

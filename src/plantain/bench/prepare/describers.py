@@ -60,18 +60,18 @@ Carry = Callable[[int, Describe], Awaitable[None]]
 async def walk_pairs(
     pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path, seed: int
 ) -> RunSummary:
-    """Call `carry` for every pair, several at once; return the calls, their cost and the reason for a stop.
+    """Call `carry` for every pair, several at once; return counts, cost and the reason if stopped early.
 
     Args:
         pairs: number of pairs.
         images: the images before, for the consent check.
         carry: called once per pair with its number and the function that describes it.
-        terms: name the one describer.
+        terms: limits and consent; they name the one describer.
         run: folder of the journal of a hosted describer's calls.
         seed: seed of the describer's draws.
 
     Raises:
-        InputError: the describer is unknown or not that of earlier calls, or an image may not be sent to it.
+        InputError: the describer is unknown or differs from earlier calls', or an image may not be sent to it.
     """
     name = terms.models[0]
     if name == BY_OWNER:
@@ -113,7 +113,7 @@ def _hosted_describer(setup: RunSetup, name: str) -> Describer:
 
 
 async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
-    """Return the description of a pair in its owner's words; the task is the prompt if none was given."""
+    """Describe a pair by the words in its owner's table; without a prompt there, the task is the prompt."""
     given = {name: request.given.get(name, "").strip() for name in GIVEN}
     prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
     return ChangeDescription(
@@ -122,7 +122,7 @@ async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
 
 
 def rephrased(prompt: str) -> tuple[str, ...]:
-    """Return other wordings of an instruction that starts with a known verb; () for any other.
+    """Return paraphrases of an instruction that starts with a known verb; () for any other instruction.
 
     Example:
         >>> rephrased("Remove the mole.")
@@ -146,7 +146,7 @@ def _sentence(given: Mapping[str, str]) -> str:
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
-    """Return one PNG of both images: before on the left, after on the right, scaled to the height of the first."""
+    """Return one PNG with both images: before on the left; after on the right, scaled to the same height."""
     height = previous.shape[0]
     if changed.shape[0] != height:
         width = max(1, round(changed.shape[1] * height / changed.shape[0]))
@@ -189,7 +189,7 @@ async def _described(
 
 
 def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
-    """Return procedures by organ, in the order of MedEBench's tables.
+    """List procedures by organ, as search terms for image pairs, in the order of MedEBench's tables.
 
     Args:
         organ: an organ, "all", or "published" for the tasks of MedEBench's Table 5.

@@ -16,12 +16,7 @@ import numpy as np
 
 from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, is_inside
-from plantain.bench.prepare.alignment import (
-    Alignment,
-    align,
-    apply_alignment,
-    common_rectangle,
-)
+from plantain.bench.prepare.alignment import Alignment, align, apply_alignment, common_rectangle
 from plantain.files.opening import check_inside, read_regular
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import read_table
@@ -68,7 +63,7 @@ LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class RawPair:
-    """One row of the table with its two files."""
+    """One row of `pairs.csv` with its two image files."""
 
     id: str
     organ: str
@@ -93,7 +88,10 @@ def read_raw(raw: Path) -> list[RawPair]:
     """
     path = raw / TABLE
     if not path.is_file():
-        raise InputError(f"{path}: no such file; it needs the columns {', '.join(NEEDED)}")
+        raise InputError(
+            f"{path}: no such file; it needs the columns {', '.join(NEEDED)} (and usually prompt), next to the images "
+            "before/ID.png and after/ID.png"
+        )
     check_inside(raw, path)
     problems: list[str] = []
     pairs: list[RawPair] = []
@@ -121,7 +119,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     names = {column: column.casefold().replace(" ", "_") for column in table.columns}
     for name in names.values():
         if name not in COLUMNS and name not in INDEX:
-            raise InputError(f"{path}: column {one_line(name)!r} is not known; {suggest(name, COLUMNS)}")
+            near = suggest(name, COLUMNS, "prompt" if name == "instruction" else None)
+            raise InputError(f"{path}: column {one_line(name)!r} is not known; {near}")
     missing = [name for name in NEEDED if name not in names.values()]
     if missing or len(set(names.values())) < len(names):
         problem = f"{missing[0]!r} is missing" if missing else "one occurs twice"
@@ -184,7 +183,7 @@ PIXEL_ALIGNED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class PairRules:
-    """Requirements for a pair.
+    """The conditions that a raw pair must meet, and the size of prepared images.
 
     Attributes:
         side: longest side of the prepared images in pixels.
@@ -202,15 +201,15 @@ class PairRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPair:
-    """A pair in one frame.
+    """A raw pair after alignment and cropping.
 
     Attributes:
         previous, changed: uint8 (H, W, 3), of one size.
-        in_place: alignment succeeded.
-        aligned: pixel by pixel.
+        in_place: True if alignment succeeded.
+        aligned: True if the images are aligned pixel by pixel.
         notes: processing steps, a line each.
-        sha256: of the file of the image before.
-        synthetic: that file declares itself synthetic. A note marks a synthetic image after.
+        sha256: SHA-256 of the file of the image before.
+        synthetic: True if that file declares itself synthetic. A note marks a synthetic image after.
     """
 
     previous: Pixels
@@ -224,7 +223,7 @@ class PreparedPair:
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file of a pair: its bytes, and its name for messages."""
+    """An image file of a raw pair: its bytes, and its name for messages."""
 
     data: bytes
     name: str
@@ -236,7 +235,7 @@ class RawFile:
 
 
 def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
-    """Return the pair in one frame, or the reason for refusing it."""
+    """Check, align and crop a raw pair; return it, or the reason for refusing it."""
     try:
         bits = max(grey_bits(file.data, file.name) for file in (before, after))
         previous = decode_untrusted(before.data, before.name, bits)
@@ -268,7 +267,7 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
 def prepared_there(
     before: RawFile, after: RawFile, rules: PairRules, reads: str
 ) -> PreparedPair | str | None:
-    """Run `prepare_pair` on an engine's worker; return None if it has no text reader named `reads`."""
+    """Run `prepare_pair` in a worker process; return None if it has no text reader named `reads`."""
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None

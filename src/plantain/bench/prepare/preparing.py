@@ -26,7 +26,7 @@ from plantain.bench.prepare.pairs import (
 )
 from plantain.bench.prepare.regions_grounded import GroundedProposer
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal
-from plantain.engines.contract import remote_engine, repeated
+from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
 from plantain.pixels.encode import encode_mask
@@ -43,14 +43,14 @@ NOT_CHOSEN = "region: the first of the proposals ({}); not reviewed"
 
 @dataclass(frozen=True, slots=True)
 class PreparePlan:
-    """How raw pairs become a benchmark.
+    """The settings by which raw pairs become a benchmark.
 
     Attributes:
         name: name of the new benchmark.
         rules: requirements for every pair.
-        terms: name the one model that describes pairs.
+        terms: limits and consent; they name the one model that describes pairs.
         calls: folder of the journal of a hosted describer.
-        proposer: proposes regions.
+        proposer: the method that proposes regions.
         seed: seed of paraphrases and of a describer's draws.
         first_region: use the first proposal as the region until a reader chooses.
         keep_sources: keep addresses, which can name patients; else only their hashes.
@@ -67,7 +67,7 @@ class PreparePlan:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Return the settings that are stored in the benchmark."""
+        """Return the settings that are stored in the benchmark's file, by name."""
         rules = self.rules
         read = rules.reader.name if rules.reader else "not detected"
         return {
@@ -84,7 +84,7 @@ class PreparePlan:
 
 @dataclass(slots=True)
 class PreparedBenchmark:
-    """The result.
+    """The result of preparing a benchmark from raw pairs.
 
     Attributes:
         path: path of `benchmark.json`; None if stopped before the end.
@@ -173,7 +173,7 @@ class _Preparation:
     async def _aligned(self, raw: RawPair) -> PreparedPair | str:
         """Align on a worker of the engine if one has the rules' text reader; else in this process."""
         before, after = await asyncio.to_thread(lambda: (RawFile.read(raw.before), RawFile.read(raw.after)))
-        rules, engine = self._plan.rules, remote_engine()
+        rules, engine = self._plan.rules, engine_in_place.get()
         if engine is not None:
             reads = rules.reader.name if rules.reader is not None else ""
             alone = replace(rules, reader=None)

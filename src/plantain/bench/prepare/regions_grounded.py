@@ -62,10 +62,10 @@ class GroundedProposer:
             ) from error
 
     def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
-        """Return up to three masks of the boxes for the task, the most confident first; `changed` is not used.
+        """Return up to three masks of the structure that the task names, the most confident first.
 
-        Masks that resemble a more confident one follow only where fewer than three differ. Empty and full masks are
-        skipped, as they cannot be a region.
+        `changed` is not used. A mask similar to a more confident one is only returned if fewer than three differ. Empty
+        and full masks are skipped.
         """
         boxes = self._boxes(previous, task)
         masks = self._masks(previous, [box for _, box in boxes])

@@ -1,4 +1,4 @@
-"""Propose regions of interest, from which a reader chooses: differences of the pair; or by `regions_grounded.py`."""
+"""Propose regions of interest, from which a reader chooses, by the differences within a pair."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class RegionProposal:
 
     Attributes:
         mask: bool (H, W).
-        score: the proposer's own confidence, in [0, 1]; only good for ordering its own proposals.
-        how: method in a few words.
+        score: the proposer's confidence, in [0, 1]; comparable only between proposals of one proposer.
+        how: the method in a few words.
     """
 
     mask: Mask
@@ -42,7 +42,7 @@ class DifferenceProposer:
     name = "difference@1"
 
     def propose(self, previous: Pixels, changed: Pixels | None, task: str) -> tuple[RegionProposal, ...]:
-        """Return up to three: the strongest region, all strong ones, the strongest with its surroundings."""
+        """Return up to three: the region that changed most, all strongly changed ones, the first with its margin."""
         if changed is None:
             return ()
         energy = difference(previous, changed)
@@ -70,7 +70,7 @@ class DifferenceProposer:
 
 
 def difference(previous: Pixels, changed: Pixels) -> npt.NDArray[np.float32]:
-    """Return the difference of a pair after matching its illumination: float32 (H, W), in grey levels."""
+    """Return the absolute difference of a pair after matching illumination: float32 (H, W), in grey levels."""
     sigma = max(1.0, max(previous.shape[:2]) / 256)
     first, second = (
         cv2.GaussianBlur(pixels.astype(np.float32), (0, 0), sigma) for pixels in (previous, changed)

@@ -1,1 +1,1 @@
-"""Scores of every output: metrics, judges, attention."""
+"""Scores of a benchmark's outputs: metrics, judges, attention."""

@@ -1,4 +1,4 @@
-"""Attention grounding of a run's outputs: repeat each edit, and compare its attention with the sample's region.
+"""Attention grounding: repeat each edit of a run, and compare the editor's attention with the sample's region.
 
 Scores go into the journal. The maps are for figures only: they are files in the run's folder `attention/` and can be
 made again.
@@ -49,7 +49,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class MapOptions:
-    """How maps are measured.
+    """The settings by which attention maps are recorded and measured.
 
     Attributes:
         alpha: factor on Otsu's threshold, above 0 (MedEBench uses 1.3).
@@ -70,20 +70,23 @@ class MapOptions:
 
 
 def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
-    """Return the arms of open editors: those named, or all.
+    """Return the arms of open-weight editors, whose attention can be recorded: those in `wanted`, or all.
 
     Raises:
-        InputError: no such arm, or it is not that of an open editor.
+        InputError: no such arm, or its editor is not an open-weight one.
     """
+    add = command_line("bench", "generate", run.benchmark_root, "--run", run.run, "--editor")
     for label in wanted:
         if label not in run.arms:
-            raise InputError(f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}")
+            raise InputError(
+                f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}; add one: {add} MODEL"
+            )
     arms = [run.arms[label] for label in wanted] or [
         arm for arm in run.arms.values() if arm.model.startswith("diffusers/")
     ]
     if not arms:
         raise InputError(
-            f"{run.run}: no outputs of an open editor; add some by --editor diffusers/medebench-instruct-pix2pix"
+            f"{run.run}: no outputs of an open editor; add some: {add} diffusers/medebench-instruct-pix2pix"
         )
     for arm in arms:
         if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
@@ -107,7 +110,7 @@ async def measure_attention(
 
     Args:
         run: the run's folder.
-        benchmark: the one that the run was generated from.
+        benchmark: the benchmark that the run was generated from.
         arm_label: the arm.
         recorder: the arm's editor.
         options: how maps are measured.
@@ -217,12 +220,12 @@ class _RepeatedEdits:
 
 
 def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:
-    """Return the file of an output's map: a small 16-bit grey PNG of the image's shape, scaled to the map's range."""
+    """Return the path of an output's attention map: a small 16-bit grey PNG, scaled to the map's range."""
     return run / FOLDER / arm.folder / f"{sample_id}_{k}.png"
 
 
 def read_map(path: Path) -> npt.NDArray[np.float32]:
-    """Return a stored map, float32 (h, w) in [0, 1].
+    """Read a stored attention map as float32 (h, w) in [0, 1].
 
     Raises:
         InputError: the file is damaged.

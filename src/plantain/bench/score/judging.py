@@ -49,15 +49,15 @@ VERSION = "1"
 
 @dataclass(frozen=True, slots=True)
 class JudgeName:
-    """One way of judging.
+    """A judge's model with its settings; its scores are stored under a name made from them.
 
     Attributes:
         model: "provider/model".
         variant: "P" (judged by the prompt) or "D" (by the description of the change).
         truth: the judge sees the real image after.
-        draws: how often each output is judged; None for once where the judge repeats itself, else three times.
-        prompts: folder with another wording of the question; its scores have a name of their own. None for ours.
-        rubric: its criteria; scores by another one than MedEBench's contain its name.
+        draws: how often each output is judged; None: once if the judge is deterministic, else three times.
+        prompts: folder with another wording of the question, whose scores have another name; None for the default.
+        rubric: the criteria; unless it is MedEBench's, its name is part of the scores' names.
     """
 
     model: str
@@ -82,19 +82,19 @@ class JudgeName:
 
     @property
     def label(self) -> str:
-        """Return the part of a score's name after the dimension: "gemini/m/P", "offline/instruments/D-blind"."""
+        """Return the judge's label, the end of its scores' names: "gemini/m/P", "offline/instruments/D-blind"."""
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
 
     @property
     def wording(self) -> str:
-        """Return the name of the folder of prompts, reduced to a-z, 0-9 and hyphens; "" for our own prompts."""
+        """Return the name of the folder of prompts in a-z, 0-9 and hyphens; "" for the default prompts."""
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
 
     @property
     def variety(self) -> str:
-        """Return the part of a score's name between criterion and judge: rubric (unless MedEBench's) and wording."""
+        """Return the middle of its scores' names: the rubric, unless it is MedEBench's, and the wording."""
         own = "" if self.rubric == MEDEBENCH else self.rubric.name
         return "-".join(filter(None, (own, self.wording)))
 
@@ -105,7 +105,7 @@ class JudgeName:
 
 @dataclass(frozen=True, slots=True)
 class SeatedJudge:
-    """A judge with its number in this run; another fingerprint of the same name takes another number."""
+    """A judge with its number in a run; a new version (fingerprint) of the judge gets a new number."""
 
     name: JudgeName
     judge: Judge
@@ -120,7 +120,7 @@ class SeatedJudge:
 
 
 async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
-    """Return the judges with their numbers in the run, the same as in earlier processes; store new ones."""
+    """Give each judge its number in the run, the recorded one if it has judged before; store new numbers."""
     known: list[dict[str, str]] = orjson.loads(journal.reader.meta(JUDGES) or "[]")
     seated, before = [], len(known)
     for name, judge in judges:
@@ -134,7 +134,7 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
 
 
 def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
-    """Return the call's draw number for each k: the latest one, or with `retry` a new one if that failed.
+    """Return the draw number of each of a judge's calls for an output; `retry` renumbers calls that failed.
 
     Args:
         seated: the judge.
@@ -160,7 +160,7 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Return True if this judge has scored the image `blob` in all draws; with `retry`, none may have failed."""
+    """Return True if the judge has scored the image `blob` in all draws, with `retry` without a failed one."""
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
@@ -172,23 +172,23 @@ def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | N
 
 
 def stored_name(name: JudgeName, criterion: RubricCriterion) -> str:
-    """Return a score's name in the journal: "ea@gemini/m/P"; "ea:authors@gemini/m/P" in another wording."""
+    """Return the name of a judge's score in the journal, e.g. "ea@gemini/m/P", "ea:authors@gemini/m/P"."""
     short = (criterion.short or criterion.name).lower()
     return f"{short}{':' * bool(name.variety)}{name.variety}@{name.label}"
 
 
 def wording_files(rubric: Rubric) -> tuple[str, ...]:
-    """Return the names of the files that word a judge's question by this rubric."""
+    """Return the names of the template files that a folder of prompts needs for this rubric."""
     return tuple(f"{name}.md.j2" for name in (*rubric.asked.templates, rubric.asked.system))
 
 
 def asks_for_scores(folder: Path, rubric: Rubric = MEDEBENCH) -> bool:
-    """Return True if a folder of prompts words the question of a benchmark's judge."""
+    """Return True if a folder of prompts contains a template for a benchmark's judge."""
     return any((folder / file).is_file() for file in wording_files(rubric))
 
 
 def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
-    """Return unscored rows with this reason, one per criterion, for an output that is not sent to the judge."""
+    """Return unscored rows, one per criterion, for an output that is not sent to the judge for this reason."""
     detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
     return [
         output.score(stored_name(seated.name, criterion), unscored(reason), detail)
@@ -199,7 +199,7 @@ def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[St
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """Return the scores of an output, one per criterion: the mean over scored draws, scaled to [0, 1].
+    """Combine a judge's draws into an output's scores, one per criterion: means of scored draws, in [0, 1].
 
     The detail lists each draw with the number of its call in the journal.
     """
@@ -249,15 +249,10 @@ KEPT = 24
 
 
 class Judgement:
-    """Judges a run's outputs by the memoised calls of each output's task."""
+    """Judge the outputs of a run; finished calls are read from the journal instead of repeated."""
 
     def __init__(
-        self,
-        benchmark: Benchmark,
-        opened: OpenRun,
-        judges: Sequence[SeatedJudge],
-        *,
-        retry: bool = False,
+        self, benchmark: Benchmark, opened: OpenRun, judges: Sequence[SeatedJudge], *, retry: bool = False
     ) -> None:
         self.benchmark = benchmark
         self.opened = opened

@@ -20,12 +20,11 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.set_distances import SETS, measure_sets
-from plantain.engines.contract import WorkEngine, remote_engine
+from plantain.engines.contract import WorkEngine, engine_in_place
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
 from plantain.metrics.networks import find_networks
-from plantain.metrics.preservation import field_of_view
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.pixels.decode import decode
 from plantain.records import InputError, Score, unscored
@@ -67,12 +66,12 @@ Read = Callable[[Output], bytes]
 
 
 def chosen(names: Sequence[str] | None) -> set[str]:
-    """Return the identifiers of metrics that are named by identifier or as in the paper; None: of all metrics.
+    """Convert names of metrics, identifiers or the paper's names, to identifiers; None: all metrics.
 
-    `masked_ssim` is ours; "Masked SSIM" in any other spelling is the paper's.
+    `masked_ssim` is plantain's metric; "Masked SSIM" in any other spelling is the paper's.
 
     Raises:
-        InputError: no such metric, a judge's score, or its package cannot be loaded.
+        InputError: no such metric, it is a judge's score, or a plug-in cannot be loaded.
     """
     paper = {fold(name): metric for name, metric in PAPER.items()}
     names = None if names is None else [name.strip() for name in names]
@@ -88,7 +87,7 @@ def chosen(names: Sequence[str] | None) -> set[str]:
 
 
 def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], list[tuple[str, str]]]:
-    """Return the wanted metrics that can be measured here, and (name, reason) for the others."""
+    """Load the wanted metrics; return those that can be measured here, and (name, reason) for the others."""
     if networks.clip is not None:
         networks = replace(networks, clip=RememberingEncoder(networks.clip))
     made: list[Metric] = []
@@ -103,9 +102,9 @@ def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], li
 
 
 class SampleCase:
-    """A sample as metrics see it (`MetricSample`); each image is read on its first use.
+    """A benchmark's sample as input of metrics (`MetricSample`); each image is read on its first use.
 
-    A pickled case has the images that were read; the others are None.
+    A pickled case contains only the images read before; the others are None.
     """
 
     def __init__(self, benchmark: Benchmark, sample: Sample) -> None:
@@ -134,13 +133,9 @@ class SampleCase:
     def roi_grey(self) -> Image | None:
         return None if self._sample.roi is None else self._benchmark.roi_grey(self._sample)
 
-    @cached_property
-    def field(self) -> Mask:
-        return field_of_view(self.before)
-
 
 def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
-    """Return (score, detail) of an output; unscored if the sample has no such input or the image does not suit it."""
+    """Measure an output; return (score, detail), unscored if an input is missing or the metric is not applicable."""
     for need in metric.needs:
         given = getattr(case, need)
         if given is None or (isinstance(given, str) and not given):
@@ -154,13 +149,13 @@ def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class MissingScores:
-    """An output and the metrics that it has no current score of."""
+    """An output with the metrics for which it has no current score."""
 
     output: Output
     metrics: tuple[Metric, ...]
 
     def row(self, metric: Metric, found: Measured) -> StoredScore:
-        """Return a score as it is stored: with the version that measured and the image that was measured."""
+        """Make the journal's row of a score, with the metric's version and the hash of the measured image."""
         score, detail = found
         detail = {"version": metric.version, "blob": self.output.edited, **detail}
         return self.output.score(metric.name, score, detail)
@@ -169,7 +164,7 @@ class MissingScores:
 def missing_scores(
     run: BenchRun, outputs: Iterable[Output], metrics: Sequence[Metric]
 ) -> Iterator[MissingScores]:
-    """Yield each output with the metrics whose score is missing, of another version or of another image."""
+    """Yield each output with the metrics to measure: their score is missing or of another version or image."""
     for output in outputs:
         rows = run.scores(output)
         missing = []
@@ -185,7 +180,7 @@ def missing_scores(
 
 
 def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, networks: Lock) -> list[StoredScore]:
-    """Return the missing scores of the outputs of one sample. Any thread may call it.
+    """Compute the missing scores of the outputs of one sample. It is thread-safe.
 
     Args:
         case: the sample.
@@ -210,10 +205,10 @@ def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, network
 async def measure_on(
     engine: WorkEngine, case: SampleCase, work: Sequence[MissingScores], read: Read
 ) -> tuple[list[StoredScore], list[MissingScores]]:
-    """Measure the outputs of one sample on a worker of an engine.
+    """Measure the outputs of one sample in a worker process of an engine.
 
     Returns:
-        The scores, and those still missing: the worker was lost, or does not have the metric in that version.
+        The scores, and those still missing because the worker failed or does not have that version.
     """
     made, rest = [one for one in work if one.output.edited], [one for one in work if not one.output.edited]
     requests = await asyncio.to_thread(_read, case, made, read)
@@ -242,7 +237,7 @@ def _read(case: SampleCase, work: Sequence[MissingScores], read: Read) -> list[M
 
 
 def measure_here(case: SampleCase, requests: Sequence[MetricRequest]) -> list[list[Measured | None]]:
-    """Return the scores of each request on a worker; None where it does not have the metric in that version."""
+    """Compute, in a worker, the scores of each request; None where the metric's version is not installed."""
     return [[_measured_by(metric, case, decode(data)) for metric in metrics] for data, metrics in requests]
 
 
@@ -259,11 +254,11 @@ def _metric(name: str) -> Metric | None:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """The scores to add.
+    """The metrics and judges whose scores a run should have.
 
     Attributes:
-        metrics: names; None for all that can be measured here.
-        judges: who judges, and how.
+        metrics: names of metrics; None for all that can be measured here.
+        judges: the judges with their settings.
         networks: networks of learned metrics; None to look for them on this machine.
         retry: repeat draws that failed.
     """
@@ -284,14 +279,14 @@ async def score_run(
     observer: ProgressObserver = SILENT,
     accept_model_change: bool = False,
 ) -> RunSummary:
-    """Add the missing scores of the run's outputs.
+    """Score the outputs of a run, by metrics first and then by judges; existing scores are kept.
 
     Args:
         run: the run's folder.
-        benchmark: the one it was generated from.
+        benchmark: the benchmark that it was generated from.
         request: the scores to add.
         terms: limits, providers and consent for judges.
-        judges: objects to use for the request's judges, in order.
+        judges: judge objects for the request's judges, in order; None to load them by name.
         observer: receives progress.
         accept_model_change: continue, and record it, when a provider serves another model than before.
 
@@ -359,7 +354,7 @@ async def _measure_all(
     """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
     opened.observer.stage_started("metrics", len(run.samples))
     loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-    workers, engine = _cores(), remote_engine()
+    workers, engine = _cores(), engine_in_place.get()
     at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
     with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 

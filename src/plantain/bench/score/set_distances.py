@@ -16,12 +16,7 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.journal import JournalReader
-from plantain.metrics.distributions import (
-    FID_WEIGHTS,
-    SetDistance,
-    frechet_of_features,
-    kid_of_features,
-)
+from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, frechet_of_features, kid_of_features
 from plantain.metrics.metric import ImageEncoder, Networks, label
 from plantain.metrics.radiomics import FEATURES, FEWEST_IMAGES, RadiomicsEncoder
 from plantain.pixels.arrays import Floats, Pixels
@@ -50,9 +45,9 @@ class Distance:
         arm: label of the arm.
         metric: one of `SETS`, with the encoder's name unless it has the published weights.
         value: None with a `reason`.
-        floor: mean distance when outputs and truths change sides at random, source by source.
-        floor_high: the 95th percentile of those; None with few sources.
-        p: p value of `value` among those; None where `floor_high` is.
+        floor: mean distance expected by chance: outputs and truths are swapped at random, source by source.
+        floor_high: 95th percentile of these chance distances; None with few sources.
+        p: p value of `value` against chance; None if `floor_high` is.
         pairs: number of independent sources.
         halves: mean Fréchet distance of random halves of the true images.
         images: number of images in each set.
@@ -73,7 +68,7 @@ class Distance:
 
     @property
     def line(self) -> str:
-        """Return a comparison of the value with its floors in words; "" without a value."""
+        """Compare the distance with the values expected by chance, in one line; "" without a value."""
         if self.value is None:
             return ""
         if self.p is None or self.floor_high is None:
@@ -85,15 +80,15 @@ class Distance:
 
 
 def stored_distances(reader: JournalReader) -> list[Distance]:
-    """Return the distances that a run has stored."""
+    """Read the distances between sets of images that a run has stored."""
     return [Distance(**row) for row in orjson.loads(reader.meta(DISTANCES) or "[]")]
 
 
 async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks, wanted: set[str]) -> int:
     """Compute and store the missing distances, arm by arm; return the number computed.
 
-    Both sets are of the samples on which the arm has an image and the benchmark a truth, so that leaving out difficult
-    samples gains nothing.
+    Both sets contain only samples for which arm and benchmark have an image, so that an arm cannot gain by omitting
+    difficult samples.
     """
     run = BenchRun(opened.journal.reader)
     computed = 0

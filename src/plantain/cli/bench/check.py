@@ -20,10 +20,7 @@ SHOWN = 3
 """Warnings of one kind that are named on the terminal; --json has every one."""
 
 
-def check(
-    path: BenchArgument,
-    as_json: AsJson = False,
-) -> int:
+def check(path: BenchArgument, as_json: AsJson = False) -> int:
     """Read a benchmark with all its pixels and name every problem with its file and field.
 
     Exit code 1 when there is one; warnings do not count.

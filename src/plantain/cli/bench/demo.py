@@ -18,8 +18,9 @@ from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.progress import StageProgress, print_stop
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
-from plantain.journal.questions.telemetry import status_summary
+from plantain.journal.questions.status import status_summary
 from plantain.pipeline.demo import peak_rss_mb
+from plantain.records.messages import next_line
 
 NOTICE = """\
 Real images from four sources, findings rendered by plantain, and an instrument judge (not an expert). Each editor
@@ -47,7 +48,7 @@ def demo(
         print_table(leaderboard(made.table))
         for recovery in made.recoveries:
             print(recovery.line)
-        print(f"leaderboard: {made.report}")
+        print(f"leaderboard: {made.report}\n{next_line('view', made.run)}")
     return 0 if made.stopped is None else print_stop(context, made.stopped)
 
 

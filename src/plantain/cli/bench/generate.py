@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.editors import function_in_file
-from plantain.bench.generate.generate import generate
+from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
@@ -25,12 +24,6 @@ from plantain.pages.wording import plain
 from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
-
-
-class Restore(StrEnum):
-    """Choice of restored arms."""
-
-    NONE, OUTSIDE = "none", "outside"
 
 
 def generate_outputs(
@@ -52,7 +45,6 @@ def generate_outputs(
     settings: SettingsFile = None,
     seed: Seed = 0,
     retry: str = typer.Option("", help="Request again outputs with these outcomes, e.g. refused,transport."),
-    restore: Restore = typer.Option(Restore.NONE, help="outside: add arms with the original restored there."),
     limit: int | None = typer.Option(None, min=1, help="Request at most N outputs, baselines excluded."),
     to: Path | None = typer.Option(None, metavar="DIR", help="Write {model}/{id}_{k}.png there."),
     engine: EngineKind = "",
@@ -83,7 +75,6 @@ def generate_outputs(
         tasks=tuple(dict.fromkeys(task or ())),
         outputs=outputs_at(outputs or (), [sample.id for sample in benchmark.samples]),
         retry=parse_retry(retry),
-        restore=restore is Restore.OUTSIDE,
     )
     if task and not wanted.shots:
         raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
@@ -128,6 +119,10 @@ def generate_outputs(
         print_json(document)
     else:
         _print_table(rows)
+        if any(ANOTHER_RATIO in reason for row in rows for reason in cast(dict[str, int], row["reasons"])):
+            print(
+                f"the models must edit the images in {benchmark.samples[0].previous.parent}, not the raw ones"
+            )
         if summary.stopped is None:
             print(next_line("bench", "score", run))
     return print_end(context, summary)
@@ -138,7 +133,7 @@ REASONS = 3
 
 
 def parse_shots(text: str) -> tuple[int, ...]:
-    """Read "0,1,2,3". Raises InputError for anything else."""
+    """Parse numbers of demonstrations, e.g. "0,1,2,3". Raise InputError for any other text."""
     words = [word.strip() for word in text.split(",")] if text.strip() else []
     if not all(word.isdecimal() and len(word) < 3 for word in words):
         raise InputError(f"--shots: {text!r} is not like 0,1,2,3")
@@ -146,7 +141,7 @@ def parse_shots(text: str) -> tuple[int, ...]:
 
 
 def parse_retry(text: str) -> frozenset[OutcomeKind]:
-    """Read "refused,transport". Raises InputError for other words."""
+    """Parse names of outcomes, e.g. "refused,transport". Raise InputError for unknown ones."""
     allowed = [kind.value for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
@@ -156,7 +151,7 @@ def parse_retry(text: str) -> frozenset[OutcomeKind]:
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
-    """Return an arm's counts: samples, outputs, images, and outputs without an image by outcome and by reason."""
+    """Count an arm's samples, outputs, images, and outputs without an image by outcome and by reason."""
     outputs = list(bench.outputs(label))
     reasons = Counter(output.reason for output in outputs if output.edited is None)
     lost = Counter(output.reason.partition(":")[0] for output in outputs if output.edited is None)
@@ -190,7 +185,7 @@ def _print_table(rows: list[dict[str, object]]) -> None:
 
 
 def generate_progress(*, quiet: bool) -> BuildProgress:
-    """Return the live line of a build, worded for a bench run."""
+    """Make the progress display for generating a benchmark's outputs."""
     return BuildProgress(
         quiet=quiet,
         what="generate",

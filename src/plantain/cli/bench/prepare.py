@@ -14,12 +14,7 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.bench.prepare.describers import (
-    BY_OWNER,
-    PUBLISHED,
-    PUBLISHED_TASKS,
-    listed_procedures,
-)
+from plantain.bench.prepare.describers import BY_OWNER, PUBLISHED, PUBLISHED_TASKS, listed_procedures
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_grounded import GroundedProposer
@@ -41,7 +36,7 @@ from plantain.runs.terms import load_terms
 
 
 class Regions(StrEnum):
-    """Method that proposes regions."""
+    """The method that proposes regions of interest."""
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
@@ -49,7 +44,7 @@ class Regions(StrEnum):
 
 
 class Keep(StrEnum):
-    """Material that is left out by default."""
+    """Pairs and addresses that are omitted by default and can be kept."""
 
     UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
 
@@ -162,11 +157,16 @@ def _print_made(made: PreparedBenchmark, out: Path) -> None:
         typer.echo(f"and {len(made.rejected) - 10} more, in {out}/rejected.csv")
     if any(reason.startswith(("alignment", "the images overlap")) for reason in made.rejected.values()):
         typer.echo("to keep and mark unaligned pairs: --keep unaligned")
+    for keep, words in ((Keep.TEXT, "text that may identify"), (Keep.FACES, "shows a face")):
+        if any(words in reason for reason in made.rejected.values()):
+            typer.echo(f"to keep such images, if they identify no patient: --keep {keep.value}")
     for sample, reason in sorted(made.undescribed.items())[:5]:
         typer.echo(f"not described {sample}: {reason}")
     if made.path is not None:
         typer.echo(f"{counted(made.samples, 'sample')}, {counted(len(made.rejected), 'pair')} left out")
-        typer.echo(f"models edit the images in {out / 'previous'}: aligned, cut and resized copies")
+        typer.echo(
+            f"give your models the images in {out / 'previous'} (aligned, cut, resized to --side), not the raw ones"
+        )
         typer.echo(str(made.path))
         typer.echo(next_line("bench", "check", out))
 
@@ -207,16 +207,16 @@ def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
 
 
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """Replace the samples' regions by those of the readers.
+    """Replace a benchmark's regions by those that a study's readers drew or chose.
 
-    Three or more readers are joined by STAPLE, two by their intersection. A sample whose readers' regions do not
-    overlap keeps its region.
+    Regions of three or more readers are combined by STAPLE, of two by their intersection. A sample whose readers'
+    regions do not overlap keeps its region.
 
     Returns:
-        By sample: how the region was chosen; and the readers' answers where none was.
+        By sample: how the region was chosen; and the readers' answers if none was.
 
     Raises:
-        InputError: no study, no answers about regions, or a sample that the benchmark does not have.
+        InputError: not a study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
     rows = main_rows(study, ReaderTask.CHOOSE_ROI)
@@ -227,7 +227,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
-        joint = _joint(regions)
+        joint = staple(regions).region if len(regions) >= FEWEST else majority(regions)
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
@@ -238,10 +238,6 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         choose_region(benchmark, sample, joint, f"study {study.digest[:16]}", how)
         chosen[sample] = how
     return chosen, undecided
-
-
-def _joint(regions: list[Mask]) -> Mask:
-    return staple(regions).region if len(regions) >= FEWEST else majority(regions)
 
 
 def _region(benchmark: Path, sample: str, row: Row, size: tuple[int, int]) -> Mask:

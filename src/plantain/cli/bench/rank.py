@@ -60,7 +60,8 @@ def rank(
                 + command_line("bench", "table", "RUN", published[0])
             )
         raise InputError(
-            "--ratings: name a CSV file for each rater, published ranks (JSON), or a reader study with --study"
+            "--ratings: name a CSV file for each rater or published ranks (JSON); or --study: a reader study, made by "
+            + command_line("review", "new", "STUDY", "--from", run, "--task", "rank")
         )
     if files and study is not None:
         raise InputError("--study replaces --ratings; give only one of them")
@@ -94,10 +95,10 @@ def rank(
 
 
 def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
-    """Return main answers to `rate` with MedEBench's rubric, by its dimensions, and to `rank`, each for its own.
+    """Read a study's ratings of this run's models: main answers to `rate` by MedEBench's rubric, and to `rank`.
 
     Raises:
-        InputError: no study, or none of its answers orders this run's models.
+        InputError: not a study, or none of its answers orders this run's models.
     """
     rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
     if not rows:
@@ -138,7 +139,7 @@ def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[s
 
 
 def correlations(found: Ranking) -> RichTable:
-    """Return Table 3 for a terminal."""
+    """Format the correlations of metrics with raters (MedEBench's Table 3) for a terminal."""
     dimensions = list(found.images)
     shown = RichTable(
         "metric",

@@ -10,7 +10,7 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.score.judging import JudgeName
-from plantain.bench.score.score import METRICS, ScoreRequest, chosen, score_run
+from plantain.bench.score.score import METRICS, REQUIREMENTS, ScoreRequest, chosen, score_run
 from plantain.bench.score.set_distances import stored_distances
 from plantain.cli.terminal.options import (
     AsJson,
@@ -26,7 +26,7 @@ from plantain.journal import JournalReader
 from plantain.journal.questions.benchmark import score_reasons
 from plantain.metrics.networks import CLIP, find_networks
 from plantain.models.hosted.prompts import PUBLISHED, prompts_folder
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import command_line, counted, next_line
 from plantain.rubrics import MEDEBENCH, rubric_named
 from plantain.runs.progress import RunSummary
 from plantain.runs.terms import load_terms
@@ -98,7 +98,7 @@ def score(
                 accept_model_change=accept_model_change,
             )
         )
-    _print_scores(run, summary, as_json=as_json)
+    _print_scores(run, root, summary, as_json=as_json)
     return print_end(context, summary)
 
 
@@ -107,7 +107,7 @@ def _judges(given: list[str] | None) -> list[str]:
     return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
 
 
-def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
+def _print_scores(run: Path, bench: Path, summary: RunSummary, *, as_json: bool) -> None:
     """Print the scores that the run has now."""
     with JournalReader.open(run) as reader:
         rows, distances = score_reasons(reader), stored_distances(reader)
@@ -134,6 +134,12 @@ def _print_scores(run: Path, summary: RunSummary, *, as_json: bool) -> None:
             print(f"{metric:<32} {scored:>6} scored {sum(reasons.values()):>6} unscored")
             if reasons:
                 print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
+        if any(REQUIREMENTS["roi"] in reasons for _, _, reasons in scores):
+            print(
+                "to add regions: `plantain bench prepare RAW --to NEW` proposes them for pairs. Or ask readers: "
+                f"{command_line('review', 'new', 'STUDY', '--from', bench, '--task', 'choose-roi')}, then "
+                f"{command_line('bench', 'prepare', bench, '--study', 'STUDY')}. Then generate into a new run"
+            )
         for one in distances:
             value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.3g}, {one.line}"
             print(f"{one.metric} of {one.arm}: {value}")

@@ -17,19 +17,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.leaderboard.attention_page import (
-    GroundingRow,
-    failure_rows,
-    grounding_rows,
-    missing_maps,
-)
+from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
 from plantain.bench.leaderboard.export import shot_grid, table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import learning_of
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
 from plantain.bench.leaderboard.page import read_tables, reasons_of, write_leaderboard
 from plantain.bench.leaderboard.published import (
-    published_agreement,
     published_files,
     published_scores,
     read_published,
@@ -51,6 +45,7 @@ from plantain.records.messages import (
     counted,
     next_line,
     settings_typed,
+    typed,
     typed_before,
     with_settings,
 )
@@ -107,6 +102,7 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
+        print(f"next: {typed.get()} --to leaderboard")
     if published:
         _print(published, make_table(published_scores(*published)))
 
@@ -126,14 +122,12 @@ def _print(runs: list[Path], made: Table) -> None:
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
-    if made.against:
+    if made.against and made.main:
         print_table(differences(made))
     for line in made.card_lines:
         print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
-    if published_files(runs[0]):
-        print(published_agreement(made.scores).line)
     for remark in made.scores.remarks:
         print(remark)
 
@@ -146,11 +140,12 @@ def _scored_by(run: Path, made: Table) -> str:
     typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
     words = ["--judge", found[1], "--variant", found[2]] if found else []
     words += ["--without-truth"] if found and found[3] else []
+    typed.sort(key=lambda line: "--metrics" in line)  # may not measure all that is missing
     return [*typed, command_line("bench", "score", run, *words)][0]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
-    """Return Table 2 of one organ, or overall, for a terminal: means with intervals, baselines below a line."""
+    """Format one organ's or the overall Table 2 for a terminal: means with intervals, baselines below a line."""
     samples = [sample for sample in made.scores.samples if organ in (OVERALL, sample.organ)]
     name = plain(made.scores.benchmark if organ == OVERALL else organ)
     ranked = made.ranked
@@ -182,7 +177,7 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
 
 
 def differences(made: Table) -> RichTable:
-    """Return each model minus the reference over all samples, with interval and p, for a terminal."""
+    """Format each model's difference from the reference over all samples, with interval and p, for a terminal."""
     shown = RichTable(
         *folded("model"),
         *right(*(measure.name for measure in made.main)),
@@ -212,7 +207,9 @@ def _caption(made: Table) -> list[str]:
     published = [measure.name for measure in made.main if measure.name.startswith(("Accuracy_", "Quality_"))]
     judged = f"{', '.join(published)}, published protocol" if published else "EA, VQ"
     lines = [
-        f"{judged}: {made.judge}" if made.judge else "no judge has scored this run",
+        f"{judged}: {made.judge}"
+        if made.judge
+        else "no judge has scored this run: bench score --judge adds EA and VQ",
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
@@ -291,7 +288,7 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
 
 
 def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
-    """Return Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
+    """Format Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
     names = [short for short, _ in ATTENTION.values()]
     shown = RichTable(*folded("model"), "organ", *right("n", *names))
     for row in rows:

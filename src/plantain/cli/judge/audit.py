@@ -178,7 +178,7 @@ def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:
 
 
 def print_bill(found: dict[str, Any], most: str = "") -> None:
-    """Print calls and cost of a forecast."""
+    """Print the calls and cost in a forecast."""
     for model, n in found["calls"].items():
         print(f"{model}: {most}{counted(n, 'call')}")
     cost = found["cost_usd"]

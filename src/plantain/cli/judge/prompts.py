@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import typer
 
 from plantain.models.hosted.prompts import write_prompts
-from plantain.records.messages import counted
+from plantain.records.messages import counted, next_line
 
 
 def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the templates.")) -> None:
@@ -20,6 +19,4 @@ def prompts(to: Path = typer.Option(..., metavar="FOLDER", help="Folder for the 
     Example: plantain judge prompts --to my-prompts
     """
     print(f"{to}: {counted(len(write_prompts(to)), 'template')}")
-    print(
-        f"next: compare them on a run by judge rejudge with --prompts ours --prompts {shlex.quote(str(to))}"
-    )
+    print(next_line("judge", "rejudge", "RUN", "--prompts", "ours", "--prompts", to))

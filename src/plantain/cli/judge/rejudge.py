@@ -19,8 +19,8 @@ from plantain.audit.rejudge import (
     recorded_judge,
     run_rejudge,
 )
+from plantain.cli import command_again
 from plantain.cli.judge.audit import print_bill
-from plantain.cli.terminal.groups import command_again
 from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
@@ -28,7 +28,6 @@ from plantain.journal import JournalReader
 from plantain.pipeline.pilot import PEOPLE
 from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PeopleJudge
-from plantain.roles import Judge
 from plantain.runs.terms import Terms, load_terms
 
 
@@ -69,7 +68,9 @@ def rejudge(
     Example: plantain judge rejudge runs/pilot --prompts ours --prompts my-prompts --sample 100
     """
     names = judges or [recorded_judge(run)]
-    asked = [_people(name) if name.startswith(PEOPLE) else name for name in names]
+    asked = [
+        PeopleJudge(Path(name.removeprefix(PEOPLE))) if name.startswith(PEOPLE) else name for name in names
+    ]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
     terms = load_terms(settings, tuple(models), run=run)
     request = RejudgeRequest(
@@ -85,11 +86,6 @@ def rejudge(
     again = "" if decisive or rubric or several else command_again(context)  # as --decisive allows
     _print_rejudged(run, done, request, to, again, as_json=as_json)
     return print_end(context, done.summary)
-
-
-def _people(name: str) -> Judge:
-    """Return the readers of a study as a judge, by `people/STUDY`."""
-    return PeopleJudge(Path(name.removeprefix(PEOPLE)))
 
 
 def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json: bool) -> int:
@@ -126,6 +122,8 @@ def _print_rejudged(
         print(f"{one['judge']}: {counts}{cost}")
     for (judge, why), n in done.unjudged.items():
         print(f"{judge}: {n} without a verdict: {why}")
+    if done.vetoed:
+        print(f"{counted(done.vetoed, 'edit')} rejected as before, by the text check or the original check")
     if any(why == NO_ORIGINAL for _, why in done.unjudged):
         again = command_line("import", "RELEASE", "--run", "NEW_RUN", "--originals", "CATALOGUE")
         print(f"judges need the originals; import with your own: {again}")

@@ -102,7 +102,7 @@ def _is_ready(row: dict[str, Any]) -> bool:
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Return a row for every known model, and "provider/…" for providers that accept any id."""
+    """List every known model as a JSON row, and "provider/…" for providers that accept any id."""
     rows: list[dict[str, Any]] = []
     for name in provider_names():
         try:
@@ -261,7 +261,7 @@ def _probe_file(file: Path, run: Path) -> list[dict[str, Any]]:
 
 
 async def probe_model(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
-    """Return whether a model answers, and its answer; never replayed from the journal.
+    """Call a model once to test it; return (True if it answered, its answer). Recorded answers are not reused.
 
     Raises:
         InputError: only hosted models can be probed.

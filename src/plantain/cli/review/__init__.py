@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plantain.cli.terminal.groups import LazyGroup
+from plantain.cli import LazyGroup
 
 app = LazyGroup(
     "review",

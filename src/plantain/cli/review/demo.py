@@ -72,7 +72,7 @@ def demo(
 
 
 def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
-    """Let simulated readers answer everything and close their blocks; return the number of answers."""
+    """Let simulated readers answer every item and close their blocks; return the number of answers."""
     given = 0
     for number in range(readers):
         reader, _ = ratings.invite(code=f"simulated-{number + 1}")

@@ -25,15 +25,15 @@ from plantain.review.study import ORIGINAL
 def cases_at(
     source: Path, kept: ExitStack, columns: Mapping[str, str], constants: Mapping[str, str]
 ) -> Cases:
-    """Return how to read the cases of a run, a benchmark or its run, a release or a table of pairs.
+    """Return a function that reads the cases of a run, a benchmark or its run, a release or a table of pairs.
 
     Args:
-        kept: removes the temporary run of an imported source after the images were read.
-        columns: role -> column, of a table of pairs.
+        kept: context that removes the temporary run of an imported source after the images were read.
+        columns: role -> column, for a table of pairs.
         constants: role -> value for all rows of that table.
 
     Raises:
-        InputError: none of these, or without edited images.
+        InputError: the source is none of these, or has no edited images.
     """
     if (source / JOURNAL_NAME).is_file():
         with JournalReader.open(source) as reader:
@@ -58,7 +58,7 @@ def _listed(found: Iterable[Material]) -> Cases:
 
 
 def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Material]) -> None:
-    """Record in the runs among the sources that a study has these cases: a withdrawal from a run then finds it."""
+    """Record in the source runs that a study contains these cases, so that a withdrawal from a run finds it."""
     for source in sources:
         if (source / JOURNAL_NAME).is_file():
             register(source, study, "study", [one.original or one.source for one in drawn])
@@ -67,7 +67,7 @@ def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Materia
 def imported(
     source: Path, kept: ExitStack, columns: Mapping[str, str] = {}, constants: Mapping[str, str] = {}
 ) -> Path:
-    """Return a release or a table of pairs as a run, which is deleted at the end of `kept`."""
+    """Import a release or a table of pairs as a temporary run, which is deleted at the end of `kept`."""
     from plantain.release.importing.importing import import_release
     from plantain.release.importing.pairs import import_pairs
 

@@ -17,13 +17,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line, suggest
 from plantain.review.freezing import StudySettings, new_study
-from plantain.review.sources import (
-    Material,
-    joined,
-    loaded,
-    outlines,
-    with_arms,
-)
+from plantain.review.sources import Material, joined, loaded, outlines, with_arms
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
 from plantain.rubrics import rubric_named
 
@@ -113,6 +107,9 @@ def new(
     print(f"{study}: {counted(len(made.cases), 'case')}, frozen as {made.digest[:16]}")
     for block in made.blocks:
         print(f"  {block.title}: {counted(len(block.items), 'item')}")
+    if {ReaderTask.RATE, ReaderTask.ACCEPT} & {*tasks}:
+        some = ", ".join(one.source[:16] for one in made.cases[:3])
+        print(f"sources of cases, for `plantain review import`: {some}, ... ({study / 'study.json'} has all)")
     print(next_line("review", "invite", study, "--readers", 3))
     return damage_named(made.damaged, "its case is left out")
 

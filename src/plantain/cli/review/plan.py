@@ -89,7 +89,7 @@ def _components(
 
 
 def table_of(plan: ReaderStudyPlan) -> Table:
-    """Return power by readers and cases, for a terminal."""
+    """Format power by readers and cases for a terminal."""
     rows = by_readers(plan.table)
     cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
     table = Table(

@@ -24,7 +24,6 @@ from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.images import parent_of
 from plantain.records.messages import counted, next_line, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
@@ -65,9 +64,11 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         )
     if not summary:
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
+        print(next_line("report", run))
         return
     for line in summary:
-        connected = _connected(ips.get(str(line["address"]), []))
+        known = ", ".join(ips.get(str(line["address"]), []))
+        connected = f" (connected to {known})" if known else ""
         print(
             f"{line['model']} at {line['address']}{connected}, under {line['agreement']}:\n"
             f"  {line['dataset']} ({line['licence'] or 'licence unknown'}): {counted(line['images'], 'image')}, "
@@ -87,12 +88,12 @@ def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster
     print(f"\n  ],{rest[1:]}")
 
 
-def _connected(ips: Sequence[str]) -> str:
-    return f" (connected to {', '.join(ips)})" if ips else ""
-
-
 _MOST = 20
 """Names shown on one line."""
+
+_NEXT = {"run": "report", "bench run": "bench table", "benchmark": "bench check"}
+_NEXT |= {"study": "review results", "catalogue": "init"}
+"""Kind of the first folder -> the usual next command."""
 
 
 def withdraw(
@@ -106,6 +107,8 @@ def withdraw(
     as_json: AsJson = False,
 ) -> int:
     """Delete patients, studies or images with their tasks, edits, verdicts and readers' answers.
+
+    The source image of a later turn (`plantain show` prints its id) is deleted with that turn and those after it.
 
     Name all folders in one command: the catalogue knows the groups of near duplicates, and the run knows its samples
     in a benchmark and its reader studies. Affected releases are listed, and trained models, which cannot forget.
@@ -171,8 +174,7 @@ def withdraw(
         named = {"group": one_group, "groups": sorted(asked.groups), "asked_images": sorted(asked.images)}
         print_json({**named, "dry_run": dry_run, "folders": [{"before": False, **row} for row in rows]})
         return int(failed)
-    for row in rows:
-        print(_line(row, dry_run))
+    print(*(_line(row, dry_run) for row in rows), sep="\n")
     for folder, gone in catalogues.items():
         if gone.alike:
             print(
@@ -180,6 +182,9 @@ def withdraw(
             )
     for row in rows:
         _print_elsewhere(row)
+    kind = "bench run" if of["run"][:1] == folders[:1] and is_bench_run(folders[0]) else _kind(folders[0])
+    if kind in _NEXT and not (failed or dry_run):
+        print(next_line(*_NEXT[kind].split(), folders[0]))
     return int(failed)
 
 
@@ -278,13 +283,11 @@ def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) 
 
 
 def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """Return the original of a later turn's image; else the nearest known name, or some of them."""
+    """Return the nearest known name, or some of them."""
     if not images:
         return "no image is left there"
     if not there:
         return "none of its images has a group: withdraw them with --image"
-    if parent_of(name):
-        return f"withdraw its original: --image {name.rpartition('+turn')[0]}"
     known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
     return suggest(name, there, otherwise=known)
 
@@ -324,11 +327,8 @@ def _line(row: dict[str, Any], dry_run: bool) -> str:
     else:
         taken = counted(row["images"], "image")
     if row["kind"] == "run":
-        counts = ("tasks", "attempts", "calls", "blobs")
-        names = ("task", "attempt", "call", "file")
-        taken = ", ".join(
-            [taken, *(counted(row[key], name) for key, name in zip(counts, names, strict=True))]
-        )
+        counts = {"tasks": "task", "attempts": "attempt", "calls": "call", "blobs": "file"}
+        taken = ", ".join([taken, *(counted(row[key], name) for key, name in counts.items())])
     return f"{row['folder']}: {'would remove' if dry_run else 'removed'} {taken}"
 
 

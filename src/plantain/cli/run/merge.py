@@ -41,9 +41,6 @@ def _in_words(run: Path, merged: Merged) -> str:
         f"{counted(merged.blobs, 'image')} "
         f"({merged.linked:,} linked, not copied), all of them verified; ${merged.spent_usd:,.2f} spent"
     )
-    pending = merged.tasks.get("pending", 0)
-    return line + (
-        f"\nbuild its recipe with --run {shlex.quote(str(run))} to continue the pending tasks"
-        if pending
-        else f"\n{next_line('report', run)}"
-    )
+    if merged.tasks.get("pending", 0):
+        return f"{line}\nbuild its recipe with --run {shlex.quote(str(run))} to continue the pending tasks"
+    return f"{line}\n{next_line('report', run)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
-from plantain.records.messages import counted
+from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.runs.terms import costs_of
 
 OUTCOMES = (
@@ -40,7 +39,7 @@ DIRECTIONS = tuple(direction.value for direction in Direction)
 
 @dataclass(frozen=True, slots=True)
 class RetryChoice:
-    """Which tasks to open again: by outcome or state. Empty steps, findings or directions mean all of them."""
+    """The tasks to retry, by outcome or state. Empty steps, findings or directions mean all of them."""
 
     outcomes: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -49,7 +48,7 @@ class RetryChoice:
     directions: tuple[str, ...] = ()
 
     def check(self, reader: JournalReader) -> None:
-        """Raise InputError if a word is unknown, or if neither an outcome nor a state is named."""
+        """Check the names. Raise InputError if one is unknown, or if neither an outcome nor a state is named."""
         if not self.outcomes and not self.states:
             raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
         for what, given, allowed in (
@@ -65,7 +64,7 @@ class RetryChoice:
 
 
 def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
-    """Yield the tasks that the choice names, in the order of their ids; never a successful one."""
+    """Yield the tasks that the choice names, sorted by id, without successful ones."""
     for task in ended_without_success(reader):
         if (
             (task.ending in choice.outcomes or task.state in choice.states)
@@ -87,7 +86,6 @@ def retry(
     direction: str = typer.Option(
         "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
     ),
-    start: str = typer.Option("", "--from-step", help="Repeat the last round from: edit or write."),
     settle_held: float | None = typer.Option(
         None, metavar="USD", min=0.0, help="Record the total cost of calls whose cost is unknown."
     ),
@@ -107,10 +105,6 @@ def retry(
         _settle_held(run, settle_held, dry_run=dry_run)
         if not outcome and not state:
             return
-    if start not in ("", Step.EDIT, Step.WRITE):
-        raise InputError(
-            f"--from-step {start!r}: choose edit or write; without it the call that failed is made again"
-        )
     directions = _words(direction)
     choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
     with JournalReader.open(run) as reader:
@@ -122,9 +116,8 @@ def retry(
             )
         choice.check(reader)
         chosen = list(ended_tasks(reader, choice))
-    continued, reopened = (
-        (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen], start))
-    )
+        again = [f"next: {line}" for line in typed_before(reader.meta(COMMANDS), run, "build", "demo")]
+    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
         document = {
@@ -140,18 +133,16 @@ def retry(
         print_json(document)
         return
     if not chosen:
-        print("no task matches")
-        return
+        print(f"no task matches\n{next_line('show', run)}")
+        raise typer.Exit
     title = f"{'to be ' if dry_run else ''}pending again: {counted(len(chosen), 'task')}"
     table = Table("ended as", "step", "finding", "direction", *right("tasks"), title=title)
     for key, n in sorted(counts.items()):
         table.add_row(*key, str(n))
     print_table(table)
     if continued or reopened:
-        print(
-            f"{continued} continue where they stopped, {reopened} start again; build the recipe with --run "
-            f"{shlex.quote(str(run))} to resume"
-        )
+        print(f"{continued} continue where they stopped, {reopened} start again")
+        print((again or [next_line("status", run)])[0])
 
 
 def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
@@ -177,12 +168,12 @@ def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
     )
 
 
-async def _retry(run: Path, ids: list[str], start: str) -> tuple[int, int]:
+async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
     """Return how many tasks continue their generation, and how many start a new one."""
     if not ids:
         return 0, 0
     async with Journal.open(run) as journal:
-        continued = set(await journal.continue_tasks(ids, Step(start) if start else None))
+        continued = set(await journal.continue_tasks(ids))
         return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
 
 

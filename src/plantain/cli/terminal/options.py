@@ -72,7 +72,7 @@ PairConstants = Annotated[
 
 
 def by_role(option: str, given: list[str] | None) -> dict[str, str]:
-    """Return role -> value of ROLE=VALUE words. Raise InputError naming the option where "=" is missing."""
+    """Parse ROLE=VALUE words into role -> value. Raise InputError, naming the option, if "=" is missing."""
     if wrong := next((pair for pair in given or () if "=" not in pair), None):
         raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
     return {role: value for role, _, value in (one.partition("=") for one in given or ())}

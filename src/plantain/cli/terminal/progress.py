@@ -16,12 +16,13 @@ from types import FrameType
 from typing import Any, Self, TypeVar
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 from typer._click.globals import get_current_context
 
 from plantain.calls import Budget
-from plantain.cli.terminal.groups import command_again
+from plantain.cli import command_again
 from plantain.cli.terminal.tables import TerminalConsole
 from plantain.engines.contract import EngineState
 from plantain.offline.workers import close_workers
@@ -41,12 +42,12 @@ ESTIMATE_FROM, ESTIMATE_AFTER_S = 0.05, 10.0
 
 
 def say(line: str) -> None:
-    """Print a message of plantain on stderr."""
+    """Print a message on stderr."""
     print(f"plantain: {line}", file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
-    """Return seconds in readable form: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    """Format a duration in seconds: "40 s", "12 min", "7.5 h" or "3.2 days"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5_400:
@@ -55,7 +56,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(done: int, total: int, seconds: float) -> str:
-    """Return rate and time left, e.g. "2.4 s each, about 80 s left"; the rate alone at the start."""
+    """Format rate and time left, e.g. "2.4 s each, about 80 s left"; only the rate at the start."""
     each = seconds / max(1, done)
     rate = f"{each:.1f} s each" if each >= 1 else f"{1 / max(each, 1e-9):.0f}/s"
     if done < ESTIMATE_FROM * total or seconds < ESTIMATE_AFTER_S or done >= total:
@@ -73,16 +74,16 @@ class _Speed(ProgressColumn):
 
 
 class Bar:
-    """A bar that appears with its first movement.
+    """A progress bar that appears when work first advances.
 
     Args:
         what: name of the work.
-        quiet: show nothing.
-        transient: remove the bar at the end.
+        quiet: True to show no progress.
+        transient: True to remove the bar at the end.
     """
 
     def __init__(self, what: str = "", *, quiet: bool = False, transient: bool = False) -> None:
-        console = TerminalConsole(stderr=True)
+        console = Console(stderr=True)
         self.live, self.plain = not quiet and console.is_terminal, not quiet and not console.is_terminal
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -90,7 +91,7 @@ class Bar:
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
             _Speed(),
-            console=console,
+            console=TerminalConsole(stderr=True) if self.live else console,
             transient=transient,
             disable=not self.live,
         )
@@ -105,7 +106,7 @@ class Bar:
             self._bar.stop()
 
     def restart(self, what: str, total: int | None) -> None:
-        """Start other work at 0."""
+        """Restart the bar at 0 for other work."""
         self._bar.reset(self._task, total=total, description=what, tally="")
 
     def move(self, done: int | None = None, total: int | None = None, tally: str | None = None) -> None:
@@ -215,13 +216,13 @@ class TrainingBar(_WithBar, TrainingProgress):
 
 
 class BuildProgress(_Observer):
-    """Progress of a run: its tasks by state.
+    """The progress display of a run: its tasks by state.
 
     Args:
-        quiet: show nothing.
+        quiet: True to show no progress.
         what: name of the work.
         words: names of the states success and failed.
-        steps: text for closed tasks, from their number and that of their steps.
+        steps: makes the text for closed tasks from their number and that of their steps.
     """
 
     def __init__(
@@ -353,7 +354,7 @@ T = TypeVar("T")
 
 
 def damage_named(places: Sequence[str], what: str) -> int:
-    """Name on stderr the damaged images that were left out. Return the exit code: 1 if there are any, else 0."""
+    """Print the damaged images that were omitted on stderr. Return the exit code: 1 if there are any, else 0."""
     for place in places:
         say(f"{place} is damaged in the run, and {what}")
     return 1 if places else 0
@@ -384,7 +385,7 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def confirm(work: str) -> None:
-    """Ask before long work. Raise InputError without a terminal, and Exit(3) if the user declines."""
+    """Ask the user to confirm long work. Raise InputError without a terminal, and Exit(3) if declined."""
     if not sys.stdin.isatty():
         raise InputError(f"{work}: pass --yes to start, or --dry-run for calls and cost")
     if not typer.confirm(f"{work}. Start?"):

@@ -20,17 +20,17 @@ FOLDED = 24
 
 
 def print_json(document: object) -> None:
-    """Print a result as JSON, indented."""
+    """Print a result as indented JSON."""
     print(orjson.dumps(document, default=str, option=orjson.OPT_INDENT_2).decode())
 
 
 def right(*headings: str) -> Iterator[Column]:
-    """Yield columns of numbers."""
+    """Yield right-aligned table columns, for numbers."""
     return (Column(heading, justify="right") for heading in headings)
 
 
 def folded(*headings: str) -> Iterator[Column]:
-    """Yield columns of long names, which may wrap."""
+    """Yield table columns for long names, which may wrap."""
     return (Column(heading, overflow="fold") for heading in headings)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +52,7 @@ P = TypeVar("P", bound=Plan)
 
 
 def read_plan(form: type[P], settings: Sequence[str]) -> P:
-    """Return the plan with these settings. Raise InputError naming the setting that is unknown or out of range."""
+    """Make a training plan from NAME=VALUE settings. Raise InputError, naming an unknown or invalid one."""
     values: dict[str, object] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -71,7 +70,7 @@ def read_plan(form: type[P], settings: Sequence[str]) -> P:
 
 
 def settings_help(form: type[Plan]) -> str:
-    """Return the settings with their defaults, for `--help`."""
+    """List a plan's settings with their defaults, for `--help`."""
     return "Repeatable: " + ", ".join(
         f"{name}={_written(field.default)}" for name, field in form.model_fields.items()
     )
@@ -152,7 +151,7 @@ def finetune(
 
 
 class BenchmarkPairs:
-    """Samples of a benchmark with a real image after: (previous, prompt, changed)."""
+    """Training pairs of a benchmark: (image before, prompt, image after) of samples with a real image after."""
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
@@ -173,14 +172,14 @@ class BenchmarkPairs:
 
 
 def write_held_out(pairs: Iterable[TrainingPair], out: Path, name: str, digest: str) -> Benchmark:
-    """Return the benchmark of held-out pairs, written if it does not exist.
+    """Write held-out pairs as a benchmark, unless it exists, and return it.
 
     Its ground truths are edits that a judge accepted, as their notes state.
 
     Args:
-        pairs: read one at a time.
+        pairs: the pairs, read one at a time.
         out: folder of the benchmark.
-        name: of the benchmark.
+        name: name of the benchmark.
         digest: hash of the pairs' source and selection; a folder with another digest is refused.
 
     Raises:
@@ -234,9 +233,8 @@ def _print_plan(
     shots = ", ".join(map(str, sorted({0, *plan.sizes})))
     typer.echo(f"{counted(len(cells), 'model')}, {counted(steps, 'step')} in total; shots: {shots}")
     for split in splits:
-        typer.echo(
-            f"  {split.task}: {len(split.training)} samples to train on, {len(split.held_out)} held out"
-        )
+        training = counted(len(split.training), "sample")
+        typer.echo(f"  {split.task}: {training} to train on, {len(split.held_out)} held out")
 
 
 def _print_end(to: Path, plan: FinetunePlan, page: Path, *, as_json: bool) -> None:
@@ -263,16 +261,16 @@ async def measure_trained(
     quiet: bool,
     few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
-    """Generate and score missing outputs; return the last summary, and the page of Table 7 when complete.
+    """Measure trained models: generate and score missing outputs; return summary and, if complete, Table 7's page.
 
     Args:
         held_out: samples that no model was trained on.
         folders: for each (size, seed), the folder of each task's model; size 0 is the base.
         run: folder of the benchmark run.
-        title: of the page.
-        terms: of the editors.
+        title: title of the page.
+        terms: terms for calling the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
-        quiet: show no progress.
+        quiet: True to show no progress.
         few_shot: run of Table 7 (b), shown next to (a).
     """
     setup = RunSetup(terms)
@@ -332,5 +330,5 @@ def dpo(
     if record["stopped"]:
         typer.echo(f"ended at step {record['step']}: {record['stopped']}")
     typer.echo(f"model: {to / MODEL}")
-    typer.echo(f"next: measure it by bench generate with --editor {shlex.quote(f'diffusers/{to / MODEL}')}")
+    typer.echo(next_line("bench", "generate", "BENCH", "--run", "RUN", "--editor", f"diffusers/{to / MODEL}"))
     return 0

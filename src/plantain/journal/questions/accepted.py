@@ -1,4 +1,4 @@
-"""Counts of accepted edits: by finding and direction, in a run that draws images until enough are, and by turn."""
+"""Counts of accepted edits: by finding and direction, in a run with `accepted_per_finding`, and by turn."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions of a run: the reason why each part ended, a key of `WHY`, in the order of the plan.
+    """Why each finding and direction of a run with `accepted_per_finding` ended, a key of `WHY`, in the plan's order.
 
-    `halted` is why the run stopped while parts were open; "" if it did not.
+    `halted` is why the run stopped while some were open; "" if it did not.
     """
 
     required: int
@@ -47,7 +47,7 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class PartCount:
-    """Edit tasks of a part: all, the closed ones, and those that succeeded."""
+    """Numbers of edit tasks of a finding and direction: all, closed, and successful."""
 
     tasks: int = 0
     closed: int = 0
@@ -56,7 +56,7 @@ class PartCount:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRow:
-    """One finding and direction: required, tried (closed) and accepted edits, and why it ended."""
+    """Numbers of required, tried (closed) and accepted edits of a finding and direction, and why it ended."""
 
     modality: str
     finding: str
@@ -69,7 +69,7 @@ class AcceptedRow:
 
 
 def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
-    """Return part -> counts of its tasks in the first turn, for every part that has a task."""
+    """Count the tasks of the first turn by part (finding and direction), for parts that have any."""
     rows = reader.connection.execute(
         "SELECT modality, finding, direction, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
         f"WHERE kind = 'edit' AND NOT {LATER_TURN} GROUP BY 1, 2, 3"
@@ -78,19 +78,19 @@ def count_parts(reader: JournalReader) -> dict[Part, PartCount]:
 
 
 def ids_of_part(reader: JournalReader, part: Part) -> set[str]:
-    """Return the ids of a part's edit tasks in the first turn."""
+    """Return the ids of the edit tasks of a part (finding and direction) in the first turn."""
     query = "SELECT id FROM task WHERE kind = 'edit' AND (modality, finding, direction) = (?, ?, ?)"
     return {task for (task,) in reader.connection.execute(f"{query} AND NOT {LATER_TURN}", part)}
 
 
 def decisions_of(reader: JournalReader) -> Decisions | None:
-    """Return the latest decisions; None for a run without a required number."""
+    """Return why parts of a run ended, as recorded last; None for a run without `accepted_per_finding`."""
     stored = reader.meta(META)
     return from_json(Decisions, stored) if stored else None
 
 
 def accepted_rows(reader: JournalReader) -> tuple[AcceptedRow, ...]:
-    """Return a row for each part, in the order of the plan; none for a run without a required number."""
+    """Return a row per finding and direction, in the plan's order; () for a run without `accepted_per_finding`."""
     decisions = decisions_of(reader)
     if decisions is None:
         return ()
@@ -103,7 +103,7 @@ def accepted_rows(reader: JournalReader) -> tuple[AcceptedRow, ...]:
 
 
 def joined(metas: Collection[Mapping[str, str]]) -> dict[str, str]:
-    """Return the meta entry of the run that shards are merged into: a part has ended if it ended alike in all."""
+    """Merge the decisions of shards into a meta entry: a part has ended if it ended for the same reason in all."""
     shards = [from_json(Decisions, meta[META]) for meta in metas if meta.get(META)]
     if not shards:
         return {}
@@ -115,7 +115,7 @@ def joined(metas: Collection[Mapping[str, str]]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
-    """Edit tasks of one turn: all, the closed ones, and the accepted ones."""
+    """Numbers of edit tasks of one turn: all, closed, and accepted."""
 
     turn: int
     tasks: int
@@ -127,12 +127,12 @@ class TurnRow:
 
 
 def accepted_edits(reader: JournalReader) -> dict[str, BlobRef]:
-    """Return task id -> accepted image of each successful edit task."""
+    """Return the accepted image of each successful edit task, by task id."""
     return {task: BlobRef(*blob) for task, *blob in reader.connection.execute(_ACCEPTED)}
 
 
 def turn_rows(reader: JournalReader) -> tuple[TurnRow, ...]:
-    """Return the counts of each turn; none for a run without a second turn."""
+    """Return the counts of each turn; () for a run without a second turn."""
     rows = reader.connection.execute(
         f"SELECT {_TURN}, count(*), sum(state <> 'pending'), sum(state = 'success') FROM task "
         "WHERE kind = 'edit' GROUP BY 1 ORDER BY 1"

@@ -15,7 +15,7 @@ _CURRENT = "JOIN task t ON t.id = {0}.task AND t.generation = {0}.generation WHE
 
 @dataclass(frozen=True, slots=True)
 class ArmTask:
-    """One arm's task on one sample; `round` is how many outputs were made or lost when it was last closed."""
+    """One arm's task on one sample; `round` is the number of outputs made or failed when it was last closed."""
 
     id: str
     sample: str
@@ -26,7 +26,7 @@ class ArmTask:
 
 @dataclass(frozen=True, slots=True)
 class OutputScore:
-    """One score of an output; `output` counts from 0, `value` is None where there is a reason instead."""
+    """One score of an output; `output` counts from 0, `value` is None if a reason replaces it."""
 
     arm: str
     sample: str
@@ -48,7 +48,7 @@ def arm_tasks(reader: JournalReader, arm: str) -> list[ArmTask]:
 
 
 def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
-    """Return (arm, state, number of tasks) of all arms."""
+    """Yield (arm, state, number of tasks) for all arms of a benchmark run."""
     rows = reader.connection.execute(
         "SELECT finding, state, count(*) FROM task WHERE kind = 'bench' GROUP BY finding, state"
     )
@@ -56,7 +56,7 @@ def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
 
 
 def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
-    """Return (arm, sample, output from 0) of every output of a current generation, with or without an image."""
+    """Yield (arm, sample, output from 0) of every output of current generations, with or without an image."""
     rows = reader.connection.execute(
         f"SELECT t.finding, t.image_id, a.round FROM attempt a {_CURRENT.format('a')}"
     )
@@ -64,7 +64,7 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
 
 
 def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """Yield (arm, raw answer of its editor) of every call of a current generation that made an output."""
+    """Yield (arm, raw answer of its editor) for every call of current generations that made an output."""
     rows = reader.connection.execute(
         f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
         "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"
@@ -73,7 +73,7 @@ def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
 
 
 def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
-    """Return every score of every output of a current generation, streamed."""
+    """Yield every score of every output of current generations."""
     rows = reader.connection.execute(
         "SELECT t.finding, t.image_id, s.round - 1, s.metric, s.value, s.reason "
         f"FROM score s {_CURRENT.format('s')}"
@@ -84,7 +84,7 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
 def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
     """Yield (arm, sample, output, metric, the judge's scores) of outputs that were judged more than once.
 
-    The scores are shares of their scale, which is MedEBench's 0 to 10 where none is recorded.
+    The scores are shares of their scale in [0, 1]; if none is recorded, it is MedEBench's 0 to 10.
     """
     rows = reader.connection.execute(
         "SELECT t.finding, t.image_id, s.round - 1, s.metric, json_extract(s.detail, '$.draws'), "
@@ -98,7 +98,7 @@ def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, lis
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
-    """Return (metric, True without a value, reason, number of scores), by metric, commonest reasons first."""
+    """Count scores by reason: (metric, True without a value, reason, number), by metric, commonest reasons first."""
     rows = reader.connection.execute(
         "SELECT s.metric, s.value IS NULL, s.reason, count(*) FROM score s "
         f"{_CURRENT.format('s')} GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 3"

@@ -1,4 +1,4 @@
-"""A run's tasks by pages: filtered, searched, in either direction, at a cost that depends on the page alone."""
+"""A run's tasks in pages, filtered and searched; the time for a page does not grow with the run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from enum import StrEnum
 from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
 
-ANY_JUDGE_DIFFERS = "any"
-"""Of `TaskQuery.differ`: tasks on whose attempts any two judges, or a judge and a human reader, disagree."""
-
 _STATES = tuple(state.value for state in TaskState)
 Values = list[str | int]
 
 
 class TaskOrder(StrEnum):
-    """By id; or by the last call, newest first, which is how a build is followed: only tasks with calls."""
+    """The order of tasks: by id; or RECENT, by last call, newest first, without tasks that have no call."""
 
     ID = "id"
     RECENT = "recent"
@@ -25,14 +22,14 @@ class TaskOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """Which tasks are shown; an empty field sets no condition. The finding of a benchmark's task is its arm.
+    """The filter for tasks; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        judge: only tasks on which this judge gave a verdict; the next three then apply to its verdicts only.
-        verdict: "qualified" or "not": some attempt was judged so.
-        criterion, code: some attempt failed this one, or for this reason.
-        differ: "any", or two judges by "A|B": judges disagree on some attempt.
-        text: words of an instruction or a reason, the id of an image, or the first digits of a task's id.
+        judge: only tasks with a verdict of this judge; `verdict`, `criterion` and `code` then apply to it only.
+        verdict: "qualified" or "not": at least one attempt was judged so.
+        criterion, code: at least one attempt failed this criterion, or with this failure code.
+        differ: "any": two judges, or a judge and a human reader, disagree on at least one attempt.
+        text: text in an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
 
     state: str = ""
@@ -56,7 +53,7 @@ class TaskQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """Return name -> text of the fields that are not empty."""
+        """Return the fields that are not empty, as text by name."""
         return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
 
 
@@ -71,7 +68,7 @@ class JudgeMark:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedTask:
-    """One task as a line: `original` and `edited` are hashes of blobs, of its last attempt with an image."""
+    """One task in a list; `edited` is the hash of the last attempt's image, `original` of the image before."""
 
     id: str
     image: str
@@ -92,7 +89,7 @@ class BrowsedTask:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedPage:
-    """Tasks in their order; whether there are others before the first and behind the last."""
+    """One page of tasks; True if others come before the first, and True if others follow the last."""
 
     tasks: tuple[BrowsedTask, ...]
     before: bool
@@ -101,7 +98,7 @@ class BrowsedPage:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The values to filter by, each list sorted."""
+    """The values that tasks can be filtered by, each list sorted."""
 
     modalities: tuple[str, ...]
     findings: tuple[str, ...]
@@ -109,18 +106,6 @@ class Offered:
     kinds: tuple[str, ...]
     judges: tuple[str, ...]
     criteria: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class JudgePair:
-    """Two judges over the attempts that both decided: how many, and on how many they differ."""
-
-    one: str
-    other: str
-    both: int
-    differ: int
-    only_one: int
-    only_other: int
 
 
 _LAST = "SELECT {} FROM attempt a WHERE a.task = t.id AND a.generation = t.generation {} ORDER BY a.round DESC LIMIT 1"
@@ -148,9 +133,9 @@ def page_of(
     before: str = "",
     order: TaskOrder = TaskOrder.ID,
 ) -> BrowsedPage:
-    """Return one page of at most `size` tasks that pass.
+    """Return one page of at most `size` tasks that match the query.
 
-    `after` and `before` are the `place` of a task: the page starts behind it, or ends before it. Raises InputError for
+    `after` and `before` are the `place` of a task: the page starts after it, or ends before it. Raise InputError for
     an unknown place.
     """
     where, bound = _where(query)
@@ -173,7 +158,7 @@ def page_of(
 
 
 def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """Return the number of tasks that pass; with `TaskOrder.RECENT`, tasks without calls are left out."""
+    """Count the tasks that match a query; with `TaskOrder.RECENT`, without tasks that have no call."""
     where, values = _where(query)
     if order is TaskOrder.RECENT:
         where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"
@@ -181,7 +166,7 @@ def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrd
 
 
 def offered(reader: JournalReader) -> Offered:
-    """Return the values of the run's tasks and verdicts to filter by; reads every task, so keep the result a while."""
+    """Return the values that tasks can be filtered by; slow, as it reads every task, so cache the result."""
 
     def distinct(column: str, table: str, where: str = "TRUE") -> tuple[str, ...]:
         rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}")
@@ -195,22 +180,6 @@ def offered(reader: JournalReader) -> Offered:
         distinct("judge", "verdict"),
         distinct("name", "criterion", "kind = 'criterion'"),
     )
-
-
-def judge_pairs(reader: JournalReader) -> list[JudgePair]:
-    """Return the agreement of every two judges on the same current attempts; of several draws the last counts."""
-    last = (
-        "SELECT v.task, v.generation, v.round, v.judge, v.qualified, max(v.draw) FROM verdict v"
-        " JOIN attempt a USING (task, generation, round) WHERE a.superseded = 0 AND v.qualified IS NOT NULL"
-        " GROUP BY 1, 2, 3, 4"
-    )
-    rows = reader.connection.execute(
-        f"WITH last AS MATERIALIZED ({last}) SELECT one.judge, other.judge, count(*),"
-        " sum(one.qualified <> other.qualified), sum(one.qualified > other.qualified),"
-        " sum(one.qualified < other.qualified) FROM last one JOIN last other USING (task, generation, round)"
-        " WHERE one.judge < other.judge GROUP BY 1, 2 ORDER BY 4 DESC, 1, 2"
-    ).fetchall()
-    return [JudgePair(*row) for row in rows]
 
 
 def newest_call(reader: JournalReader) -> int:
@@ -241,11 +210,8 @@ def _where(query: TaskQuery) -> tuple[str, Values]:
         coded = "EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
         some("criterion", f"v.passed = 0 AND {coded}", query.code)
     if query.differ:
-        pair = query.differ.split("|") if query.differ != ANY_JUDGE_DIFFERS else []
-        two = f" AND v.judge IN ({', '.join('?' * len(pair))})" if pair else ""
         uneven = "GROUP BY v.round HAVING min(v.qualified) <> max(v.qualified)"
-        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK}{two} {uneven})")
-        values += pair
+        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} {uneven})")
     if query.text:
         instructed = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
         parts.append(

@@ -1,4 +1,4 @@
-"""Questions that a release asks: which tasks are closed, their images, and which models answered."""
+"""Queries for a release: closed tasks, their images, and the models that answered."""
 
 from __future__ import annotations
 
@@ -22,30 +22,21 @@ def closed_count(reader: JournalReader) -> int:
 
 
 def closed_images(reader: JournalReader) -> list[str]:
-    """Return ids of the images of closed tasks, sorted: those that a release of the run's state contains."""
+    """Return the sorted ids of the images of closed tasks, which a release of the run would contain."""
     query = f"SELECT DISTINCT image_id FROM task WHERE {CLOSED_EDITS} ORDER BY image_id"
     return [str(name) for (name,) in reader.connection.execute(query)]
 
 
 def closed_digest(reader: JournalReader) -> list[tuple[str, str, int, int, int]]:
-    """Return (kind, state, tasks, sum of generations, sum of rounds) of closed tasks: equal again after an import."""
+    """Summarise closed tasks as (kind, state, tasks, sum of generations, sum of rounds), unchanged by an import."""
     return reader.connection.execute(
         "SELECT kind, state, COUNT(*), SUM(generation), SUM(round) FROM task WHERE state <> 'pending' "
         "GROUP BY kind, state ORDER BY kind, state"
     ).fetchall()
 
 
-def raw_answers(reader: JournalReader) -> Iterator[tuple[str, int, int, str]]:
-    """Return (task, generation, round, hash) of every image of a closed task as its provider sent it."""
-    query = (
-        "SELECT a.task, a.generation, a.round, a.raw FROM attempt a JOIN task t ON t.id = a.task "
-        "WHERE a.raw IS NOT NULL AND t.state <> 'pending' AND t.kind <> 'bench' ORDER BY 1, 2, 3"
-    )
-    return iter(reader.connection.execute(query))
-
-
 def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
-    """Return every (step, model requested, model that answered)."""
+    """Return every distinct (step, model requested, model that answered) of a run's calls."""
     query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"
     return reader.connection.execute(query).fetchall()
 
@@ -53,21 +44,21 @@ def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
 def stored_image_rows(
     reader: JournalReader, hashes: Collection[str]
 ) -> Iterator[tuple[str, int, str, str | None]]:
-    """Return (hash, bytes, media type, hash of the pixels) of those of these blobs that the journal knows."""
+    """Yield (hash, bytes, media type, hash of the pixels) of these blobs, skipping those not in the journal."""
     marks = ", ".join("?" * len(hashes))
     query = f"SELECT sha256, bytes, media_type, pixel_sha256 FROM blob WHERE sha256 IN ({marks})"
     return iter(reader.connection.execute(query, sorted(hashes)))
 
 
 def sources_to_mention(reader: JournalReader) -> tuple[int, int]:
-    """Return the numbers of images used by tasks: (rendered, not checked for burned-in text)."""
+    """Return (number of rendered source images, number not checked for burned-in text) that tasks use."""
     synthetic, unchecked = reader.connection.execute(_SOURCES).fetchone()
     return int(synthetic), int(unchecked)
 
 
 @contextmanager
 def closed_only(reader: JournalReader) -> Iterator[None]:
-    """Hide pending tasks and their attempts from every table: an import would not know of them either."""
+    """Hide pending tasks and their attempts from all queries in the block, as a release omits them."""
     connection = reader.connection
     with temporary_changes(connection):
         forget_units(connection)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plantain.journal.questions.telemetry import BY_STEP, came_back, put_back
+from plantain.journal.questions.status import BY_STEP, came_back, put_back
 from plantain.journal.questions.units import NOTHING, rates, units
 from plantain.journal.reader import JournalReader
 from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED
@@ -64,9 +64,9 @@ class Composition:
     """Table 1: tasks per modality and direction (Med-Banana-50K, Table 1).
 
     Attributes:
-        total: over all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
-        mean_rounds_weighted: over all successful tasks; the unweighted mean of the rows is the paper's total.
-        controls, superseded_attempts: left out of every table.
+        total: sum of all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
+        mean_rounds_weighted: mean rounds of all successful tasks; the paper's total is the rows' unweighted mean.
+        controls, superseded_attempts: numbers of controls and attempts that no table counts.
     """
 
     rows: tuple[CompositionRow, ...]
@@ -79,7 +79,7 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class CriterionRow:
-    """One row of Table 2; counts judged attempts. `codes` are why it failed, most frequent first."""
+    """One criterion of Table 2; counts judged attempts. `codes` are failure codes, most frequent first."""
 
     criterion: str
     weight: float
@@ -94,12 +94,12 @@ class Judged:
 
     Attributes:
         criteria: one row each, by weight.
-        qualified: by the run's own policy; `all_pass` and `weighted` by each policy.
-        opinion: the judge's own overall yes, where it gave one; `opinion_agrees` how often it equals the run's policy.
-        attempts: of current generations; `judged` of them have a verdict, `unjudged` counts the others by reason.
-        came_back, put_back: as of `telemetry`.
-        published: yes and all of each answer of published verdicts, which count in no other number.
-        code_totals: failed criterion and code, with counts.
+        qualified: attempts accepted by the run's policy; `all_pass` and `weighted`: by each policy.
+        opinion: the judge's overall yes, if given; `opinion_agrees`: how often it equals the run's decision.
+        attempts: attempts of current generations; `judged` of them have a verdict, `unjudged`: others by reason.
+        came_back, put_back: results of the functions in `telemetry`.
+        published: numbers of yes and of all answers in published verdicts, which count in no other number.
+        code_totals: counts by failed criterion and code.
     """
 
     criteria: tuple[CriterionRow, ...]
@@ -119,10 +119,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class RoundRow:
-    """One round; counts closed tasks.
+    """Closed tasks by round: one round.
 
-    `at_risk` tasks came to a decision in this round, `success` of them succeeded (`hazard`: their share). `share` and
-    `cumulative` are of all successes, `cumulative_tasks` of the tasks that succeeded or failed.
+    `at_risk` tasks were decided in this round, `success` of them with success (`hazard`: their share). `share` and
+    `cumulative` are shares of all successes, `cumulative_tasks` of all tasks that succeeded or failed.
     """
 
     round: int
@@ -136,7 +136,7 @@ class RoundRow:
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """One finding in one direction. `rate` counts tasks; the judged rates count attempts."""
+    """Success of one finding in one direction. `rate` counts tasks; the judged rates count attempts."""
 
     modality: str
     finding: str
@@ -153,7 +153,7 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRow:
-    """How calls of one step ended; counts calls as the loop saw them, not the tries behind each."""
+    """How calls of one step ended; a call that was retried counts once, by its last try."""
 
     step: str
     outcome: str
@@ -161,7 +161,7 @@ class OutcomeRow:
 
 
 def table1(reader: JournalReader) -> Composition:
-    """Return Table 1: the numbers of tasks by modality, direction and state."""
+    """Compute Table 1 (Med-Banana-50K): numbers of tasks by modality, direction and state."""
     run = reader.connection.execute
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     rounds: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
@@ -197,7 +197,7 @@ def table1(reader: JournalReader) -> Composition:
 
 
 def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
-    """Return Table 2: pass rates of attempts by criterion. `weights` are the rubric's, by criterion."""
+    """Compute Table 2 (Med-Banana-50K): pass rates of attempts by criterion. `weights` are the rubric's."""
     with units(reader):
         first, overall = (_pass_rates(reader, where) for where in ("round = 1", "true"))
         codes = tuple(reader.connection.execute(_CODES).fetchall())
@@ -236,10 +236,10 @@ def _published(reader: JournalReader) -> tuple[tuple[str, int, int], ...]:
 
 
 def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
-    """Return the rounds that successful tasks took, with the share that succeeds among those that reached each.
+    """Count the rounds that successful tasks took, and the share of tasks in each round that succeed.
 
-    Counts tasks. A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped or undecided one in
-    rounds 1 to R - 1 (its last round came to no decision). Pending and not applicable tasks are left out.
+    A task that succeeded or failed in round R was decided in rounds 1 to R; a stopped or undecided one in rounds 1 to
+    R - 1, as its last round was not decided. Pending and not applicable tasks are skipped.
     """
     decided: Counter[int] = Counter()
     success: Counter[int] = Counter()
@@ -266,7 +266,7 @@ def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
 
 
 def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
-    """Return success per finding and direction in tasks, and the attempts that each policy qualifies (Figure 3)."""
+    """Count successful tasks by finding and direction, and the attempts that each policy accepts (Figure 3)."""
     keys = "modality, finding, direction"
     run = reader.connection.execute
     with units(reader):
@@ -294,7 +294,7 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
 
 
 def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
-    """Return how the calls of current generations ended, one per round, step and draw: the try whose answer counted."""
+    """Count how the calls of current generations ended; of a call's tries only the one whose answer was used."""
     return tuple(
         OutcomeRow(step, outcome, n)
         for step, outcome, n in reader.connection.execute(

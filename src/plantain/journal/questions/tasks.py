@@ -28,7 +28,7 @@ _KEYS = ", ".join(f"json_extract(record, '$.{key}') AS {key}" for key in ("datas
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A closed task that did not succeed; `outcome` and `step` are of the call that ended it, None if none did."""
+    """A closed task that did not succeed; `outcome` and `step` are those of the call that ended it, or None."""
 
     id: str
     finding: str
@@ -40,13 +40,13 @@ class EndedTask:
 
     @property
     def ending(self) -> str:
-        """Return the outcome that stopped the task, else its state."""
+        """Return the call's outcome that stopped the task, else the task's state."""
         return (self.outcome if self.state == TaskState.STOPPED else None) or self.state
 
 
 @dataclass(frozen=True, slots=True)
 class ImagesUsed:
-    """Images that tasks use, of one dataset, modality and licence; at most four different notes of them."""
+    """The images of one dataset, modality and licence that tasks use, with up to four different notes."""
 
     dataset: str
     modality: str
@@ -57,7 +57,7 @@ class ImagesUsed:
 
 
 def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
-    """Yield closed tasks that can be opened again, in the order of their ids."""
+    """Yield the closed tasks that did not succeed, sorted by id; they can be reopened."""
     after = ""
     while rows := reader.connection.execute(_ENDED, (after, _PAGE)).fetchall():
         for row in rows:
@@ -66,19 +66,19 @@ def ended_without_success(reader: JournalReader) -> Iterator[EndedTask]:
 
 
 def anything_judged(reader: JournalReader) -> bool:
-    """Return True if the run has a verdict, or an edit that waits for one: a published label is none."""
+    """Return True if the run has a judge's verdict, or an edit that waits for one; published labels do not count."""
     closed = "EXISTS (SELECT 1 FROM task WHERE kind = 'edit' AND state IN ('success', 'failed'))"
     judged = f"SELECT EXISTS (SELECT 1 FROM verdict WHERE judge NOT LIKE '{PERSON}%') OR NOT {closed}"
     return bool(reader.connection.execute(judged).fetchone()[0])
 
 
 def findings_of_tasks(reader: JournalReader) -> set[str]:
-    """Return every finding that a task names."""
+    """Return the names of all findings of a run's tasks."""
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
 
 
 def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskState, int]]:
-    """Return (finding, direction, state, rounds) of each closed edit task."""
+    """Yield (finding, direction, state, rounds) of each closed edit task."""
     rows = reader.connection.execute(
         "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
         "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
@@ -87,23 +87,23 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
 
 
 def started_by_state(reader: JournalReader) -> dict[str, int]:
-    """Return state -> number of edit tasks and controls that were started."""
+    """Return the number of edit tasks and controls that were started, by state."""
     query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_STARTED} GROUP BY 1"
     return dict(reader.connection.execute(query))
 
 
 def started_in_state(reader: JournalReader, state: str) -> Iterator[str]:
-    """Return ids of the tasks that `started_by_state` counts under one state, sorted, streamed."""
+    """Yield the sorted ids of the tasks that `started_by_state` counts for one state."""
     query = f"SELECT id FROM task t WHERE kind <> 'bench' AND state = ? AND {_STARTED} ORDER BY id"
     return (task_id for (task_id,) in reader.connection.execute(query, (state,)))
 
 
 def pending_images(reader: JournalReader, *, but: Collection[str], unrecorded: bool) -> list[str]:
-    """Return ids of the images of pending tasks.
+    """Return the ids of the images of pending tasks.
 
     Args:
-        but: licences for which the run's own record is enough: such images are left out.
-        unrecorded: also return those that the run has no record of yet.
+        but: licences to skip, for images that the run has a record of.
+        unrecorded: True to also return images that the run has no record of yet.
     """
     run = reader.connection.execute
     listed = orjson.dumps(sorted(but)).decode()
@@ -119,7 +119,7 @@ def pending_images(reader: JournalReader, *, but: Collection[str], unrecorded: b
 
 
 def tasks_of_image(reader: JournalReader, image_id: str) -> list[str]:
-    """Return ids of the tasks that edit an image."""
+    """Return the ids of the tasks that edit an image."""
     rows = reader.connection.execute("SELECT id FROM task WHERE image_id = ?", (image_id,))
     return [task for (task,) in rows]
 
@@ -142,7 +142,7 @@ def images_used(reader: JournalReader) -> list[ImagesUsed]:
 
 
 def licences_of_closed(reader: JournalReader) -> Iterator[tuple[str, Licence]]:
-    """Return every different (dataset, licence) of the images of closed edit tasks."""
+    """Yield every distinct (dataset, licence) of the images of closed edit tasks."""
     rows = reader.connection.execute(
         "SELECT DISTINCT json_extract(record, '$.dataset'), json_extract(record, '$.licence') FROM image "
         f"WHERE id IN (SELECT image_id FROM task WHERE {CLOSED_EDITS})"
@@ -169,7 +169,7 @@ class CorrectedEdit:
     Attributes:
         by: the reader's code.
         qualified: the reader's decision.
-        decided: the decisive verdict, None if undecided; without one, whether the task succeeded in this round.
+        decided: the decisive verdict, None if undecided; without a verdict, True if the task succeeded in this round.
         why: the reader's reason.
     """
 
@@ -212,7 +212,7 @@ def corrected_edits(reader: JournalReader) -> tuple[CorrectedEdit, ...]:
 
 
 def corrections_line(edits: Sequence[CorrectedEdit]) -> str:
-    """Return all corrections in one sentence; "" if there are none."""
+    """Summarise all corrections in one sentence; "" without any."""
     if not edits:
         return ""
     people = len({one.by for one in edits})

@@ -1,4 +1,4 @@
-"""The units that tables count, and rates over them whose intervals know that images repeat.
+"""The units that tables count, and rates over them with intervals that respect repeated images.
 
 Both tables are made once for all questions of a report, as temporary tables of the connection that spill to disk, so
 that a run of a million tasks is read once and never held in memory.
@@ -43,7 +43,7 @@ NOTHING = clustered_rate({})
 
 @contextmanager
 def snapshot(reader: JournalReader) -> Iterator[None]:
-    """Let all queries in the block read one state of the journal, even while a build writes."""
+    """Make all queries in the block read the same state of the journal, even while a build writes."""
     connection = reader.connection
     if connection.in_transaction:
         yield
@@ -75,9 +75,9 @@ def forget_units(connection: sqlite3.Connection) -> None:
 
 
 def rates(reader: JournalReader, sql: str) -> dict[tuple[str, ...], Rate]:
-    """Return key -> rate from the rows (key..., successes, n) of a query, one row for each cluster.
+    """Compute rates by key from a query's rows (key..., successes, n), one row per cluster.
 
-    Memory is for how many clusters have which counts, not for the clusters.
+    Memory does not grow with the number of clusters, since only distinct counts are kept.
     """
     patterns: dict[tuple[str, ...], Counter[tuple[int, int]]] = defaultdict(Counter)
     with units(reader):

@@ -32,15 +32,15 @@ RARE = 10
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A coefficient of agreement.
+    """A coefficient of agreement between raters, with its interval.
 
     Attributes:
         value: at most 1; 0 is chance; None with a `reason`.
-        low, high: 95 % interval over clusters, in [-1, 1]; None without a value, or where too few clusters change it.
+        low, high: 95 % interval over clusters, in [-1, 1]; None without a value, or if too few clusters change it.
         observed: share of agreeing pairs of ratings (1 minus the observed disagreement for weighted forms); None for
             coefficients whose disagreement has no such scale.
         prevalence: share of the most frequent category among all ratings, in [0, 1]; None for the ICC.
-        items, clusters: counts behind it.
+        items, clusters: number of rated items, and of their independent clusters.
     """
 
     value: float | None
@@ -93,7 +93,7 @@ def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None =
     """Return Fleiss' kappa of several raters (Fleiss 1971).
 
     Args:
-        counts: (items, categories): how many raters chose each category; the same number, at least 2, for every item.
+        counts: (items, categories), how many raters chose each category; every item has the same sum, at least 2.
         clusters: name of each item's cluster; None: every item by itself.
     """
     table = np.asarray(counts, np.float64)
@@ -122,7 +122,7 @@ def krippendorff_alpha(
     """Return Krippendorff's alpha of any number of raters with missing ratings (Krippendorff 2011).
 
     Args:
-        ratings: (raters, items), numbers; NaN where a rating is missing. Nominal categories as any numbers.
+        ratings: (raters, items), NaN where a rating is missing; nominal categories are any numbers.
         level: "nominal", "ordinal" or "interval".
         clusters: name of each item's cluster; None: every item by itself.
 
@@ -155,16 +155,16 @@ def krippendorff_alpha(
 
 
 def icc(ratings: npt.ArrayLike) -> Agreement:
-    """Return ICC(2,1): absolute agreement of single ratings (Shrout and Fleiss 1979), raters and items both samples.
+    """Return ICC(2,1), the absolute agreement of single ratings with random raters and items (Shrout and Fleiss 1979).
 
     Args:
-        ratings: (raters, items); items that a rater left out (NaN) are left out.
+        ratings: (raters, items); items that a rater left out (NaN) are skipped.
 
     Returns:
         The coefficient with McGraw and Wong's interval (1996).
 
     Example:
-        Shrout and Fleiss' own table of four judges and six targets, for which they print 0.29.
+        The table of four judges and six targets by Shrout and Fleiss, for which they print 0.29.
 
         >>> table = [[9, 6, 8, 7, 10, 6], [2, 1, 4, 1, 5, 2], [5, 3, 6, 2, 6, 4], [8, 2, 8, 6, 9, 7]]
         >>> round(icc(table).value, 2)

@@ -30,7 +30,7 @@ def _share(groups: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PairedArea:
-    """Two areas over the same images.
+    """Two areas under the ROC curve over the same images, and their difference.
 
     Attributes:
         first, second: mean areas over repeats.
@@ -48,9 +48,9 @@ class PairedArea:
 def paired_areas(
     first: npt.ArrayLike, second: npt.ArrayLike, cases: npt.ArrayLike, groups: npt.ArrayLike
 ) -> PairedArea:
-    """Return two areas under the ROC curve on the same images and their difference with a 95 % interval.
+    """Compare two areas under the ROC curve on the same images; return their difference with a 95 % interval.
 
-    The variance adds that of the difference over groups (Obuchowski 1997, repeats averaged) and that of its mean over
+    The variance is the sum of the difference's variance over groups (Obuchowski 1997, repeats averaged) and over
     repeats, which are assumed to be independent; degrees of freedom by Satterthwaite.
 
     Args:

@@ -28,7 +28,7 @@ STEPS = 60
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A parameter with its 95 % interval; None where there are too few readers or cases."""
+    """A fitted parameter with its 95 % interval; None if there are too few readers or cases."""
 
     value: float
     low: float | None
@@ -37,15 +37,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """Strengths fitted to comparisons.
+    """Strengths of models fitted to comparisons in pairs.
 
     Attributes:
-        models: in alphabetical order.
-        strength: of each, in logits, their mean 0; exp of a difference is the odds of winning without ties.
-        ranks: of each, (best, worst) compatible with the differences beyond chance, corrected for all pairs
+        models: names in alphabetical order.
+        strength: strength of each model in logits, their mean 0; exp of a difference is the odds of winning.
+        ranks: (best, worst) possible rank of each model by the significant differences, corrected for all pairs
             (Bonferroni).
-        position: logits that the left place adds; 0: none.
-        ties: logits of a tie between equals; None without ties.
+        position: logits that the left position adds; 0: none.
+        ties: logits of a tie between equal models; None without ties.
         comparisons, readers, cases: counts.
     """
 
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
-    """Fit the strengths of models, with ties and the advantage of the left place, to comparisons.
+    """Fit the strengths of models to comparisons in pairs, allowing for ties and an advantage of the left side.
 
     Raises:
         ValueError: no comparisons, only one model, a model compared with itself, or an unknown outcome.

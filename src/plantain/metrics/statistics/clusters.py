@@ -17,10 +17,10 @@ class Rate:
     """A share with its 95 % interval.
 
     Attributes:
-        successes, n: counts; `value` is their ratio, None when n is 0.
+        successes, n: numbers of successes and of trials; `value` is their ratio, None when n is 0.
         clusters: independent units (patients or images) behind the n trials.
         low, high: 95 % interval in [0, 1]; None when n is 0.
-        method: how the interval was made: "wilson", "wilson over clusters", that of `means.METHOD`, or "".
+        method: method of the interval: "wilson", "wilson over clusters", `means.METHOD`, or "" for none.
     """
 
     successes: int
@@ -33,14 +33,14 @@ class Rate:
 
 
 def clustered_rate(patterns: Mapping[tuple[int, int], int]) -> Rate:
-    """Return the rate over trials in clusters; its value is all successes over all trials.
+    """Return all successes over all trials, with a 95 % interval that respects clusters.
 
-    With one trial per cluster the interval is Wilson's. Where fewer than `FEWEST` clusters differ from 0, from 1 or
+    With one trial per cluster the interval is Wilson's. If fewer than `FEWEST` clusters differ from 0, from 1 or
     from the commonest share, it is Wilson's with the effective number of clusters. Otherwise it is that of a mean over
     clusters (`means.py`).
 
     Args:
-        patterns: how many clusters have (successes, trials), e.g. {(1, 2): 30, (2, 2): 12}.
+        patterns: number of clusters by (successes, trials), e.g. {(1, 2): 30, (2, 2): 12}.
     """
     kept = sorted((pattern, count) for pattern, count in patterns.items() if pattern[1] > 0 and count > 0)
     successes = sum(s * count for (s, _), count in kept)

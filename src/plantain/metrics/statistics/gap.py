@@ -18,15 +18,15 @@ from plantain.metrics.statistics.means import sampling_of, too_few
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Pass rate of right edits minus that of wrong ones.
+    """A judge's pass rate of right edits minus its pass rate of wrong edits, averaged over images.
 
     Attributes:
-        value: mean over images, in [-1, 1]; this and the following are None without images.
+        value: mean over images, in [-1, 1]; None without images, as are the bounds and means.
         low, high: 95 % interval.
-        bound: one-sided lower bound at the given level; alone: at 5 %.
-        right, wrong: means over images of the shares that passed.
-        images: images with right and wrong answers.
-        answers: number of answers about them.
+        bound: one-sided lower bound at the given level; alone: the same at 5 %.
+        right, wrong: mean pass rates of right and of wrong edits over images.
+        images: number of images with both right and wrong edits.
+        answers: number of answers about these images.
     """
 
     value: float | None
@@ -44,12 +44,12 @@ NO_GAP = Gap(None, None, None, None, None, None, None, 0, 0)
 
 
 def gap_of(given: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) -> Gap:
-    """Return the mean over images of the pass rate of right edits minus that of wrong ones; None values without images.
+    """Compute the gap between a judge's pass rates of right and of wrong edits, averaged over images.
 
     Args:
-        given: (image, whether the edit was right, score of the criterion in [0, 1]). Images without answers of
-            either kind are ignored.
-        level: one-sided, of the bound: 0.05 for one test, divided by their number for several (Bonferroni).
+        given: (image, True if the edit was right, score of the criterion in [0, 1]). Images without both kinds of
+            edit are ignored.
+        level: one-sided level of the bound: 0.05 for one test, 0.05 / n for n tests (Bonferroni).
 
     Example:
         >>> found = gap_of([(p, right, float(right)) for p in range(40) for right in (True, False)], 0.05 / 4)
@@ -82,7 +82,7 @@ def gap_of(given: Iterable[tuple[Hashable, bool, float]], level: float = LEVEL) 
 
 
 def shares(answers: Iterable[tuple[Hashable, float]]) -> Mapping[tuple[int, int], int]:
-    """Return the number of images by (successes, trials) from (image, answer), for `clusters.clustered_rate`."""
+    """Count images by (successes, trials), as `clusters.clustered_rate` needs, from (image, answer in [0, 1])."""
     counted: dict[Hashable, tuple[int, int]] = {}
     for image, yes in answers:
         s, n = counted.get(image, (0, 0))

@@ -29,14 +29,14 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The sampling distribution of a value.
+    """The sampling distribution of an estimate: from it come intervals, bounds and p values.
 
     Attributes:
         value: the estimate.
         error: standard error of the value, 0 or more.
         freedom: degrees of freedom of the error, above 0.
-        skewness: third moment of the sources' contributions over the 3/2 power of the second, in [-1, 1]: the skewness
-            of the values over the root of their number where all sources weigh alike. 0: no correction.
+        skewness: third moment of the sources' contributions over the 3/2 power of the second, in [-1, 1]; for equal
+            weights, the skewness of the values over the root of their number. 0: no correction.
     """
 
     value: float
@@ -51,10 +51,10 @@ class Sampling:
         return max(-1.0, min(1.0, more * self.skewness))
 
     def interval(self, low: float | None = None, high: float | None = None) -> tuple[float, float]:
-        """Return the ends of the 95 % interval, (first, last), inside [low, high].
+        """Return the 95 % interval as (lower end, upper end), inside [low, high].
 
         Args:
-            low, high: ends of the range, where it has any; the value must lie strictly between them.
+            low, high: ends of the range, None if unbounded; the value must be strictly between them.
 
         Raises:
             ValueError: the value is at an end or beyond it.
@@ -71,12 +71,12 @@ class Sampling:
         )
 
     def at_least(self, level: float = LEVEL) -> float:
-        """Return the one-sided lower bound at `level`: by t, or by t corrected for skewness if that is lower."""
+        """Return the one-sided lower bound at `level`: the lower of t and t corrected for skewness."""
         t = _quantile(self.freedom, 1 - level)
         return self.value - self.error * max(t, uncorrected(t, self.likely_skewness))
 
     def p_zero(self) -> float:
-        """Return the two-sided p for a true value of 0: by t or by t corrected for skewness, whichever is larger."""
+        """Return the two-sided p for a true value of 0: the larger of t's and that of t corrected for skewness."""
         from scipy.special import stdtr
 
         if self.error == 0:
@@ -113,7 +113,7 @@ def corrected(t: float, skewness: float) -> float:
     """Return Hall's transformation of a studentised mean, t + kt²/3 + k²t³/27 + k/6; at least t / `FARTHEST`.
 
     Args:
-        t: the mean over its error; skewness: k, as in `Sampling`.
+        t: the mean over its standard error; skewness: k, as in `Sampling`.
     """
     found = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
     return max(found, t / FARTHEST) if t > 0 else min(found, t / FARTHEST)
@@ -133,7 +133,7 @@ def uncorrected(t: float, skewness: float) -> float:
 
 
 def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """Return (low, high), Wilson's interval of a binomial share, in [0, 1] (Wilson 1927; Brown, Cai, DasGupta 2001).
+    """Return Wilson's interval (low, high) of a binomial share, in [0, 1] (Wilson 1927; Brown, Cai, DasGupta 2001).
 
     Args:
         share: observed share in [0, 1].
@@ -147,7 +147,7 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return (low, high) of the 95 % Wilson interval of `successes` out of `n`; (0, 1) when n is 0.
+    """Return the 95 % Wilson interval (low, high) of `successes` out of `n` trials; (0, 1) if n is 0.
 
     Raises:
         ValueError: fewer than 0 successes, or more than n.

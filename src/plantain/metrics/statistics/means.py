@@ -35,11 +35,11 @@ class Estimate:
     """A mean with its 95 % interval.
 
     Attributes:
-        value: None when nothing was scored.
-        low, high: None for the `reason`.
-        n: scored samples; clusters: independent units behind them.
-        method: how the interval was made; "" without one.
-        reason: why no interval was computed.
+        value: the mean; None if nothing was scored.
+        low, high: ends of the interval; None if `reason` states why there is none.
+        n: number of scored samples; clusters: number of independent units among them.
+        method: method of the interval; "" without one.
+        reason: why no interval was computed, else "".
     """
 
     value: float | None
@@ -52,11 +52,11 @@ class Estimate:
 
 
 class ClusteredMeans:
-    """The means of any values over one set of samples.
+    """Compute means over one set of samples, with intervals that respect clusters and strata.
 
     Args:
-        clusters: for each sample, the name that it shares with others (source image, patient).
-        strata: for each sample, its stratum (organ); a cluster in several belongs to the one with most of its samples.
+        clusters: the cluster (source image, patient) of each sample.
+        strata: the stratum (organ) of each sample; a cluster in several belongs to the one with most of its samples.
             A stratum of a single cluster is merged with another. None: no strata.
 
     Example:
@@ -80,9 +80,9 @@ class ClusteredMeans:
         """Return the mean of the finite values, with its interval or the reason why it has none.
 
         Args:
-            values: one per sample; NaN where there is none.
-            low, high: the range of the values, where they have one; an end that a value exceeds is ignored.
-            macro: average the means of the strata rather than the samples.
+            values: one value per sample; NaN if missing.
+            low, high: ends of the values' range, None if unbounded; an end that a value exceeds is ignored.
+            macro: True averages the means of the strata rather than the samples.
         """
         means = self._by_cluster(values, macro)
         if means is None:
@@ -109,11 +109,11 @@ class ClusteredMeans:
         """Return the smallest mean difference that these samples detect with 80 % power at the 5 % level.
 
         Args:
-            deviation: standard deviation between the sources' mean differences.
+            deviation: standard deviation between the clusters' mean differences.
             pairs: number of comparisons, for Bonferroni's correction.
 
         Returns:
-            The difference in the unit of `deviation`; None where there would be no interval.
+            The difference in the unit of `deviation`; None if the samples would allow no interval.
         """
         means = self._by_cluster(np.zeros(self.cluster.size), macro=False)
         if means is None or means[2][0].size < FEWEST:
@@ -125,7 +125,7 @@ class ClusteredMeans:
         return replace(found, error=deviation * float(np.sqrt(weight @ weight))).detectable(LEVEL / pairs)
 
     def differing_clusters(self, values: npt.ArrayLike) -> int:
-        """Return how many clusters have a mean other than 0, beyond rounding."""
+        """Count the clusters whose mean differs from 0 by more than rounding."""
         means = self._by_cluster(values, macro=False)
         return 0 if means is None else int((np.abs(means[2][1]) > ROUNDING).sum())
 
@@ -163,7 +163,7 @@ def too_few(
     high: float | None = None,
     stratum: npt.NDArray[np.intp] | None = None,
 ) -> str:
-    """Return the reason why the values of clusters allow no interval; "" if they allow one.
+    """Return why the clusters' values allow no confidence interval; "" if they allow one.
 
     At least `FEWEST` must differ from 0, from either end of the range, and from their stratum's commonest value.
     """
@@ -196,8 +196,8 @@ def sampling_of(
 
     Args:
         weight, value: weight, above 0, and value of each cluster, (k,).
-        stratum: number of each cluster's stratum, (k,). None: one for all.
-        times: number of clusters of each entry; None: one.
+        stratum: index of each cluster's stratum, (k,). None: a single stratum.
+        times: number of identical clusters that an entry represents, (k,). None: one.
     """
     times = np.ones(weight.size) if times is None else times
     weight = weight / float(times @ weight)
@@ -257,6 +257,6 @@ def mean_of_known(values: Floats, axis: int) -> Floats:
 
 
 def numbered(names: Sequence[Hashable]) -> npt.NDArray[np.intp]:
-    """Return the number of each name, int (n,), counted from 0 in order of first appearance."""
+    """Replace names by integers (n,), counted from 0 in order of first appearance; equal names share one."""
     seen: dict[Hashable, int] = {}
     return np.array([seen.setdefault(name, len(seen)) for name in names], np.intp)

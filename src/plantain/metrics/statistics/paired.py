@@ -18,14 +18,14 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second on their common samples.
+    """The mean difference of two models, first minus second, on their common samples.
 
     Attributes:
         first, second: the models.
         estimate: the mean difference with its 95 % interval.
-        p: two-sided, by Student's t over clusters, corrected for skewness where that raises it; at least that of the
-            sign test if all differing clusters agree, 2^(1 - clusters); None below two clusters.
-        p_holm: corrected for all compared pairs.
+        p: two-sided p by Student's t over clusters, corrected for skewness if that raises it; if all differing clusters
+            agree, at least the sign test's, 2^(1 - clusters); None below two clusters.
+        p_holm: p corrected for all compared pairs (Holm 1979).
         effect: mean difference over the standard deviation of differences (Cohen's d_z); None without variation.
         detectable: the difference found with 80 % power at the 5 % level; None without variation or below two
             clusters.
@@ -41,7 +41,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Return True if the corrected p is below 5 %."""
+        """Return True if the models differ significantly: the corrected p is below 5 %."""
         return self.p_holm is not None and self.p_holm < 0.05
 
 
@@ -57,8 +57,8 @@ def paired_differences(
 
     Args:
         scores: for each model one value per sample, NaN where unscored.
-        clusters, strata: names for each sample, as for `ClusteredMeans`.
-        low, high: the range of the scores, where it has both ends.
+        clusters, strata: cluster and stratum of each sample, as for `ClusteredMeans`.
+        low, high: ends of the scores' range; None if unbounded.
 
     Returns:
         One difference per pair, in the order of `scores`.

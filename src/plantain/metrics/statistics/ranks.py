@@ -19,7 +19,7 @@ RESOLUTION = 1e-9
 
 
 def average_ranks(values: npt.ArrayLike) -> Floats:
-    """Return ranks, float64 (n,), 1 for the lowest value; ties share the mean of the ranks they span.
+    """Return the ranks of values, float64 (n,), 1 for the lowest; ties share the mean of the ranks they span.
 
     Neighbours closer than `RESOLUTION` are tied.
 
@@ -54,10 +54,10 @@ def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
 
 
 def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Return MedEBench's formula (1), 1 - 6 sum d^2 / (m (m^2 - 1)), which has no correction for ties.
+    """Return Spearman's rho by MedEBench's formula (1), 1 - 6 sum d^2 / (m (m^2 - 1)), not corrected for ties.
 
-    Without ties it is `spearman`. With ties it depends on how they are broken: this is its expectation over ties
-    broken at random, so that a constant metric has 0. Arguments as for `spearman`.
+    Without ties it equals `spearman`. Tied items are ranked at random, and the expected value is returned, so that a
+    constant metric has 0. Arguments as for `spearman`.
     """
     x, y, reason = _pairs(first, second)
     if reason:
@@ -67,7 +67,7 @@ def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
 
 
 def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Return Kendall's tau-b; arguments and value as for `spearman`."""
+    """Return Kendall's tau-b, in [-1, 1]; arguments and unscored cases as for `spearman`."""
     x, y, reason = _pairs(first, second)
     if reason:
         return unscored(reason)
@@ -98,12 +98,12 @@ def image_correlation(
     """Return the mean over images of the rank correlation, across models, of a metric with human raters.
 
     Args:
-        metric, human: (images, models), higher is better in both; NaN where there is none.
+        metric, human: (images, models), higher is better in both; NaN for a missing value.
         clusters: name of each image's cluster (patient, source).
         statistic: `spearman` or `kendall`.
 
     Returns:
-        The mean correlation with its interval; images with all models tied are left out of n.
+        The mean correlation with its interval; images with all models tied are skipped.
     """
     rows = zip(np.asarray(metric, np.float64), np.asarray(human, np.float64), strict=True)
     values = [statistic(a, b).value for a, b in rows]
@@ -113,7 +113,7 @@ def image_correlation(
 def human_ceiling(
     ratings: npt.ArrayLike, clusters: Sequence[Hashable], *, statistic: Statistic = spearman
 ) -> Estimate:
-    """Return how well one reader's order of the models agrees with the others': the most a metric can reach.
+    """Return how well one rater's order of the models agrees with the other raters': an upper limit for metrics.
 
     Args:
         ratings: (raters, images, models), higher is better; NaN where a rater gave none.

@@ -26,7 +26,7 @@ class Components:
     """Variance components of the difference between two models, as one reader sees it in one case.
 
     Attributes:
-        reader: between readers; case: between cases; rest: of one reading, beyond both.
+        reader: variance between readers; case: between cases; rest: remaining variance of one reading.
     """
 
     reader: float
@@ -39,7 +39,7 @@ class Components:
 
     @property
     def total(self) -> float:
-        """Return the variance of a single difference."""
+        """Return the variance of a single difference, the sum of the components."""
         return self.reader + self.case + self.rest
 
 
@@ -48,16 +48,16 @@ SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
 
 
 def stated(variance: float) -> Components:
-    """Return assumed components for answers of this variance: p (1 - p) for a rate, the squared SD for a score."""
+    """Return assumed components for answers with this variance: p (1 - p) for a rate, SD squared for a score."""
     double = 2.0 * variance
     return Components(double * SHARES.reader, double * SHARES.case, double * SHARES.rest)
 
 
 def piloted(differences: npt.ArrayLike) -> Components:
-    """Return components estimated from a pilot by the moments of the U-statistic; a negative one counts as 0.
+    """Estimate variance components from a pilot study, by moments; negative estimates become 0.
 
     Args:
-        differences: (readers, cases), first model less second; NaN where either was not read.
+        differences: (readers, cases), first model minus second; NaN where either was not read.
 
     Raises:
         ValueError: too few readers or cases, or no variation.
@@ -82,10 +82,10 @@ def power(
         effect: true mean difference, in the unit of the answers.
         readers, cases: total numbers over all groups.
         parts: variance components of a difference.
-        groups: 1: every reader reads every case; more: a split-plot, each group of readers has its own cases.
+        groups: 1: every reader reads every case; more: split-plot, each group of readers reads other cases.
 
     Raises:
-        ValueError: groups that do not divide into two readers and two cases each.
+        ValueError: a group would have fewer than two readers or two cases.
     """
     if groups < 1 or readers // groups < 2 or cases // groups < 2 or readers % groups:
         raise ValueError(

@@ -40,30 +40,30 @@ ROUNDING = 1e-12
 
 
 def careful(readers: int) -> tuple[float, float]:
-    """Return the correction for few readers: (factor of the variance, cap on its degrees of freedom).
+    """Return the correction for few readers: (factor on the variance, cap on the degrees of freedom).
 
-    The cap is in multiples of the readers' own. As published, the test has 5.5 to 6 % false positives instead of 5 %
-    with 5 readers and up to 8 % with 3, because a variance that is small by chance adds many degrees of freedom
-    (`benchmarks/reader_studies.py`).
+    The cap is in multiples of the readers' degrees of freedom. As published, the test has 5.5 to 6 % false positives
+    instead of 5 % with 5 readers and up to 8 % with 3, because a variance that is small by chance adds many degrees of
+    freedom (`benchmarks/reader_studies.py`).
     """
     return (1 + 1 / (2 * readers), 3.0) if readers < FEW else (1 + 1 / (4 * readers), 5.0)
 
 
 @dataclass(frozen=True, slots=True)
 class OverReaders:
-    """A mean over readers and cases, both random.
+    """A mean over random readers and random cases, with its interval and test.
 
     Attributes:
         value: the mean of all answers (or of differences).
         unbiased: the U-statistic's variance, as other programs print it; may be negative.
-        variance: that of the interval and the test: never below the readers' own part, a little wider for few readers
-            (`careful`).
-        how: which of the labels of this module `variance` is.
+        variance: the variance used for interval and test: at least the variance between readers, and increased for
+            few readers (`careful`).
+        how: how `variance` was computed, one of this module's labels.
         freedom: Hillis' degrees of freedom; 0 without an interval.
         low, high: 95 % interval; None if it cannot be computed.
-        p: two-sided, of the value being `null`; None without an interval.
+        p: two-sided p for a true value of `null`; None without an interval.
         null: the value that is tested.
-        readers, cases, n: counts; `n` answers.
+        readers, cases, n: numbers of readers, cases and answers.
     """
 
     value: float
@@ -127,10 +127,10 @@ def over_readers(
 
 
 def unbiased_variance(answers: Floats) -> float:
-    """Return the U-statistic's variance of the mean of answers (readers, cases), NaN for a missing answer.
+    """Return the unbiased (U-statistic) variance of the mean of answers (readers, cases), NaN for a missing answer.
 
-    The square of the mean less the unbiased estimate of the squared expectation: the mean product of two answers that
-    share neither reader nor case, of answers less their mean. NaN without two such answers.
+    It is the squared mean minus an unbiased estimate of the squared expectation, the mean product of two answers that
+    share neither reader nor case. NaN without two such answers.
     """
     given = np.isfinite(answers)
     centred = np.where(given, answers - answers[given].mean(), 0.0)
@@ -139,7 +139,7 @@ def unbiased_variance(answers: Floats) -> float:
 
 
 class PairSums(NamedTuple):
-    """Sums of products over all ordered pairs of entries, by the reader or case that both share (Gallas' moments)."""
+    """Sums of products over all ordered pairs of answers, by whether both share reader or case (Gallas' moments)."""
 
     neither: float
     reader: float
@@ -148,7 +148,7 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(table: Floats) -> PairSums:
-    """Return the sums of products over pairs of entries of a (readers, cases) table without NaN."""
+    """Sum the products over pairs of answers in a (readers, cases) table without NaN."""
     both = float((table**2).sum())
     reader, case = (float((table.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
     return PairSums(float(table.sum()) ** 2 - reader - case + both, reader - both, case - both, both)

@@ -21,12 +21,12 @@ STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class Staple:
-    """The most likely region of several outlines.
+    """The most likely region given several readers' outlines.
 
     Attributes:
-        probability: (H, W) that a pixel belongs to the region; 0 outside the widened union.
-        region: where it is at least one half.
-        sensitivity, specificity: in [0, 1], of each reader, inside the widened union.
+        probability: (H, W), probability that a pixel belongs to the region; 0 far outside all outlines.
+        region: bool (H, W), True where the probability is at least one half.
+        sensitivity, specificity: of each reader, in [0, 1], inside the union of all outlines and its margin.
     """
 
     probability: Floats
@@ -36,7 +36,7 @@ class Staple:
 
 
 def dice(first: Mask, second: Mask) -> float | None:
-    """Return twice the common area over the sum of both areas, in [0, 1]; None if both masks are empty."""
+    """Return the Dice coefficient of two masks, in [0, 1]: twice the overlap over both areas; None if both are zero."""
     total = int(first.sum()) + int(second.sum())
     return 2.0 * int((first & second).sum()) / total if total else None
 
@@ -47,11 +47,11 @@ def majority(regions: Sequence[Mask]) -> Mask:
 
 
 def staple(regions: Sequence[Mask], *, margin: int = MARGIN) -> Staple:
-    """Return the most likely region and each reader's accuracy, by EM inside the widened union of all outlines.
+    """Estimate the most likely region and each reader's accuracy by EM, inside the union of all outlines.
 
     Args:
         regions: one bool (H, W) mask per reader, at least three.
-        margin: pixels of background around the union that count.
+        margin: width in pixels of the background around the union that is included.
 
     Raises:
         ValueError: fewer than three readers, shapes that differ, or nothing drawn.

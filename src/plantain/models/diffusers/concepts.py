@@ -27,7 +27,7 @@ _ENDS = frozenset((
 
 
 class NoConcept(ValueError):
-    """The instruction names no concept."""
+    """Raised if an instruction names no concept to add or remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def concept_of(job: Job) -> Concept:
     """Return the concept that the job names, else the words after the instruction's first editing verb.
 
     Raises:
-        NoConcept: the job names none, and the instruction has no verb of `REMOVING` or `ADDING`, or no words after it.
+        NoConcept: the job names none, and the instruction has no verb of `REMOVING` or `ADDING` followed by words.
     """
     words = re.findall(r"[\w'-]+|[.,;:]", job.instruction.casefold())
     verb = next((place for place, word in enumerate(words) if word in REMOVING | ADDING), None)

@@ -43,7 +43,7 @@ def convert_instruct_diffusion(checkpoint: Path, base: Path, folder: Path) -> No
     """Convert a checkpoint of InstructDiffusion into a pipeline for `diffusers/medebench-instruct-diffusion@FOLDER`.
 
     Args:
-        checkpoint: as its authors publish it: a `.ckpt`, read without executing its code, or `.safetensors`.
+        checkpoint: the published file: a `.ckpt`, read without executing its code, or `.safetensors`.
         base: a diffusers folder of Stable Diffusion 1 or InstructPix2Pix, for tokenizer and settings.
         folder: the pipeline's new folder.
 

@@ -30,13 +30,13 @@ USUAL_BATCH = 4
 
 
 def usual_batch(device: str) -> int:
-    """Return the default number of edits in a batch on a device: 1 except on CUDA, since batches on Apple's "mps" are
-    not reliable (diffusers' advice)."""
+    """Return the default number of edits in a batch on a device: 1 except on CUDA, since diffusers advises against
+    batches on Apple's "mps"."""
     return USUAL_BATCH if device.startswith("cuda") else 1
 
 
 def calls_in_flight(devices: Iterable[str], batch_size: int | None) -> int:
-    """Return the number of edits that keep devices busy: three batches each, one decoded, one drawn, one encoded."""
+    """Return how many edits must run at once to keep devices busy: three batches each, in three stages."""
     return sum(3 * (batch_size or usual_batch(device)) for device in devices)
 
 
@@ -45,10 +45,10 @@ class Order:
     """One edit that waits for a device.
 
     Attributes:
-        loading, steering: what runs it, and how.
+        loading, steering: the pipeline and its settings.
         job: the edit.
-        most: how many may go together; None for the device's usual.
-        answer: where the result goes.
+        most: maximum number of edits in a batch; None for the device's default.
+        answer: future that receives the result.
     """
 
     loading: Loading
@@ -58,16 +58,16 @@ class Order:
     answer: Future[Done] = field(default_factory=Future)
 
     def goes_with(self, other: Order) -> bool:
-        """Return True if both can be in one batch."""
+        """Return True if both edits can be computed in one batch."""
         mine = self.loading, self.steering, self.job.canvas.shape, self.most
         return mine == (other.loading, other.steering, other.job.canvas.shape, other.most)
 
 
 class DeviceProcess:
-    """The process of one device, started when it is first needed.
+    """The process that edits on one device, started with the first batch.
 
     Attributes:
-        module: run as python -P -m MODULE FD DEVICE.
+        module: name of the module that the process runs, `python -P -m MODULE FD DEVICE`.
     """
 
     module: ClassVar[str] = "plantain.models.diffusers.worker"
@@ -79,7 +79,7 @@ class DeviceProcess:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
     def run(self, batch: Batch) -> list[Done]:
-        """Return a batch's results in the order of its jobs; transport failures if the process died."""
+        """Compute a batch and return the results in the order of its jobs; transport failures if the process died."""
         try:
             if self._connection is None:
                 self._connection = self._start()
@@ -139,7 +139,7 @@ class Devices:
     """Devices that serve one queue, each with a process and a thread.
 
     Args:
-        names: of torch, e.g. ("cuda:0", "cuda:1").
+        names: names of torch devices, e.g. ("cuda:0", "cuda:1").
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -212,7 +212,7 @@ class Devices:
 
 
 def device_names(named: str) -> tuple[str, ...]:
-    """Return the names of a setting ("cuda:0,cuda:1"); for "" every CUDA GPU, else ("mps",), else ("cpu",).
+    """Return the devices that a setting such as "cuda:0,cuda:1" names; for "" every CUDA GPU, else MPS, else the CPU.
 
     Raises:
         InputError: a name between commas is empty.
@@ -236,7 +236,7 @@ _lock = threading.Lock()
 
 
 def share(names: tuple[str, ...]) -> Devices:
-    """Return the `Devices` of these names, shared by all editors of this process; call `release` afterwards."""
+    """Return the `Devices` of these names, which all editors of this process share; call `release` afterwards."""
     with _lock:
         devices, users = _shared.get(names) or (Devices(names), 0)
         _shared[names] = (devices, users + 1)

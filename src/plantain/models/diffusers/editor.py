@@ -7,7 +7,7 @@ import threading
 
 import orjson
 
-from plantain.engines.contract import remote_engine
+from plantain.engines.contract import engine_in_place
 from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
 from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
@@ -20,7 +20,7 @@ from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
 
 
 class DiffusersEditor:
-    """Open weights as an editor; loads them with the first edit, and frees their memory when closed."""
+    """An editor that runs open weights on this machine; they are loaded with the first edit and freed on closing."""
 
     def __init__(self, plan: EditorPlan) -> None:
         self.plan = plan
@@ -32,10 +32,10 @@ class DiffusersEditor:
         self._opening = threading.Lock()
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return a PNG of the original's own size, or a reply with the outcome that explains why there is none.
+        """Return a PNG of the original's size, or a reply with the outcome that explains why there is none.
 
         Raises:
-            InputError: this method does not take a parameter of the request.
+            InputError: the editing method does not support a parameter of the request.
         """
         plan = self.plan
         steering = self._steering(request)
@@ -49,7 +49,7 @@ class DiffusersEditor:
         )
         if isinstance(framed, Outcome):
             return failed(framed)
-        engine = remote_engine()
+        engine = engine_in_place.get()
         if engine is None:
             return self._reply(framed, await self._edit_locally(framed, steering))
         arguments = plan.loading, steering, framed, plan.options.device, wants_normal_form(request)
@@ -98,8 +98,8 @@ class DiffusersEditor:
             "weights": f"{plan.weights.name}@{plan.weights.digest}",
             "licence": plan.terms.licence,
         }
-        if plan.loras:
-            record["loras"] = [f"{each.name}@{each.digest} x {weight:g}" for each, weight in plan.loras]
+        if plan.lora:
+            record["lora"] = f"{plan.lora.name}@{plan.lora.digest}"
         raw = orjson.dumps(record).decode()
         if isinstance(edited.result, Outcome):
             return failed(edited.result, Usage(), raw)

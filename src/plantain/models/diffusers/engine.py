@@ -26,10 +26,10 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class Engine:
-    """Pipelines on one device.
+    """Load pipelines onto one device and run batches of edits.
 
     Args:
-        device: of torch, e.g. "cpu", "cuda:0".
+        device: name of the torch device, e.g. "cpu", "cuda:0".
     """
 
     def __init__(self, device: str) -> None:
@@ -149,14 +149,14 @@ class Engine:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if a device or the machine had too little memory; torch has several messages for it."""
+    """Return True if an error means that a device or the machine had too little memory."""
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def is_device_lost(error: BaseException) -> bool:
-    """Return True if a GPU's context is broken, so that the process has to end."""
+    """Return True if an error means that a GPU's context is broken, so that the process has to end."""
     return isinstance(error, RuntimeError) and "CUDA error" in str(error)
 
 

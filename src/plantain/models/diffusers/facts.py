@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.methods import METHODS
@@ -19,17 +18,17 @@ from plantain.records import InputError
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One open editor.
+    """Facts about one open editor before it is loaded.
 
     Attributes:
         weights: hub ids, base and LoRA.
-        licence: names, joined; "unknown" if none is stated.
-        conditions: the licence must be accepted by name.
+        licence: names of the licences, joined; "unknown" if none is stated.
+        conditions: True if the licence must be accepted by name.
         disk_gb: gigabytes on disk, measured if the weights are there, else as published; 0 if unknown.
-        memory: of the device, as text.
+        memory: memory needed on the device, as text.
         on_disk: "yes", "no", "incomplete: FILE", or the origin of weights that have no hub id.
         source: source of the preset's numbers.
-        note: for a reader.
+        note: a remark for readers.
     """
 
     weights: tuple[str, ...]
@@ -42,14 +41,14 @@ class Facts:
     note: str
 
 
-def facts_of(preset: Preset, cache_dir: Path | None = None) -> Facts:
-    """Return the facts of a preset from the table and the hub's cache; load nothing."""
+def facts_of(preset: Preset) -> Facts:
+    """Return the facts of a preset from the table of presets and the hub's cache, without loading weights."""
     if not preset.weights:
         place = "yours: NAME@FOLDER" if preset.method else "with its program"
         return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
     names = tuple(filter(None, (preset.weights, preset.lora)))
     known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
-    found = {name: find_weights(name, "", cache_dir) for name in names}
+    found = {name: find_weights(name, "", None) for name in names}
     by_class = METHODS[preset.method].licence if preset.method else ""
     terms = [terms_of(name, weights.folder if weights else None, by_class) for name, weights in found.items()]
     return Facts(

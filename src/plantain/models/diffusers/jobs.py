@@ -15,20 +15,18 @@ class Running:
     """Settings that make weights smaller or faster, and change answers slightly.
 
     Attributes:
-        bits: of the denoiser's weights: 8 or 4; 0 to keep them as they are.
-        compile: torch.compile of the denoiser's blocks.
-        attention_backend: of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
-        tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
+        bits: bits of the denoiser's quantised weights: 8 or 4; 0: not quantised.
+        compile: True to compile the denoiser's blocks with torch.compile.
+        tf32: True to compute float32 matrix products in TF32, on NVIDIA's GPUs.
     """
 
     bits: int = 0
     compile: bool = False
-    attention_backend: str = ""
     tf32: bool = False
 
     @property
     def settings(self) -> dict[str, int | bool | str]:
-        """Return the settings that are set, by name: all that differ from 0, False and ""."""
+        """Return the settings that differ from their defaults (0, False, ""), by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value}
 
@@ -38,14 +36,14 @@ class Loading:
     """A pipeline to load; one loaded pipeline serves every editor with the same values.
 
     Attributes:
-        folder: with `model_index.json`.
+        folder: folder with `model_index.json`.
         method: name of the `EditingMethod`.
-        dtype: "float32", "float16" or "bfloat16"; "" for the method's own on the device.
+        dtype: "float32", "float16" or "bfloat16"; "" for the method's default on the device.
         offload: "none", "model" or "sequential".
-        safety_checker: keep the folder's own.
-        variant: of the files, as in their names ("fp16"); "" for none.
-        loras: files or folders of LoRA weights, each with its weight.
-        running: what makes it smaller or faster.
+        safety_checker: True to use the folder's safety checker.
+        variant: variant in the files' names, e.g. "fp16"; "" for none.
+        lora: file or folder of LoRA weights; None for none.
+        running: settings that make it smaller or faster.
     """
 
     folder: Path
@@ -54,13 +52,13 @@ class Loading:
     offload: str = "none"
     safety_checker: bool = True
     variant: str = ""
-    loras: tuple[tuple[Path, float], ...] = ()
+    lora: Path | None = None
     running: Running = Running()
 
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """How a pipeline is called; None leaves the choice to the method's runner."""
+    """The settings of a pipeline's call, such as steps and guidance; None for the method's default."""
 
     steps: int | None = None
     guidance: float | None = None
@@ -72,7 +70,7 @@ class Steering:
 
     @classmethod
     def of(cls, settings: Mapping[str, float]) -> Steering:
-        """Return the steering with these settings; numbers of steps are truncated to whole numbers."""
+        """Make the settings of a call from values by name; numbers of steps are truncated to integers."""
         whole = {name: int(value) for name, value in settings.items() if name.endswith("steps")}
         return cls(**{**settings, **whole})  # type: ignore[arg-type]  # mypy: float, where int replaces it
 
@@ -90,10 +88,10 @@ class Job:
     Attributes:
         canvas: the original on the model's canvas, uint8 (H, W, 3).
         instruction: the text passed to the model.
-        seed: of this edit's own generator.
-        concept: the subject of the edit in a word or two, for methods that read no sentences.
+        seed: seed of this edit's random generator.
+        concept: the subject of the edit in a word or two, for methods that do not read sentences.
         removes: True if the edit removes the concept; None if unknown.
-        side: of the canvas; None for the method's own.
+        side: side of the canvas in pixels; None for the method's default.
         region: bool (H, W) of the canvas, for methods that require a region.
     """
 
@@ -108,7 +106,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Edits that go through one pipeline together: of one canvas size, called in one way."""
+    """Edits that one pipeline computes together: they have the same canvas size and settings."""
 
     loading: Loading
     steering: Steering
@@ -120,8 +118,8 @@ class Done:
     """Result of one edit.
 
     Attributes:
-        pixels: uint8 (H, W, 3) of the canvas; None if there is none.
-        outcome: why there is none.
+        pixels: the edited canvas, uint8 (H, W, 3); None if there is none.
+        outcome: how the edit ended, with the reason for a missing image.
         record: settings, device, precision and batch, for the journal.
     """
 

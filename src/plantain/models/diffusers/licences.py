@@ -29,19 +29,19 @@ _FIELD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class WeightsTerms:
-    """A licence by its name, and whether it has conditions that a user must accept."""
+    """A licence's name, and True if it has conditions that a user must accept."""
 
     licence: str
     conditions: bool
 
 
 def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms:
-    """Return the licence terms of weights: of their model card, else of our table, else of their class.
+    """Return the licence terms of weights: from their model card, else plantain's table, else their class.
 
     Args:
         name: hub id or folder.
-        folder: of the weights; None if they are not on disk.
-        by_class: the licence of all weights of that class; "" where there is none.
+        folder: folder of the weights; None if they are not on disk.
+        by_class: the licence of all weights of their pipeline class; "" if it differs.
     """
     known = known_weights().get(name) or known_weights().get(hub_name(folder) if folder is not None else "")
     card = _card(folder) if folder is not None else None
@@ -56,10 +56,10 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
 
 
 def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
-    """Return if a licence has no conditions or its name is in `accepted`.
+    """Check that a licence has no conditions, or that the user accepted it by name.
 
     Raises:
-        NotReady: otherwise; an InputError that names the licence and the option that accepts it.
+        NotReady: it was not accepted; the message names the licence and the option that accepts it.
     """
     if not terms.conditions or terms.licence in accepted:
         return

@@ -19,18 +19,18 @@ HALF = "float16"
 
 @dataclass(frozen=True, slots=True)
 class EditingMethod:
-    """One way of running weights.
+    """One way of running weights as an editor.
 
     Attributes:
-        name: as presets name it.
-        module: of `plantain.models.diffusers.pipelines`, with its runner.
-        frame: the canvas.
-        takes: settings of `[providers.diffusers]` that it follows, in addition to those of every method.
-        batches: several images go through the model at once.
-        offloads: its parts can wait in main memory.
-        precision: of the weights on a GPU by default; on a CPU it is float32.
-        region: it requires a region.
-        licence: of all weights of its pipeline class, whatever folder they are in; "" if it differs.
+        name: name in presets.
+        module: module of `plantain.models.diffusers.pipelines` with its runner.
+        frame: sizes of the canvas.
+        takes: settings of `[providers.diffusers]` that it supports, in addition to those of every method.
+        batches: True if it can edit several images at once.
+        offloads: True if its parts can be offloaded to main memory.
+        precision: default precision of the weights on a GPU; on a CPU it is float32.
+        region: True if it requires a region.
+        licence: licence of all weights of its pipeline class; "" if it differs.
     """
 
     name: str

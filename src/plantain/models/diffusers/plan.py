@@ -12,14 +12,13 @@ from pathlib import Path
 from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
-from plantain.models.diffusers.provider import LoraChoice, Settings
+from plantain.models.diffusers.provider import Settings
 from plantain.models.diffusers.weights import (
     LORA,
     NotReady,
     Weights,
     class_of,
     find_weights,
-    folder_digest,
     has_index,
     hub_cache,
     is_hub_id,
@@ -43,21 +42,21 @@ class EditorPlan:
     """An editor that is ready to be loaded.
 
     Attributes:
-        name: as in the recipe.
-        preset: with its settings and prompt.
-        method: how the weights are run.
-        weights: to load.
-        loras: LoRA weights, each with its weight.
+        name: name in the recipe.
+        preset: the preset, with its settings and prompt.
+        method: the method that runs the weights.
+        weights: the weights to load.
+        lora: LoRA weights; None for none.
         terms: licence of the weights.
-        loading, steering: for the device.
-        options: of the provider.
+        loading, steering: the pipeline to load and the settings of its calls.
+        options: settings of the provider.
     """
 
     name: str
     preset: Preset
     method: EditingMethod
     weights: Weights
-    loras: tuple[tuple[Weights, float], ...]
+    lora: Weights | None
     terms: WeightsTerms
     loading: Loading
     steering: Steering
@@ -65,11 +64,11 @@ class EditorPlan:
 
     @property
     def fingerprint(self) -> str:
-        """Return as text everything that answers depend on in addition to the request."""
+        """Return, as text, all settings and versions on which edits depend besides the request."""
         settings = {**self.steering.settings, **self.loading.running.settings}
         parts = [
             f"diffusers@{VERSION} {self.method.name} {self.weights.name}@{self.weights.digest}",
-            *(f"lora={each.name}@{each.digest}*{weight:g}" for each, weight in self.loras),
+            *([f"lora={self.lora.name}@{self.lora.digest}"] if self.lora else []),
             *(f"{name}={value}" for name, value in settings.items()),
             self.options.sampling("side", "dtype"),
             f"checker={self.options.safety_checker} prompt={self.preset.prompt}",
@@ -79,14 +78,14 @@ class EditorPlan:
     @property
     def names_sides(self) -> bool:
         """Return True if the prompt states the patient's left and right; LoRA weights were trained without that."""
-        return not self.loras
+        return self.lora is None
 
 
 def plan_editor(name: str, options: Settings) -> EditorPlan:
-    """Return the plan of `diffusers/NAME`: its weights, method and settings; no weights are loaded.
+    """Resolve `diffusers/NAME` to its weights, method and settings; no weights are loaded.
 
     Raises:
-        InputError: no such preset, no weights on disk, a missing part, a setting that the method does not follow, or a
+        InputError: no such preset, no weights on disk, a missing part, a setting that the method does not support, or a
             licence that was not accepted; one line with the remedy.
     """
     chosen, where = _preset_and_weights(name)
@@ -114,12 +113,10 @@ def plan_editor(name: str, options: Settings) -> EditorPlan:
         )
     terms = terms_of(where, weights.folder, method.licence)
     check_terms(name, terms, options.accept_licence)
-    loras = tuple(
-        (_lora_weights(name, choice, options), choice.weight)
-        for choice in _lora_choices(options, chosen.lora or _bundled(weights.folder))
-    )
-    for each, _ in loras:
-        check_terms(each.name, terms_of(each.name, each.folder), options.accept_licence)
+    lora = None
+    if asked := options.lora or chosen.lora or _bundled(weights.folder):
+        lora = _lora_weights(name, asked, options)
+        check_terms(lora.name, terms_of(lora.name, lora.folder), options.accept_licence)
     usual = {key: value for key, value in chosen.settings.items() if key in method.takes}
     here = {key: value for key in STEERING if (value := getattr(options, key)) is not None}
     loading = Loading(
@@ -129,11 +126,11 @@ def plan_editor(name: str, options: Settings) -> EditorPlan:
         options.offload or "none",
         options.safety_checker,
         variant_of(weights),
-        tuple((found.folder, weight) for found, weight in loras),
+        lora.folder if lora else None,
         Running(**{key: getattr(options, key) for key in RUNNING}),
     )
     steering = Steering.of({**usual, **here})
-    return EditorPlan(name, chosen, method, weights, loras, terms, loading, steering, options)
+    return EditorPlan(name, chosen, method, weights, lora, terms, loading, steering, options)
 
 
 def _preset_and_weights(name: str) -> tuple[Preset, str]:
@@ -173,19 +170,8 @@ def _on_disk(name: str, where: str, options: Settings) -> Weights:
     return found
 
 
-def _lora_choices(options: Settings, usual: str) -> tuple[LoraChoice, ...]:
-    """The LoRA weights of the settings, else those of the preset or of the pipeline's own folder."""
-    if options.loras and options.lora:
-        raise InputError("providers.diffusers.loras: lora is set, too; name it among loras")
-    if options.loras:
-        return options.loras
-    one = options.lora or usual
-    return (LoraChoice(weights=one),) if one else ()
-
-
-def _lora_weights(name: str, choice: LoraChoice, options: Settings) -> Weights:
-    """One set of LoRA weights: a file, or a folder with a single file or one of the usual name."""
-    where = choice.weights
+def _lora_weights(name: str, where: str, options: Settings) -> Weights:
+    """Find LoRA weights: a file, or a folder with a single file or one of the usual name."""
     found = find_weights(where, "", options.cache_dir)  # the revision is the base's
     if found is None and options.allow_downloads:
         check_terms(where, terms_of(where, None), options.accept_licence)
@@ -197,18 +183,11 @@ def _lora_weights(name: str, choice: LoraChoice, options: Settings) -> Weights:
             "true to fetch them, or lora = a file or folder with them"
         )
     files = sorted(file.name for file in found.folder.glob("*.safetensors")) if found.folder.is_dir() else []
-    if not choice.file:
-        if len(files) > 1 and LORA not in files:  # diffusers would take any of them
-            raise InputError(
-                f"providers.diffusers.loras: {found.name} has several files; add file = one of {', '.join(files)}"
-            )
-        return found
-    path = found.folder / choice.file
-    if choice.file not in files:
+    if len(files) > 1 and LORA not in files:  # diffusers would take any of them
         raise InputError(
-            f"providers.diffusers.loras: {where} has no file {choice.file!r}; it has {', '.join(files) or 'none'}"
+            f"providers.diffusers.lora: {found.folder} has several files; name one of {', '.join(files)}"
         )
-    return Weights(f"{found.name}/{choice.file}", path, folder_digest(path))
+    return found
 
 
 def _bundled(folder: Path) -> str:
@@ -231,11 +210,11 @@ def fetch_pipeline(name: str, revision: str, cache_dir: Path | None, disk_gb: fl
     """Download a pipeline into the hub's cache, or resume an interrupted download.
 
     Args:
-        name, revision, cache_dir: as for the hub.
-        disk_gb: size of the weights, if known.
+        name, revision, cache_dir: hub id, branch or commit, and folder of the cache.
+        disk_gb: size of the weights in gigabytes, 0 if unknown.
 
     Raises:
-        InputError: the hub does not return them, or the disk is too small.
+        InputError: the download fails, or the disk is too small.
     """
     from diffusers import DiffusionPipeline
 

@@ -10,29 +10,15 @@ from pydantic import Field
 from plantain.files.installed import require_extra
 from plantain.models.registry import presets
 from plantain.records import InputError
-from plantain.roles.options import Free, ProviderSettings, Section
-
-
-class LoraChoice(Section):
-    """One of several sets of LoRA weights, as `[[providers.diffusers.loras]]`.
-
-    Attributes:
-        weights: hub id, folder or file.
-        file: name of the file in it; "" for the usual one.
-        weight: how much of it, 1 for as it was trained.
-    """
-
-    weights: str = Field(min_length=1)
-    file: str = ""
-    weight: float = Field(default=1.0, ge=-4.0, le=4.0)
+from plantain.roles.options import Free, ProviderSettings
 
 
 class Settings(ProviderSettings):
-    """`[providers.diffusers]`.
+    """The settings in `[providers.diffusers]`.
 
     Attributes:
-        dtype: of the weights; "" for the family's own on this device.
-        device: "cpu", "cuda:1", or several with commas; "" for every GPU, else the processor.
+        dtype: precision of the weights; "" for the method's default on this device.
+        device: "cpu", "cuda:1", or several with commas; "" for every GPU, else the CPU.
         offload: "none", "model" or "sequential": parts of a model wait in main memory until they are needed.
         steps: denoising steps; unset for the preset's.
         guidance: how strongly the editor follows the instruction; unset for the preset's.
@@ -41,13 +27,11 @@ class Settings(ProviderSettings):
         text_steps: steps in which Imagic learns the embedding of one image; unset for 500.
         model_steps: steps in which Imagic learns the weights of one image; unset for 1000.
         strength: how far an editor that is given a region starts from the original there: 1 from noise, less from it.
-        side: longest side, or square root of the area, at which the editor works; unset for the family's own.
-        batch_size: most edits computed together on one device; unset for one on a processor, four on a GPU.
-        lora: hub id or folder of LoRA weights.
-        loras: several together.
-        bits: bits to which the denoiser is quantised, 8 or 4; 0 for as the weights are.
+        side: longest side, or square root of the area, of the canvas in pixels; unset for the method's default.
+        batch_size: most edits computed together on one device; unset for one on a CPU, four on a GPU.
+        lora: hub id, folder or file of LoRA weights.
+        bits: bits to which the denoiser is quantised, 8 or 4; 0: not quantised.
         compile: compile the denoiser's blocks (torch.compile) with the first edits.
-        attention_backend: one of diffusers, e.g. "native", "_native_cudnn", "flash"; "" for its default.
         tf32: matrix products of float32 in TF32, on NVIDIA's GPUs.
         revision: branch, tag or commit of weights from the hub.
         cache_dir: folder of weights from the hub, instead of the usual cache.
@@ -69,10 +53,8 @@ class Settings(ProviderSettings):
     side: int | None = Field(default=None, ge=32, le=4096)
     batch_size: Free[int | None] = Field(default=None, ge=1, le=256)
     lora: str = ""
-    loras: tuple[LoraChoice, ...] = ()
     bits: Literal[0, 4, 8] = 0
     compile: bool = False
-    attention_backend: str = ""
     tf32: bool = False
     revision: str = ""
     cache_dir: Free[Path | None] = None
@@ -88,10 +70,10 @@ MODELS: dict[str, tuple[str, ...]] = {
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the editor; its weights are located now and loaded at the first edit.
+    """Return the editor of that name; its weights are located now and loaded at the first edit.
 
     Raises:
-        InputError: another role, the extra is missing, or `plan_editor` refuses.
+        InputError: the role is not "editor", the extra is missing, or `plan_editor` raises it.
     """
     if role != "editor":
         raise InputError(f"models.{role}: {name!r} can be an editor, not a {role}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """An edit at the original's size: PNG bytes or a reason, its record, and its normal form on request."""
+    """An edit at the original's size: PNG bytes or an outcome, its record, and its normal form if requested."""
 
     result: bytes | Outcome
     record: dict[str, object]
@@ -34,7 +34,7 @@ class Edited:
 
 
 def job_of(framed: FramedRequest) -> Job:
-    """Return the job of a request. Raise BadImage if its original cannot be decoded."""
+    """Convert a framed request to a job for a device. Raise BadImage if its original cannot be decoded."""
     return Job(
         framed.canvas(),
         framed.instruction,
@@ -62,8 +62,8 @@ def edit_here(
     """Make one edit with the weights that this process keeps. End the process when its device is lost.
 
     Args:
-        loading, steering, framed: the edit; one alone, so that its bytes depend on nothing else that waits.
-        device: as `providers.diffusers.device`; of several GPUs, those that the worker was given.
+        loading, steering, framed: pipeline, settings and request; edits are never batched, so that results repeat.
+        device: as `providers.diffusers.device`; of several GPUs, those assigned to the worker.
         normal: True to return the normal form as well.
     """
     try:
@@ -94,7 +94,7 @@ def look_here(
 
 
 def device_here(named: str) -> str:
-    """Return the first device named; "cuda:0", the worker's own first GPU, for any GPU; see `device_names`."""
+    """Return the first named device of this worker, whose first GPU is always "cuda:0"; see `device_names`."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
 

@@ -34,7 +34,7 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}\.")
 
 
 class NotReady(InputError):
-    """Weights that cannot be loaded: missing, incomplete, or under a licence that was not accepted."""
+    """Raised for weights that cannot be loaded: missing, incomplete, or under a licence that was not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Weights:
 
     Attributes:
         name: the hub id, or the folder as the user wrote it.
-        folder: of the weights, or one file of LoRA weights.
-        digest: changes with the weights: the hub's commit, or a hash over the folder's files.
+        folder: folder of the weights, or one file of LoRA weights.
+        digest: version of the weights: the hub's commit, or a hash over the folder's files.
     """
 
     name: str
@@ -58,7 +58,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | None:
-    """Return weights by folder or hub id; None for a hub id that is not in the cache.
+    """Locate weights by folder or hub id; return None for a hub id that is not in the cache.
 
     Raises:
         InputError: no such folder.
@@ -75,7 +75,7 @@ def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | 
 
 
 def hub_cache(cache_dir: Path | None) -> Path:
-    """Return the hub's cache: the setting, its own environment variables, or its default."""
+    """Return the folder of the hub's cache: `cache_dir`, else by its environment variables, else its default."""
     if cache_dir is not None:
         return cache_dir
     if os.environ.get("HF_HUB_CACHE"):
@@ -86,7 +86,7 @@ def hub_cache(cache_dir: Path | None) -> Path:
 
 
 def has_index(weights: Weights) -> bool:
-    """Return True if the file that lists a pipeline's parts exists; an interrupted download may not have it."""
+    """Return True if the index of a pipeline's parts exists; it may be missing after an interrupted download."""
     return (weights.folder / INDEX).is_file()
 
 
@@ -161,7 +161,7 @@ def size_gb(weights: Weights) -> float:
 
 
 def hub_name(folder: Path) -> str:
-    """Return the hub id of a folder in the hub's cache; "" for any other."""
+    """Return the hub id of a folder in the hub's cache; "" for any other folder."""
     if folder.parent.name != "snapshots" or not folder.parents[1].name.startswith("models--"):
         return ""
     return folder.parents[1].name.removeprefix("models--").replace("--", "/", 1)

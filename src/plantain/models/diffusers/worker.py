@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, run: Callable[[Batch], list[Done]]) -> None:
-    """Answer each batch with a list of `Done` until the other side closes."""
+    """Receive batches over a connection and send back each one's results, until the other side closes."""
     try:
         while True:
             batch = connection.recv()
@@ -29,7 +29,7 @@ def serve(connection: Connection, run: Callable[[Batch], list[Done]]) -> None:
 
 
 def main(fd: int, device: str) -> None:
-    """Serve batches until the other side closes."""
+    """Serve batches on a device over the socket with this file descriptor, until the other side closes."""
     for number in (signal.SIGINT, signal.SIGHUP):  # they stop the parent, which ends this process
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":

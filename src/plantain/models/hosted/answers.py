@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
@@ -26,7 +26,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def load_json(content: str | bytes) -> object:
-    """Return decoded JSON; lone surrogates, which orjson refuses, become "?". Raise ValueError if it is not JSON."""
+    """Decode JSON; lone surrogates, which orjson refuses, become "?". Raise ValueError if it is not JSON."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -36,7 +36,7 @@ def load_json(content: str | bytes) -> object:
 
 
 def error_of(content: str) -> JsonObject:
-    """Return the error object of a body, whatever it is wrapped in; {} if there is none."""
+    """Find the error object in a response's body, at any known place; return {} if there is none."""
     try:
         body = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -56,7 +56,7 @@ def error_of(content: str) -> JsonObject:
 
 
 def kind_of(content: str) -> str:
-    """Return words for a body that is not JSON: "an empty body", "an HTML page" or its number of characters."""
+    """Describe a response's body that is not JSON: "an empty body", "an HTML page" or its number of characters."""
     start = content.lstrip()[:200]
     if not start:
         return "an empty body"
@@ -64,7 +64,7 @@ def kind_of(content: str) -> str:
 
 
 def scrub(value: object) -> object:
-    """Return a JSON value for the journal: long strings are cut or replaced by their length, huge numbers are text."""
+    """Shorten a JSON value for the journal: long strings are cut or replaced by their length, huge numbers by text."""
     if isinstance(value, dict):
         return {str(name): scrub(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -81,24 +81,24 @@ def scrub(value: object) -> object:
 
 
 def objects(value: object) -> list[JsonObject]:
-    """Return the JSON objects in a list, without its other values; [] if it is not a list."""
+    """Return the JSON objects among a list's values; [] if the value is not a list."""
     return [inner for inner in value if isinstance(inner, dict)] if isinstance(value, list) else []
 
 
 def child(body: JsonObject, name: str) -> JsonObject:
-    """Return an object inside a body; {} if it is missing or of another type."""
+    """Return a body's field that is an object; {} if it is missing or of another type."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def text(body: JsonObject, name: str) -> str:
-    """Return a string of a body; "" if it is missing or of another type."""
+    """Return a body's field that is a string; "" if it is missing or of another type."""
     value = body.get(name)
     return value if isinstance(value, str) else ""
 
 
 def count(body: JsonObject, name: str) -> int | None:
-    """Return a count of a body; None if it is missing, negative, beyond `MOST`, or of another type.
+    """Return a body's field that is a count; None if it is missing, negative, above `MOST`, or of another type.
 
     Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
     """
@@ -142,7 +142,7 @@ def reported_cost(usage: JsonObject) -> float | None:
 
 
 def stated(fields: Mapping[str, object]) -> JsonObject:
-    """Return the fields of a request that are set: neither None nor ""."""
+    """Drop the fields of a request that are None or "", and return the others."""
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
@@ -161,14 +161,13 @@ def whole_usage(
     cached: int | None,
     answered: bool,
 ) -> tuple[int | None, int | None]:
-    """Return (tokens read, tokens written) after repairing omitted or miscounted numbers; None where still unknown.
+    """Infer omitted or miscounted token counts; return (tokens read, tokens written), None where unknown.
 
     Args:
-        read, written, total: as the answer states them.
-        least: the part of `written` that is not thinking: a total without room for it is wrong.
-        cached: read from a cache; more than `read` if the server counts it separately, as the total shows; else
-            `read` is unknown.
-        answered: words or an image came. Then a zero means unknown; without an answer, unknown `written` means zero.
+        read, written, total: counts in the answer.
+        least: the part of `written` that is not thinking; a total below `read` plus this is wrong.
+        cached: tokens read from a cache; if more than `read`, the server counts them separately, or `read` is unknown.
+        answered: True if words or an image came: a zero then means unknown; otherwise unknown `written` means zero.
     """
     if read is not None and cached is not None and cached > read:
         if total != read + cached + (written or 0):
@@ -204,7 +203,7 @@ _HARMONY_END = re.compile(r"<\|(?:end|return|call|start)\|>.*", re.DOTALL)
 _HARMONY_WITHOUT_TOKENS = re.compile(r"\Aanalysis.*assistantfinal", re.DOTALL)
 _NAMES = r"(?:final[_ ]?)?answer|final|response|output|result|(?:edit[_ ]?)?instruction|prompt"
 _TAGGED = re.compile(
-    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
+    rf"<({_NAMES}|\|begin_of_(?:box|solution)\|)(?:\s[^<>]*)?>(.*?)(?:</\1>|<\|end_of_(?:box|solution)\|>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(?:\\text\s*\{)?(.*?)\}?\}[\s.$]*\Z", re.DOTALL)
@@ -214,6 +213,10 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 """Tokens of chat formats, with the role after the start of a turn."""
+
+_TURN_END = re.compile(r"<\|(?:im_end|eot_id|endoftext)\|>|<end_of_turn>|</s>")
+_TURN_START = re.compile(r"[<\[]|(?:user|system|human)\b", re.IGNORECASE)
+"""After its own turn, a model without a stop token invents the user's; before it, a server may repeat the prompt."""
 
 _ECHO = re.compile(
     r"\A.*(?:\[/INST\]|<\|(?:im_start|start_header_id)\|>assistant|<\|assistant\|>|<start_of_turn>model|"
@@ -227,7 +230,8 @@ _PREFACE = re.compile(
     r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
     rf"|(?:(?:the|my|your|final|revised|refined|new|updated|edit(?:ing|ed)?) )*(?:{_NAMES}|assistant|edit)(?: is)?"
     r"[*_ ]*(?::|(?=\n)))[*_]*\s*|\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
-    r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image) )*(?:instruction|prompt)[*_]*:[*_]*\s*|"
+    r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image|round \d+) )*"
+    r"(?:instruction|prompt|final|revised)[*_]*:[*_]*\s*|"
     r"\A[^\n:]{0,300}\b(?:instruction|prompt)\b[^\n:]{0,80}:[*_]*\s*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -236,12 +240,14 @@ _REMARK = re.compile(
     r"(?:please )?feel free to (?:ask|reach|request|tell)|(?:would|do) you (?:like|want)|"
     r"if you(?:['’]d| would) like|if you (?:want|need|have|prefer) (?:a |an |any |me |some )?"
     r"(?:another|changes|different|me to|more (?:options|versions)|questions)\b|"
-    r"(?:explanation|rationale|reason(?:ing)?|justification|word count)[*_]*:)[^\n]*\Z",
+    r"\d+ words\)|(?:explanation|rationale|reason(?:ing)?|justification|word count|confidence(?: score)?|"
+    r"negative prompt)[*_]*:)[^\n]*\Z",
     re.IGNORECASE,
 )
 _TITLED = re.compile(rf"(?ims)^#+ [^\n]*\b(?:{_NAMES})[\W_]*?$(.*?)(?=^#+ |\Z)")
 _NO_INSTRUCTION = re.compile(
-    r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ "
+    r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ |"
+    r"^[*_ ]*(?:(?:option|version|variant|alternative) (?:2|b)\b|alternatively\b|or[*_:]*$)"
 )
 _OBJECT = re.compile(r"\{\s*(?:[\"']|\w+:)")
 _NEARLY_JSON = re.compile(
@@ -253,11 +259,11 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "�
 
 
 class Unreadable(ValueError):
-    """An answer that is not in the required form. The message is one line and is sent back to the model."""
+    """Raised for an answer that is not in the required form. The message, one line, is sent back to the model."""
 
 
 def without_thoughts(text: str) -> str:
-    """Return the answer in a reply, without thoughts, chat format tokens, and tags or boxes around it.
+    """Strip thoughts, chat format tokens, and surrounding tags or boxes from a reply; return the answer.
 
     Thoughts are `<think>` blocks (also in square brackets; the opening one may be in the prompt) and all channels of
     the harmony format except `final`.
@@ -276,7 +282,10 @@ def without_thoughts(text: str) -> str:
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer))
+    own = _TURN_END.split(answer.strip(), maxsplit=1)[0]
+    answer = own if own and not _TURN_START.match(own) else answer
+    answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer)).strip()
+    answer = _TURN_END.split(answer, maxsplit=1)[0] or answer
     for _ in range(MOST_NESTED_TAGS):
         if tagged := [content for _, content in _TAGGED.findall(answer) if content.strip()]:
             answer = tagged[-1]
@@ -289,9 +298,9 @@ def without_thoughts(text: str) -> str:
 
 
 def read_instruction(text: str) -> str:
-    r"""Return the instruction of a writer's reply.
+    r"""Extract the instruction from a writer's reply.
 
-    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, the mark of a list, quotation marks, and
+    Removes thoughts, a `\boxed{}`, "Here is the instruction:", a code fence, a list marker, quotation marks, and
     a JSON object whose only text is the instruction.
 
     Raises:
@@ -364,10 +373,10 @@ def _only_text(written: str) -> str:
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
-    """Return the one JSON object with one of these keys in a text: bare, fenced, in prose, or nearly JSON.
+    """Find the JSON object in a text that has one of the keys `marks`: bare, fenced, in prose, or nearly JSON.
 
     Raises:
-        Unreadable: none, several different ones, or one key with two values.
+        Unreadable: there is none, there are several different ones, or a key has two values.
     """
     answer = without_thoughts(text)
     if answer.startswith('"'):
@@ -404,14 +413,10 @@ def _as_json(found: re.Match[str]) -> str:
     return '"' + inner.replace(r"\'", "'").replace('"', r"\"") + '"'
 
 
-def object_schema(properties: JsonObject) -> JsonObject:
-    """Return the JSON schema of an object, in the subset that the strict modes of both providers accept."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:
+    """Return a call's record for the journal as JSON: prompt label, sampling, and the shortened body of each answer."""
+    kept = {"prompt": prompt, "sampling": sampling, "answers": [scrub(answer) for answer in answers]}
+    return orjson.dumps(kept).decode()
 
 
 def _one_value_per_key(pairs: list[tuple[str, object]]) -> JsonObject:

@@ -21,7 +21,6 @@ import orjson
 
 from plantain.files.secrets import hide
 from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import (
     Fault,
     announced_in_headers,
@@ -31,6 +30,7 @@ from plantain.models.hosted.faults import (
     wire_fault,
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.models.registry import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles import announce, patience
@@ -53,11 +53,10 @@ AT_ONCE = 65_536
 
 
 class Tokens:
-    """The token of one connection, renewed before it expires.
+    """An access token of one connection, renewed before it expires.
 
     Args:
-        fetch: returns a token and the time at which it expires, in seconds since the epoch; raises Fault. Runs in a
-            thread.
+        fetch: returns a token and its expiry in seconds since the epoch, or raises Fault; called in a thread.
     """
 
     def __init__(self, fetch: Callable[[], tuple[str, float]]) -> None:
@@ -79,7 +78,7 @@ class Tokens:
             return self.token
 
     async def signed(self, send: Callable[[], Awaitable[T]]) -> T:
-        """Return what `send` returns; after a 401 call it again with a new token. Raise Fault if it fails."""
+        """Call `send` and return its result; after a 401, call it again with a new token. Raise Fault if it fails."""
         used = self.token
         try:
             return await send()
@@ -92,13 +91,12 @@ class Tokens:
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Belongs to one model's connection and one event loop.
+    """An HTTP transport that only sends to one provider, and only images that the run has cleared.
 
     Args:
         model: "provider/model".
-        url: the provider's address. A request to any other is refused: a redirect, an address in an
-            answer.
-        options: proxy, certificates, whether the address is on the premises, and the run's gate.
+        url: the provider's address. Requests to other addresses, such as redirects, are refused.
+        options: proxy, certificates, `on_premises`, and the run's gate.
     """
 
     def __init__(self, model: str, url: str, options: ProviderOptions) -> None:
@@ -199,7 +197,7 @@ def _checked(proxy: str, variable: str) -> str:
 
 
 class CheckedNetwork(httpcore2.AnyIOBackend):
-    """Connects to the resolved destination only.
+    """A network backend that only connects to the destination that was checked.
 
     A loopback name must still resolve to loopback. For other destinations the IP address of the server, or of the
     proxy, is recorded before anything is sent.
@@ -241,11 +239,11 @@ def tls_context(options: ProviderOptions) -> ssl.SSLContext:
 
 
 class Wire:
-    """The connection of one model. It never retries; every failure is a `Fault`.
+    """The HTTP connection of one model. It never retries; every failure is a `Fault`.
 
     Args:
         name: "provider/model".
-        address: base URL of the recipe; one in the environment is ignored.
+        address: base URL in the recipe; addresses in environment variables are ignored.
         options: timeout, and the settings of the transport.
     """
 
@@ -260,7 +258,7 @@ class Wire:
         self._opened: tuple[asyncio.AbstractEventLoop, GuardedTransport, httpx2.AsyncClient] | None = None
 
     def url_of(self, path: str) -> str:
-        """Return the URL of a path of the provider's interface."""
+        """Return the full URL of a path of the provider's API."""
         return f"{self.address}{path}"
 
     async def sign(self) -> dict[str, str]:
@@ -305,7 +303,7 @@ class Wire:
         return await (self.tokens.signed(once) if self.tokens else once())
 
     async def get(self, path: str) -> JsonObject:
-        """Return the JSON object at a path. Raise Fault if the request fails or the answer is not one."""
+        """Fetch the JSON object at a path. Raise Fault if the request fails or the answer is not an object."""
         return read_body((await self.request("GET", path)).content)
 
     async def download(self, path: str, to: IO[bytes]) -> None:
@@ -322,7 +320,7 @@ class Wire:
         await self._sent(save(await self.sign()), TRANSFER_S)
 
     def refused(self, reply: httpx2.Response) -> Fault:
-        """Return the fault of a response with an error."""
+        """Convert a response with an error status to a fault."""
         return refused_request(self.name, reply.status_code, reply.text, reply.headers)
 
     async def clear_file(self, file: Path) -> None:
@@ -330,7 +328,7 @@ class Wire:
         await self._sent(self._open()[0].clear_file(file), TRANSFER_S)
 
     async def look_up(self) -> JsonObject:
-        """Return the provider's card of the model; free of charge. Raise Fault if the model is unknown."""
+        """Fetch the provider's description of the model, free of charge. Raise Fault if the model is unknown."""
         return await self.get(f"/models/{quote(self.model)}")
 
     async def aclose(self) -> None:
@@ -374,13 +372,13 @@ async def _in_one_piece(request: httpx2.Request) -> None:
 
 
 async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, str]:
-    """Make one cheap call and close the wire: a word from a language model, or an image model's card, which is free.
+    """Test a model with one cheap call (an image model's description, which is free) and close the connection.
 
     Returns:
         True if it worked, and one line on the answer or the fault.
 
     Args:
-        listed: the name under which the table of known models has the model; "" for its own.
+        listed: the model's name in the table of known models; "" for the model's name at the provider.
     """
     known = known_model(listed or wire.name)
     try:

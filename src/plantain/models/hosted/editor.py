@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from plantain.findings import sides_to_name
-from plantain.models.hosted.answers import JsonObject
-from plantain.models.hosted.asking import checked_library, record
+from plantain.models.hosted.answers import JsonObject, record
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, with_images
+from plantain.models.hosted.reports import checked_library
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_clear, encode_mask, encode_png, prepare, resize, restore
 from plantain.privacy.permission import made_from
@@ -40,10 +40,10 @@ class ImageModel:
         sampling: every setting that its answers depend on.
         send: sends texts and images in order, the seed and the mask; returns the answer's body, or raises Fault.
         read_image: finds the image in that body, or raises Fault or BadImage.
-        read_usage: reads tokens and images of that body.
+        read_usage: reads counts of tokens and images from that body.
         aclose: closes the connection; the next call opens another.
-        most_images: how many images one request may have.
-        mask: how a mask marks the region of the change: "clear" or "white"; "" if none is sent.
+        most_images: maximum number of images in one request.
+        mask: how a mask marks the region of the change: "clear" or "white"; "" if no mask is sent.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ImageModel:
 
 
 class HostedEditor:
-    """Edits with a hosted image model, in one request: each image is billed, and the loop has its rounds."""
+    """An editor that uses a hosted image model, with exactly one request per edit, since each image is billed."""
 
     def __init__(self, model: ImageModel, options: ProviderOptions) -> None:
         self._model = model
@@ -73,7 +73,7 @@ class HostedEditor:
 
     @property
     def takes_region(self) -> bool:
-        """Return True if a mask is sent."""
+        """Return True if a mask of the region is sent to the model."""
         return bool(self._model.mask)
 
     @property
@@ -150,8 +150,8 @@ def _check_marks(library: PromptLibrary, shots: int) -> None:
 async def to_square(original: EncodedImage) -> tuple[EncodedImage, Geometry | None]:
     """Return (square image for a hosted editor, its geometry); a square original is unchanged, its geometry None.
 
-    Others are padded with black to a square of their longer side, without resampling, as PNG: aspect ratios of
-    providers are only nominal, but all return exact squares.
+    Other images are padded with black to a square of their longer side, without resampling, as PNG: providers keep
+    other aspect ratios only approximately, but return exact squares.
     """
     width, height = declared_size(original.data)
     return (original, None) if width == height else await asyncio.to_thread(_padded, original)
@@ -164,12 +164,12 @@ def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
 
 
 def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
-    """Return a PNG mask of the region of the change, of the square size of the image that is sent.
+    """Make a PNG mask of the region of the change, with the size of the square image that is sent.
 
     Args:
-        region: 255 inside the region; of the original's size.
-        original: the image that the mask belongs to, for its lineage.
-        clear: mark the region by a transparent alpha channel, as OpenAI does; else in white.
+        region: mask of the original's size, 255 inside the region.
+        original: the image that the mask belongs to, recorded as its source.
+        clear: True to mark the region by transparency, as OpenAI requires; else by white.
     """
     plane = decode_untrusted(region.data, "region")
     if plane.shape[0] != plane.shape[1]:
@@ -180,9 +180,9 @@ def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> En
 
 
 async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
-    """Return an editor's image at the original's geometry.
+    """Convert an editor's square image back to the original's proportions and size.
 
-    A square image comes back untouched, whatever its size; a padded one is cut and resized by the exact inverse.
+    For a square original it is returned unchanged, whatever its size; padding is cropped and the image resized.
 
     Raises:
         BadImage: it cannot be read, is not square, or is too small.
@@ -191,7 +191,7 @@ async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
     if width == 0:
         raise BadImage("the editor returned bytes that are not an image")
     if width != height:
-        raise BadImage(f"the editor returned {width}x{height} pixels, not a square")
+        raise BadImage(f"the editor returned {width}x{height} pixels, not the square that it received")
     if width < SMALLEST_SIDE:
         raise BadImage(f"the editor returned only {width}x{height} pixels")
     if geometry is None:

@@ -45,12 +45,12 @@ _SECONDS = {"h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
 
 
 def out_of_money(message: str) -> bool:
-    """Return True if an error message is about missing credit or a spending cap."""
+    """Return True if an error message reports missing credit or a spending limit."""
     return bool(_MONEY.search(message))
 
 
 def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None, now: datetime) -> Outcome:
-    """Return the outcome of a 429: a temporary limit, or one that stops the run.
+    """Return the outcome for HTTP status 429: a temporary limit, or one that stops the run.
 
     Args:
         model: "provider/model".
@@ -84,9 +84,9 @@ def _stop(why: str, wait: float | None = None) -> Outcome:
 
 
 def announced_wait(headers: Mapping[str, str], error: JsonObject) -> float | None:
-    """Return the seconds to wait, in [0, 86400]; None if none are announced. The longest announcement counts.
+    """Return the longest wait that a response announces, in seconds, in [0, 86400]; None if it announces none.
 
-    Read are Retry-After (seconds or date) or retry-after-ms, Google's RetryInfo, and the message ("try again in
+    Sources are Retry-After (seconds or date), retry-after-ms, Google's RetryInfo, and the message ("try again in
     7m12s"). Other values are ignored.
     """
     lower = {name.casefold(): value for name, value in headers.items()}
@@ -105,7 +105,7 @@ def announced_wait(headers: Mapping[str, str], error: JsonObject) -> float | Non
 
 
 def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
-    """Return the limits of an answer's x-ratelimit headers, as OpenAI, Azure and gateways send them.
+    """Read rate limits from an answer's x-ratelimit headers, as OpenAI, Azure and gateways send them.
 
     `x-ratelimit-limit-requests: 3500`, `-remaining-requests: 3499`, `-reset-requests: 17ms` (or "6m0s", or seconds);
     the same for tokens. Values that are not positive numbers are ignored.
@@ -129,7 +129,7 @@ def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
 
 
 def announced_in_error(error: JsonObject) -> list[AnnouncedLimit]:
-    """Return the limits per minute that Google's QuotaFailure names as violated; [] for other errors."""
+    """Read the violated limits per minute from Google's QuotaFailure; return [] for other errors."""
     found: list[AnnouncedLimit] = []
     for violation in _violations(error):
         name, value = text(violation, "quotaId"), _number(text(violation, "quotaValue"))
@@ -206,14 +206,14 @@ _FLAGGED = re.compile(
 
 @dataclass(eq=False)
 class Fault(Exception):
-    """A call without an answer to read. Raised and caught inside adapters only.
+    """Raised for a call without a readable answer. Raised and caught inside adapters only.
 
     Attributes:
-        outcome: of the call; its reason contains no key.
+        outcome: outcome of the call; its reason contains no key.
         status: HTTP status, 0 if there was none.
         raw: the body as JSON, without keys.
-        usage: None if unknown.
-        cut: the answer ended at its token limit.
+        usage: token counts of the call; None if unknown.
+        cut: True if the answer ended at its token limit.
     """
 
     outcome: Outcome
@@ -227,12 +227,12 @@ class Fault(Exception):
 
 
 def answer_fault(kind: OutcomeKind, reason: str, *, fatal: bool = False) -> Fault:
-    """Return the fault of an unusable answer with status 200."""
+    """Make the fault for an unusable answer with status 200."""
     return Fault(Outcome(kind, reason, fatal=fatal), 200)
 
 
 def cut_short() -> Fault:
-    """Return the fault of an answer that ended at its token limit."""
+    """Make the fault for an answer that was cut at its token limit."""
     why = "the answer was cut at max_output_tokens; raise it, or lower the thinking"
     return Fault(Outcome(OutcomeKind.MALFORMED, why), 200, cut=True)
 
@@ -244,7 +244,7 @@ def refused_request(
     headers: Mapping[str, str] | None = None,
     usage: Usage | None = None,
 ) -> Fault:
-    """Return the fault of an answer, or of a line of a batch, with an error status; keys are removed."""
+    """Make the fault for an answer, or a batch job's line, with an error status; keys are removed from its text."""
     content = redacted(content)
     outcome = http_fault(model, status, content, headers or {})
     return Fault(outcome, status, {"status": status, "body": scrub({"text": content})}, usage)
@@ -253,13 +253,13 @@ def refused_request(
 def http_fault(
     model: str, status: int, content: str, headers: Mapping[str, str], now: datetime | None = None
 ) -> Outcome:
-    """Return the outcome of an answer with an error status, which bills nothing unless it is a timeout.
+    """Return the outcome for an answer with an error status; only a timeout may have been billed.
 
     Args:
-        model: "provider/model", for the sentence.
-        status: HTTP status; of a 200 with an error, the error's own code counts.
+        model: "provider/model", for the message.
+        status: HTTP status; for a 200 with an error object, that object's code is used.
         content: the body, without keys.
-        headers: the answer's; names in any case.
+        headers: the answer's headers; names in any case.
         now: the time from which the reset of a daily quota is computed; None for the current time.
     """
     error = error_of(content)
@@ -323,7 +323,7 @@ def _by_status(model: str, status: int, message: str, reason: str, codes: frozen
 
 
 def failed_answer(model: str, error: JsonObject) -> Outcome:
-    """Return the outcome of an answer with status 200 and an error inside."""
+    """Return the outcome for an answer with status 200 whose body is an error object."""
     code, message = one_line(_words(error, "code"))[:60], one_line(_words(error, "message"))
     reason = f"the provider failed: {code or 'no code'}: {message}"
     if named := _by_name(model, _codes_of(error), reason):
@@ -364,7 +364,7 @@ def _no_such_model(model: str, reason: str) -> Outcome:
 
 
 def not_allowed(why: Exception) -> Fault:
-    """Return the fault of an image without clearance: nothing was sent or billed, and the run stops."""
+    """Make the fault for an image that may not be sent: nothing was sent or billed, and the run stops."""
     reason = " ".join(str(why).split())
     return Fault(
         Outcome(OutcomeKind.REFUSED, reason, fatal=True), usage=Usage(input_tokens=0, output_tokens=0)
@@ -372,7 +372,7 @@ def not_allowed(why: Exception) -> Fault:
 
 
 def wire_fault(error: Exception, timeout_s: float) -> Outcome:
-    """Return the transport outcome of an error below HTTP: of the HTTP client, or of our deadline of `timeout_s`."""
+    """Return the transport outcome for an error of the HTTP client or after the deadline of `timeout_s` seconds."""
     import httpx2  # installed by the extras of hosted models only
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
@@ -390,7 +390,7 @@ def wire_fault(error: Exception, timeout_s: float) -> Outcome:
 
 
 def read_body(content: str | bytes) -> JsonObject:
-    """Return the JSON object of an answer with status 200, without keys: here a provider's text enters.
+    """Parse the body of an answer with status 200 to a JSON object, with API keys removed.
 
     Raises:
         Fault: the body is empty or not a JSON object; another try may succeed.

@@ -26,7 +26,7 @@ cleared_file: ContextVar[bool] = ContextVar("cleared_file", default=False)
 
 @contextmanager
 def sending_cleared_file() -> Iterator[None]:
-    """Mark bodies sent in the block as pieces of a file whose images were checked already (`clear_file`)."""
+    """Skip the check of images in requests inside the block: they send a file that `clear_file` checked."""
     token = cleared_file.set(True)
     try:
         yield
@@ -35,7 +35,7 @@ def sending_cleared_file() -> Iterator[None]:
 
 
 def images_in(content_type: str, body: bytes) -> set[Outgoing]:
-    """Return every image in a body: base64 in JSON, files of a form. An unreadable body counts as an image itself."""
+    """Find every image in a request's body: base64 in JSON, files of a form. An unreadable body counts as an image."""
     kind, _, rest = content_type.partition(";")
     if not body:
         return set()
@@ -50,7 +50,7 @@ def images_in(content_type: str, body: bytes) -> set[Outgoing]:
 
 
 def images_in_lines(file: Path) -> set[Outgoing]:
-    """Return every image in a batch job's request file, with its call: the number that its line's key starts with."""
+    """Find every image in a batch job's request file, each with the id of its call, read from the line's key."""
     found: set[Outgoing] = set()
     with file.open("rb") as lines:
         for line in lines:

@@ -37,7 +37,7 @@ OURS, PUBLISHED = "ours", "published"
 BUILT_IN = Path(__file__).with_name("templates")
 TEMPLATES = tuple(sorted(file.name.removesuffix(".md.j2") for file in BUILT_IN.glob("*.md.j2")))
 SYSTEMS = {
-    **dict.fromkeys(("judge_add", "judge_remove", "rubric", "look", "blind"), "judge_system"),
+    **dict.fromkeys(("judge_add", "judge_remove", "rubric"), "judge_system"),
     "describe": "describe_system",
 }
 """Prompt -> template of its system message, where that is not `system`."""
@@ -50,7 +50,7 @@ _LOOK_ALIKES = str.maketrans({"<": "‹", ">": "›", "{": "(", "}": ")", "`": "
 
 
 def as_data(value: object) -> object:
-    """Return a value as one line of text without control or invisible characters; numbers are unchanged.
+    """Convert a value to one line of safe text without control or invisible characters; numbers are unchanged.
 
     Angle brackets become look-alikes, so that no value can close the data block or open another; braces become
     parentheses. Text beyond 4,000 characters is cut and marked.
@@ -67,8 +67,8 @@ class Prompt:
     """One rendered prompt.
 
     Attributes:
-        label: name and hash of its template, its parts and its system message: changes with their wording.
-        system, text: the messages.
+        label: name and hash of its templates; it changes with their wording.
+        system, text: the system message and the user's message.
     """
 
     label: str
@@ -77,10 +77,10 @@ class Prompt:
 
 
 class PromptLibrary:
-    """The templates of a run: ours, each replaced by the folder's template of the same name.
+    """The prompt templates of a run: plantain's, each replaced by the folder's template of the same name.
 
     Raises:
-        InputError: the folder or a file of it cannot be used; names the file.
+        InputError: the folder or a file in it cannot be used; the message names the file.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -90,18 +90,18 @@ class PromptLibrary:
         self._templates = _compiled(tuple((f"{name}.md.j2", text) for name, text in self._sources.items()))
 
     def label(self, name: str, system: str = "") -> str:
-        """Return a prompt's label, "NAME:" and 12 hex digits of its templates' hash; `system` as in `render`."""
+        """Return a prompt's label, "NAME:" and 12 hex digits of its templates' hash; `system` is as in `render`."""
         parts = ("case", "requirements", "report", system or SYSTEMS.get(name, "system"))
         text = "\x1f".join(self._sources[part] for part in (name, *parts))
         return f"{name}:{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def render(self, name: str, values: Mapping[str, object], system: str = "") -> Prompt:
-        """Return a prompt with its values, converted by `as_data`, filled in.
+        """Fill values, made safe by `as_data`, into a template and return the prompt.
 
         Args:
-            name: of the template.
-            values: of its variables.
-            system: template of the system message; "" for the one that belongs to the prompt.
+            name: name of the template.
+            values: values of its variables.
+            system: template of the system message; "" for the prompt's default.
 
         Raises:
             InputError: a user's template uses an unknown variable.
@@ -113,10 +113,10 @@ class PromptLibrary:
 
 
 def prompts_folder(name: str) -> Path | None:
-    """Return the folder of a set of prompts, "published" or a folder of templates; None for "ours".
+    """Return the folder of a set of prompts, "published" or a user's folder; None for the default, "ours".
 
     Raises:
-        InputError: no such folder.
+        InputError: the folder does not exist.
     """
     if name == OURS:
         return None
@@ -128,7 +128,7 @@ def prompts_folder(name: str) -> Path | None:
 
 
 def write_prompts(folder: Path) -> list[Path]:
-    """Write our templates into a folder, for editing and for `--prompts`; return their paths.
+    """Write plantain's templates into a folder, for editing and for `--prompts`; return their paths.
 
     Raises:
         InputError: a file of that name exists.
@@ -168,14 +168,14 @@ _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
 class StrangersTemplates(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox with few filters and methods, no globals, and a bound on each rendering.
+    """Render a user's templates safely: Jinja's sandbox with few filters, no globals, and limited work.
 
     Args:
-        sources: the templates by name, which may include each other and nothing else.
-        finalize: applied to each value before it is written.
+        sources: the templates by name, which may only include each other.
+        finalize: function applied to each value before it is written.
 
     Raises:
-        InputError: one of them cannot be compiled; the line names it and the line in it.
+        InputError: a template cannot be compiled; the message names it and the line in it.
     """
 
     intercepted_binops = frozenset({"*", "**", "%"})
@@ -206,7 +206,7 @@ class StrangersTemplates(ImmutableSandboxedEnvironment):
         """Return a template filled with values.
 
         Raises:
-            InputError: it uses something that is missing or forbidden, or does more than `MOST` allows.
+            InputError: it uses a missing or forbidden name, or does more work than `MOST` allows.
         """
         token = _left.set([MOST])
         try:
@@ -303,21 +303,20 @@ _FACTS = ("view", "projection", "position", "sequence", "contrast", "plane", "la
 
 
 def write_prompt(library: PromptLibrary, request: WriteRequest) -> Prompt:
-    """Return the prompt for a first instruction, or for refining the last one if the request has a history."""
+    """Make the writer's prompt for a first instruction, or for refining the last one if there is a history."""
     values = case_of(request.finding, request.image, request.task.direction)
     if not request.history:
         return library.render("write_initial", values)
     values |= {
         "history": [_round(attempt) for attempt in request.history],
-        "shows_failed_edit": request.failed_edit is not None,
     }
     return library.render("refine", values)
 
 
 def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list[str | EncodedImage]:
-    """Return a prompt's parts in order: texts, and at each mark, such as `<before>`, the next image of that name.
+    """Split a prompt into texts and images: each marker, such as `<before>`, becomes the next image of that name.
 
-    A value cannot contain a mark: its angle brackets are replaced. Marks beyond the images are dropped.
+    Values cannot contain markers: their angle brackets are replaced. Markers without an image are dropped.
     """
     left = {name: iter(found) for name, found in images.items()}
     parts: list[str | EncodedImage] = []
@@ -330,7 +329,7 @@ def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list
 
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
-    """Return the prompt that asks for a description of a real pair."""
+    """Make the prompt that requests a description of a real pair of images, before and after."""
     facts = [{"what": what, "value": value} for what, value in request.given.items() if value]
     values = {"organ": request.organ, "task": request.task, "prompt": request.prompt, "facts": facts}
     return library.render("describe", values)

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
 
 from plantain.models.hosted.answers import (
     JsonObject,
     Unreadable,
-    object_schema,
     read_object,
     without_thoughts,
 )
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, case_of, modality_of
 from plantain.records import (
+    BUILD_DIRECTIONS,
+    Asked,
     CriterionResult,
     Direction,
     Finding,
@@ -31,15 +34,26 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, JudgeRequest
+from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 _TEXT: JsonObject = {"type": "string"}
 _FLAG: JsonObject = {"type": "boolean"}
 
 
-def report_schema(rubric: Rubric) -> JsonObject:
-    """Return the JSON schema of a judge's report.
+def object_schema(properties: JsonObject) -> JsonObject:
+    """Return the JSON schema of an object with these properties, all required, as OpenAI and Gemini accept it."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
-    Evidence comes before the decision, so that a model that writes from left to right looks first.
+
+def report_schema(rubric: Rubric) -> JsonObject:
+    """Return the JSON schema of a judge's report by a rubric.
+
+    Evidence comes before the decision, so that the model describes the images before it decides.
     """
     properties: JsonObject = {"differences": _TEXT} if rubric.asked.differences else {}
     for c in rubric.criteria:
@@ -59,7 +73,7 @@ def _criterion_schema(criterion: RubricCriterion, rubric: Rubric) -> JsonObject:
 
 
 def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD) -> Observations:
-    """Return the observations in a judge's answer: JSON, bare, fenced or with prose around it.
+    """Parse a judge's report: JSON, bare, fenced or with prose around it.
 
     Required are `passed` of every criterion without a scale and every fact (true or false, also as a string in any
     case), and `score` of every other criterion: a whole number on its scale. `confidence` outside [0, 1] is dropped, a
@@ -67,7 +81,7 @@ def read_report(text: str, rubric: Rubric, direction: Direction = Direction.ADD)
     false; one that is answered by a fact passes for a removal if the fact is false.
 
     Raises:
-        Unreadable: no report, several different ones, a key with two values, or something required missing or wrong.
+        Unreadable: no report, several different ones, a key with two values, or a required value missing or invalid.
     """
     found = read_object(text, {c.key or c.name for c in rubric.criteria} | set(rubric.facts))
     problems: list[str] = []
@@ -180,28 +194,31 @@ _RANGE_AFTER_SCALE = re.compile(
 )
 """A second number; after `8/10` a reason may start with a count: `8/10 - 2 of 3 teeth are gone`."""
 
+_SECOND = re.compile(r"\]?\s*(?:(?:→|[-=]?>)\s*|(?<=\s)(?!10\s*$))\d+(?:\.\d+)?\s*(?:/\s*10\s*)?$")
+"""A second number that ends the line: a correction, or another column of a table, unless it can be the scale."""
+
 _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names of the criteria whose published labels (MedEBench) occur in a text."""
+    """Find criteria by their published labels (MedEBench) in a text; return the criteria's names."""
     return tuple(name for name, label in LABELS.items() if re.search(label, text, re.IGNORECASE))
 
 
 def can_answer_in_lines(rubric: Rubric) -> bool:
-    """Return True if every criterion has a published label (MedEBench) and the scale 0 to 10."""
+    """Return True if a judge can answer in MedEBench's format: each criterion has its label and scale 0 to 10."""
     return all(criterion.name in LABELS and criterion.scale == SCALE for criterion in rubric.criteria)
 
 
 def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observations:
-    """Return the observations in an answer in MedEBench's published format.
+    """Parse a judge's answer in MedEBench's published format.
 
-    A criterion's value is stated by every line that starts, after markup, with its name followed by `n/10`, `[n]/10`
-    or `n`. Equal values count once. The reason follows on the same line or below.
+    A line states a criterion's value if it starts, after markup, with its name followed by `n/10`, `[n]/10` or `n`.
+    Equal values count once. The reason follows on the same line or below.
 
     Args:
         text: the answer.
-        rubric: its criteria; those that were not requested are unscored.
+        rubric: the rubric; criteria that were not requested are unscored.
         asked: the criteria that the prompt requests.
 
     Raises:
@@ -219,6 +236,7 @@ def read_lines(text: str, rubric: Rubric, asked: Collection[str]) -> Observation
         rest = line["rest"][scale.end() :] if scale else line["rest"]
         value = float(line["value"].replace("−", "-"))
         other = (_RANGE_AFTER_SCALE if scale else _RANGE).match(rest) or _NOT_ALONE.match(rest)
+        other = other or _SECOND.match(rest)
         if other or (scale and float(scale["most"]) != SCALE[1]) or not 0 <= value <= 10:
             problems.append(f"{name} must be a number from 0 to 10, not {line['value']}{line['rest'][:20]}")
         values[name].add(value)
@@ -249,27 +267,27 @@ def _label(name: str) -> str:
 # --- the prompt that asks for it ---------------------------------------------------------------------
 
 
-def judge_prompt(library: PromptLibrary, request: JudgeRequest, leniency: str) -> Prompt:
-    """Return the judge's prompt, from the template that the rubric names for the request's direction."""
+def judge_prompt(library: PromptLibrary, request: JudgeRequest) -> Prompt:
+    """Make the judge's prompt from the template that the rubric names for the request's direction."""
     rubric = request.rubric
     name = rubric.asked.templates[-1 if request.direction is Direction.REMOVE else 0]
-    return library.render(name, _judged(request, leniency), system_of(rubric))
+    return library.render(name, _judged(request), system_of(rubric))
 
 
 def system_of(rubric: Rubric) -> str:
-    """Return the name of the rubric's own system template; "" for the one that belongs to its prompt."""
+    """Return the name of the rubric's system template; "" for the default of its prompt."""
     return "" if rubric.asked.system == "system" else rubric.asked.system
 
 
 def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
-    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests our JSON.
+    """Return the criteria that a prompt requests in MedEBench's published format; () if it requests JSON.
 
     Raises:
         InputError: the prompt requests neither format, although the rubric allows both.
     """
     if not can_answer_in_lines(rubric):
         return ()
-    text = judge_prompt(library, example_of(rubric), "balanced").text
+    text = judge_prompt(library, example_of(rubric)).text
     if "JSON" in text and all(criterion.name in text for criterion in rubric.criteria):
         return ()
     named = names_in(text)
@@ -281,24 +299,7 @@ def lines_asked(library: PromptLibrary, rubric: Rubric) -> tuple[str, ...]:
     return named
 
 
-def blind_prompt(
-    library: PromptLibrary,
-    request: JudgeRequest,
-    leniency: str,
-    letters: tuple[str, str],
-    seen: Sequence[str],
-) -> Prompt:
-    """Return the prompt of a blind judge's second turn.
-
-    Args:
-        letters: of the original and of the edit.
-        seen: lines of its report in the first turn.
-    """
-    values = _judged(request, leniency) | {"original": letters[0], "edited": letters[1], "seen": list(seen)}
-    return library.render("blind", values)
-
-
-def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
+def _judged(request: JudgeRequest) -> dict[str, object]:
     """Return the variables of a judge's template; those of a finding only if there is one."""
     rubric, finding = request.rubric, request.finding
     keys = {criterion.key for criterion in rubric.criteria}
@@ -320,7 +321,6 @@ def _judged(request: JudgeRequest, leniency: str) -> dict[str, object]:
         "differences": rubric.asked.differences,
         "opinion": rubric.asked.opinion,
         "decides": "qualified" in keys,
-        "leniency": leniency,
     }
 
 
@@ -337,7 +337,7 @@ def _questioned(criterion: RubricCriterion) -> dict[str, object]:
 
 
 def example_case() -> tuple[Finding, SourceImage]:
-    """Return an invented finding and the record of an image without pixels, for rendering prompts."""
+    """Make an invented finding and image record, for rendering prompts before any call."""
     text = "example"
     finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
     geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
@@ -346,7 +346,43 @@ def example_case() -> tuple[Finding, SourceImage]:
 
 
 def example_of(rubric: Rubric) -> JudgeRequest:
-    """Return an invented judge's request by a rubric, for rendering its prompt before any call."""
+    """Make an invented judge's request by a rubric, for rendering its prompt before any call."""
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)
+
+
+def checked_library(folder: Path | None) -> PromptLibrary:
+    """Load the prompts of a run, and render all of a user's templates once to find errors before any call.
+
+    Raises:
+        InputError: a file cannot be read or rendered, or its name is not that of a template.
+    """
+    library = PromptLibrary(folder)
+    if folder is not None:
+        _render_all(library)
+    return library
+
+
+def _render_all(library: PromptLibrary) -> None:
+    finding, image = example_case()
+    result = dict.fromkeys(("name", "codes", "evidence"), "example") | {"passed": False}
+    attempt = {"round": 1, "results": [result], "judged": True, "has_disease": False, "other_disease": False}
+    attempt |= {"instruction": "example", "reason": "example"}
+    history = [{**attempt, "outcome": "example"}, {**attempt, "outcome": ""}]
+    for direction in BUILD_DIRECTIONS:
+        case = case_of(finding, image, direction)
+        library.render("write_initial", case)
+        library.render("refine", {**case, "history": history})
+        plain = [replace(rubric, asked=Asked()) for rubric in (MED_BANANA, MEDEBENCH)]
+        for rubric in (MED_BANANA, MEDEBENCH, *plain):
+            full = replace(example_of(rubric), direction=direction)
+            asked = [full, replace(full, finding=None, truth=None, variant="D")]
+            for request in asked[: 1 if rubric == MED_BANANA else 2]:
+                judge_prompt(library, request)
+    for prompt in ("", "example"):
+        facts = [{"what": "modality", "value": "example"}]
+        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+    library.render("edit", {"instruction": "example", "shown": "example"})
+    library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
+    library.render("again", {"problem": "example", "answer": "example"})

@@ -1,54 +1,68 @@
-"""The hosted writer, judge and describer: our prompts, any provider's language model.
-
-In the blind form the judge compares two images without the instruction, which a second call adds. The seed of the call
-decides which image is shown as A; the order is recorded, so that position bias can be measured. In both turns the fixed
-text comes before the images.
+"""The hosted writer, judge and describer: our prompts, any provider's language model, asked at most twice for an answer
+that can be read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import TypeVar
 
 import orjson
 
 from plantain.models.hosted.answers import (
     JsonObject,
     Unreadable,
-    object_schema,
     read_instruction,
     read_object,
+    record,
 )
-from plantain.models.hosted.asking import LanguageModel, LanguageRole
 from plantain.models.hosted.editor import HostedEditor, ImageModel
-from plantain.models.hosted.prompts import (
-    describe_prompt,
-    with_images,
-    write_prompt,
-)
+from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.prompts import Prompt, describe_prompt, with_images, write_prompt
 from plantain.models.hosted.reports import (
-    blind_prompt,
+    checked_library,
     judge_prompt,
     lines_asked,
+    object_schema,
     read_lines,
     read_report,
     report_schema,
     system_of,
 )
-from plantain.records import InputError, Observations, Rubric
+from plantain.pixels.decode import declared_size, decode_untrusted
+from plantain.pixels.encode import encode_png, resize
+from plantain.privacy.permission import made_from
+from plantain.records import OK, Observations, Outcome, OutcomeKind, Rubric, Usage
 from plantain.roles import (
     ChangeDescription,
     DescribeRequest,
     EncodedImage,
     JudgeRequest,
-    LookRequest,
     Reply,
     WriteRequest,
+    failed,
 )
 from plantain.roles.options import ProviderOptions
 from plantain.rubrics import MED_BANANA, digest_of
+
+T = TypeVar("T")
+
+MOST_ASKS = 2
+"""Requests to a writer or judge within one call, at most; a budget reserves that many answers."""
+
+ROOMIER = 2
+"""A cut answer is requested again with this multiple of its limit: the same limit would cut it again."""
+
+_COUNTS = [
+    one.name
+    for one in fields(Usage)
+    if one.name.endswith("_tokens") or one.name in ("images", "reported_usd")
+]
+_NAMES = ("served_model", "tier", "finish_reason", "response_id", "ran_on")
 
 VERSION = "1"
 """Version of this adapter, part of fingerprints; raise it with each change of requests or reading."""
@@ -62,22 +76,183 @@ _FIELDS = ("modality", "action", "entity", "region", "context", "prompt", "rephr
 DESCRIPTION = object_schema({name: _TEXTS if name == "rephrasings" else _TEXT for name in _FIELDS})
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to a language model.
+
+    Attributes:
+        system: the system message; "" for none.
+        parts: texts and images in order.
+        seed: seed, for providers that accept one.
+        schema: JSON schema of the answer; None for plain text.
+        room: multiple of the usual limit of an answer's tokens.
+    """
+
+    system: str
+    parts: tuple[str | EncodedImage, ...] = field(repr=False)
+    seed: int
+    schema: JsonObject | None = None
+    room: int = 1
+
+
+@dataclass(eq=False)
+class LanguageModel:
+    """One language model at one provider.
+
+    Attributes:
+        name: "provider/model".
+        sampling: every setting that its answers depend on.
+        send: sends a question; returns the answer's body, or raises Fault.
+        read_text, read_usage: read that body; `read_text` raises Fault.
+        aclose: closes the connection; the next call opens another.
+        shown_side: longest side in pixels to which images are reduced; None: not reduced.
+    """
+
+    name: str
+    sampling: str
+    send: Callable[[Question], Awaitable[JsonObject]]
+    read_text: Callable[[JsonObject], str]
+    read_usage: Callable[[JsonObject], Usage]
+    aclose: Callable[[], Awaitable[None]]
+    shown_side: int | None = None
+
+    async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
+        """Send a question; return (text, usage, body) of the answer.
+
+        Raises:
+            Fault: no answer came, or it cannot be read; then with status 200, usage and body.
+        """
+        if self.shown_side is not None:
+            question = await asyncio.to_thread(_smaller, question, self.shown_side)
+        body = await self.send(question)
+        del question
+        usage = self.read_usage(body)
+        try:
+            return self.read_text(body), usage, body
+        except Fault as fault:
+            raise replace(fault, usage=usage, raw=body) from None
+
+
+class LanguageRole:
+    """Base class of hosted writer, judge and describer: a language model and the run's prompts."""
+
+    def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
+        self._model = model
+        self._library = checked_library(options.prompts)
+        self.name = model.name
+
+    async def aclose(self) -> None:
+        """Close the connection; it opens again with the next call."""
+        await self._model.aclose()
+
+    def _asked_by(self, prompts: Iterable[str], system: str = "") -> str:
+        """Return model, sampling, and prompts with their hashes, for a fingerprint."""
+        labels = ",".join(self._library.label(name, system) for name in prompts)
+        return f"{self.name} {self._model.sampling} prompts={labels}"
+
+    async def _ask(
+        self,
+        prompt: Prompt,
+        parts: Sequence[str | EncodedImage],
+        seed: int,
+        read: Callable[[str], T],
+        schema: JsonObject | None = None,
+    ) -> Reply[T]:
+        """Ask, and ask a second time if the answer cannot be read; then it is malformed.
+
+        An empty or unreadable answer is requested again with the error, a cut one with twice the token limit.
+
+        Args:
+            prompt: the prompt whose text is in `parts`.
+            parts, seed, schema: as in `Question`.
+            read: returns the value of a text, or raises `Unreadable`.
+
+        Returns:
+            The value, or the outcome; usage and raw are those of all asks together.
+        """
+        question = asked = Question(prompt.system, tuple(parts), seed, schema)
+        usages: list[Usage] = []
+        bodies: list[JsonObject] = []
+        problem = ""
+        for _ in range(MOST_ASKS):
+            words, cut, outcome, before, problem = "", False, OK, problem, ""
+            try:
+                words, usage, body = await self._model.ask(asked)
+            except Fault as fault:
+                usage, body, cut, outcome = fault.usage or Usage(), fault.raw, fault.cut, fault.outcome
+                if fault.status == 200 and outcome.kind is OutcomeKind.MALFORMED and not outcome.fatal:
+                    problem, outcome = outcome.reason, OK
+            if usage != Usage() or not outcome.costs_nothing:
+                usages.append(usage)
+            bodies.append(body)
+            total = _together(usages, several=len(bodies) > 1)
+            raw = record(prompt.label, self._model.sampling, bodies)
+            if not outcome.ok:
+                if asked.room > 1 and outcome.kind is OutcomeKind.MALFORMED:
+                    # The model refused our doubled limit: the recipe's own setting is not at fault.
+                    outcome = Outcome(OutcomeKind.MALFORMED, f"{before} ({outcome.reason})")
+                return failed(outcome, total, raw)
+            try:
+                if not problem:
+                    return Reply(read(words), OK, total, raw)
+            except Unreadable as error:
+                problem = str(error)
+            again = self._library.render("again", {"problem": problem, "answer": words}).text
+            asked = replace(question, room=ROOMIER) if cut else replace(question, parts=(*parts, again))
+        return failed(Outcome(OutcomeKind.MALFORMED, problem), total, raw)
+
+
+def _smaller(question: Question, side: int) -> Question:
+    parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
+    return replace(question, parts=tuple(parts))
+
+
+def shown_at(image: EncodedImage, side: int) -> EncodedImage:
+    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
+    width, height = declared_size(image.data)
+    longer = max(width, height)
+    if longer <= side:
+        return image
+    pixels = decode_untrusted(image.data, "image")
+    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
+    return EncodedImage(made_from(encode_png(small), image.data), "image/png")
+
+
+def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
+    """Return the usage of several asks: sums of known counts, the latest names, and each ask."""
+    if not usages or not several:
+        return usages[0] if usages else Usage()
+    sums: dict[str, float | None] = {}
+    for name in _COUNTS:
+        counts = [n for usage in usages if (n := getattr(usage, name)) is not None]
+        sums[name] = sum(counts) if counts else None
+    latest = {
+        name: next(filter(None, (getattr(one, name) for one in reversed(usages))), "") for name in _NAMES
+    }
+    return Usage(
+        thought_summary="\n".join(usage.thought_summary for usage in usages if usage.thought_summary),
+        asks=tuple(replace(usage, thought_summary="") for usage in usages),
+        **latest,  # type: ignore[arg-type]
+        **sums,  # type: ignore[arg-type]
+    )
+
+
 class HostedDescriber(LanguageRole):
-    """Describes changes with a hosted language model that looks at one image with both sides."""
+    """A describer that shows a hosted language model both images of a pair, joined to one image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
         self.fingerprint = f"describe@{VERSION} {self._asked_by(('describe', 'again'))}"
 
     async def describe(self, request: DescribeRequest) -> Reply[ChangeDescription]:
-        """Return the description of a pair; `malformed` after two unreadable answers. A given prompt is kept."""
+        """Describe a pair; `malformed` after two unreadable answers. A prompt in the request is kept."""
         prompt = describe_prompt(self._library, request)
         read = partial(read_description, given=request.prompt)
         return await self._ask(prompt, (request.pair, prompt.text), request.seed, read, DESCRIPTION)
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Return the description in a model's answer: every field is required and at most `LONGEST` characters long.
+    """Parse a describer's answer: every field is required and at most `LONGEST` characters long.
 
     Args:
         text: the answer.
@@ -129,7 +304,7 @@ def _text(found: JsonObject, name: str) -> str:
 
 
 class HostedWriter(LanguageRole):
-    """Writes instructions with a hosted language model that is shown the original image."""
+    """A writer of instructions that shows a hosted language model the original image."""
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
@@ -138,21 +313,17 @@ class HostedWriter(LanguageRole):
     async def write(self, request: WriteRequest) -> Reply[str]:
         """Return an instruction; `malformed` after two unreadable answers."""
         prompt = write_prompt(self._library, request)
-        images = (request.original, request.failed_edit) if request.failed_edit else (request.original,)
-        return await self._ask(prompt, (*images, prompt.text), request.seed, read_instruction)
+        return await self._ask(prompt, (request.original, prompt.text), request.seed, read_instruction)
 
 
 class HostedJudge(LanguageRole):
-    """Reports on edits by any rubric with a hosted language model.
+    """A judge of edits by any rubric that uses a hosted language model.
 
-    Requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts request that. In the
-    blind form the first call shows the images without the instruction.
+    It requests JSON by the rubric's schema, or MedEBench's published answer format if the prompts do.
     """
 
     def __init__(self, model: LanguageModel, options: ProviderOptions) -> None:
         super().__init__(model, options)
-        self._leniency = options.leniency
-        self.looks_first = options.form == "blind"
         self.fingerprint = self.fingerprint_by(MED_BANANA)
 
     def fingerprint_by(self, rubric: Rubric) -> str:
@@ -161,51 +332,22 @@ class HostedJudge(LanguageRole):
         Raises:
             InputError: the rubric names an unknown template.
         """
-        if self.looks_first:
-            _check_blind(rubric)
-        templates = BLIND_TEMPLATES if self.looks_first else rubric.asked.templates
-        forms = [LOOK_SCHEMA] if self.looks_first else []
-        if self.looks_first or not lines_asked(self._library, rubric):
-            forms.append(report_schema(rubric))
-        prompts = self._asked_by((*templates, "again"), system_of(rubric))
+        forms = [] if lines_asked(self._library, rubric) else [report_schema(rubric)]
+        prompts = self._asked_by((*rubric.asked.templates, "again"), system_of(rubric))
         schema = hashlib.sha256(orjson.dumps(forms)).hexdigest()[:12]
         known = f"{rubric.name}@{rubric.version}:{digest_of(rubric)[:12]}"
-        form = " form=blind" if self.looks_first else ""
-        return f"hosted@{VERSION} {prompts} leniency={self._leniency}{form} rubric={known} schema={schema}"
-
-    async def look(self, request: LookRequest) -> Reply[str]:
-        """Return the first turn of the blind form as JSON: differences between two images, and findings of each.
-
-        The request contains neither instruction, finding nor case; `malformed` after two unreadable answers.
-        """
-        prompt, first = self._library.render("look", {}), request.edited_first
-        parts = _blindly_shown(prompt.text, request, first)
-        read = partial(read_look, edited_first=first)
-        return await self._ask(prompt, parts, request.seed, read, LOOK_SCHEMA)
+        return f"hosted@{VERSION} {prompts} rubric={known} schema={schema}"
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-        """Return observations per criterion; `malformed` after two incomplete or unreadable reports.
-
-        In the blind form `request.seen` is the reply of `look`.
-        """
-        rubric, seen = request.rubric, ""
-        lines = () if self.looks_first else lines_asked(self._library, rubric)
-        if self.looks_first:
-            looked = seen_of(request.seen)
-            prompt = blind_prompt(self._library, request, self._leniency, looked.letters, looked.lines)
-            parts, seen = _blindly_shown(prompt.text, request, looked.edited_first), looked.description()
-        else:
-            prompt = judge_prompt(self._library, request, self._leniency)
-            parts = _shown(prompt.text, request)
+        """Judge an edit; return observations per criterion, or `malformed` after two unreadable reports."""
+        rubric, lines = request.rubric, lines_asked(self._library, request.rubric)
+        prompt = judge_prompt(self._library, request)
         schema = None if lines else report_schema(rubric)
 
         def read(text: str) -> Observations:
             return read_lines(text, rubric, lines) if lines else read_report(text, rubric, request.direction)
 
-        reply = await self._ask(prompt, parts, request.seed, read, schema)
-        if reply.value is not None and seen:
-            return replace(reply, value=replace(reply.value, differences=seen))
-        return reply
+        return await self._ask(prompt, _shown(prompt.text, request), request.seed, read, schema)
 
 
 def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
@@ -218,133 +360,13 @@ def _shown(text: str, request: JudgeRequest) -> list[str | EncodedImage]:
     return [part for label, image in named if image for part in (label, image) if part] + parts
 
 
-BLIND_TEMPLATES = "look", "blind"
-"""Prompts of the two turns of the blind form."""
-
-OWN_FORM = frozenset({"judge_add", "judge_remove", "rubric"})
-"""Our prompts for a rubric's questions; a rubric that names another prompt has a wording of its own."""
-
-_FLAG: JsonObject = {"type": "boolean"}
-_NUMBER: JsonObject = {"type": "number"}
-_LISTS: dict[str, JsonObject] = {
-    "differences": {"place": _TEXT, "in_a": _TEXT, "in_b": _TEXT, "confidence": _NUMBER},
-    "findings": {"evidence": _TEXT, "name": _TEXT, "in_a": _FLAG, "in_b": _FLAG, "confidence": _NUMBER},
-}
-LOOK_SCHEMA = object_schema(
-    {name: {"type": "array", "items": object_schema(entry)} for name, entry in _LISTS.items()}
-)
-"""Schema of the first turn's answer, with the evidence first."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlindDescription:
-    """A judge's description of two images.
-
-    Attributes:
-        edited_first: the edit was shown as image A.
-        lines: one for each difference and finding, in the judge's words.
-    """
-
-    edited_first: bool
-    lines: tuple[str, ...]
-
-    @property
-    def letters(self) -> tuple[str, str]:
-        """Return the letters of (original, edit): ("A", "B"), or ("B", "A") if the edit was shown first."""
-        return ("B", "A") if self.edited_first else ("A", "B")
-
-    def description(self) -> str:
-        """Return the description as text, for the record of a verdict."""
-        original, edited = self.letters
-        return "\n".join((f"Image {original} is the original, image {edited} the edit.", *self.lines))
-
-
-def _check_blind(rubric: Rubric) -> None:
-    """Raise InputError for a rubric with a wording of its own: the blind form has its own prompts."""
-    other = [name for name in rubric.asked.templates if name not in OWN_FORM]
-    if any(criterion.key for criterion in rubric.criteria):
-        other = ["bare answers"]
-    if other or rubric.asked.system != "system":
-        raise InputError(
-            f'form = "blind": the rubric {rubric.name} uses {other[0] if other else rubric.asked.system}, a wording of '
-            'its own; the blind form is for the judge of a build: use form = "plain" here'
-        )
-
-
-def _blindly_shown(
-    text: str, request: LookRequest | JudgeRequest, edited_first: bool
-) -> list[str | EncodedImage]:
-    """Return a prompt's text with the two images at their marks, `<a>` and `<b>`."""
-    a, b = (request.edited, request.original) if edited_first else (request.original, request.edited)
-    return with_images(text, {"a": [a], "b": [b]})
-
-
-def read_look(text: str, *, edited_first: bool) -> str:
-    """Return the first turn's answer for the journal: JSON with the order, the differences and the findings.
-
-    Raises:
-        Unreadable: no such object, or an entry with a missing or wrong field.
-    """
-    found = read_object(text, set(_LISTS))
-    kept: JsonObject = {"edited_first": edited_first}
-    for name, asked in _LISTS.items():
-        entries = found.get(name)
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            raise Unreadable(f"{name} must be a list of objects")
-        kept[name] = [_entry(entry, name, asked) for entry in entries]
-    return orjson.dumps(kept).decode()
-
-
-def _entry(entry: JsonObject, name: str, asked: JsonObject) -> JsonObject:
-    shown: JsonObject = {}
-    for key, schema in asked.items():
-        value = entry.get(key)
-        if schema == _TEXT and not (isinstance(value, str) and value.strip()):
-            raise Unreadable(f"{name}: {key} must be a text")
-        if schema == _FLAG and not isinstance(value, bool):
-            raise Unreadable(f"{name}: {key} must be true or false")
-        if schema == _NUMBER and not _is_share(value):
-            continue  # the confidence is optional
-        shown[key] = value
-    return shown
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def seen_of(look: str) -> BlindDescription:
-    """Return the description in a journalled first answer (`read_look`). Raise ValueError if `look` is empty."""
-    if not look:
-        raise ValueError("a judge that looks first needs its first answer in `seen`")
-    report = orjson.loads(look)
-    lines = [
-        f"Difference, {one['place']}: in A {one['in_a']}; in B {one['in_b']}{_sure(one)}"
-        for one in report["differences"]
-    ] or ["No difference between A and B."]
-    lines += [
-        f"Finding, {one['name']}, in {_where(one)}: {one['evidence']}{_sure(one)}"
-        for one in report["findings"]
-    ] or ["No finding in A or in B."]
-    return BlindDescription(report["edited_first"], tuple(lines))
-
-
-def _where(entry: dict[str, object]) -> str:
-    letters: Sequence[str] = [letter for letter, key in (("A", "in_a"), ("B", "in_b")) if entry[key]]
-    return " and ".join(letters) or "neither"
-
-
-def _sure(entry: dict[str, object]) -> str:
-    return f" (sure to {entry['confidence']:g})" if "confidence" in entry else ""
-
-
 def in_role(
     role: str,
     options: ProviderOptions,
     language: Callable[[], LanguageModel],
     image: Callable[[], ImageModel],
 ) -> object:
-    """Return a provider's model in a role: "editor" with `image`; "writer", "judge" or "describer" with `language`."""
+    """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
     model = language()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.engines.contract import remote_engine
+from plantain.engines.contract import engine_in_place
 from plantain.files.opening import read_inside
 from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.process.program import Gathering, Program, Settings, command_digest, remark, run_batch
@@ -24,13 +24,13 @@ VERSION = "1"
 
 
 class ProcessEditor:
-    """Another program as an editor.
+    """An editor that runs as another program.
 
     Args:
         name: "process/NAME".
-        preset: with prompt, canvas and settings; an empty one if there is none.
+        preset: the preset with prompt, canvas and settings; an empty one if there is none.
         command: how the program is started.
-        side: of the canvas, instead of the preset's.
+        side: side of the canvas in pixels, instead of the preset's.
     """
 
     def __init__(self, name: str, preset: Preset, command: WorkerCommand, side: int | None) -> None:
@@ -56,7 +56,7 @@ class ProcessEditor:
         )
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return a PNG of the original's own size, or a reply with the outcome that explains why there is none.
+        """Return a PNG of the original's size, or a reply with the outcome that explains why there is none.
 
         Raises:
             InputError: a parameter is not among the model's settings.
@@ -69,7 +69,7 @@ class ProcessEditor:
         )
         if isinstance(framed, Outcome):
             return failed(framed)
-        engine, normal = remote_engine(), None
+        engine, normal = engine_in_place.get(), None
         if engine is None:
             result = await self._gathering.ask(framed)
         else:
@@ -99,13 +99,13 @@ class ProcessEditor:
 def edit_here(
     name: str, command: WorkerCommand, settings: Settings, framed: FramedRequest, normal: bool
 ) -> tuple[bytes | Outcome, NormalForm | None]:
-    """Return one edit, PNG bytes or an outcome, and its normal form or None, by this worker's own program.
+    """Make one edit with a program on this worker; return (PNG bytes or an outcome, normal form or None).
 
     Args:
-        name: of the editor; a worker serves one run, in which it has one command.
+        name: name of the editor; a worker serves one run, in which it has one command.
         command: how the program is started on this machine, once, at its first edit.
-        settings: of every edit.
-        framed: the edit.
+        settings: settings of every edit.
+        framed: the edit request.
         normal: True to compute the normal form as well.
     """
     program = _programs.setdefault(name, Program(name, command))

@@ -18,7 +18,7 @@ VERSION = "1"
 
 
 class ProcessJudge:
-    """Another program as a judge.
+    """A judge that runs as another program.
 
     Args:
         name: "process/NAME".

@@ -30,11 +30,11 @@ LAST_MOMENTS_S = 2.0
 
 
 class Program:
-    """A worker's process. One manifest at a time: its path goes in as a line, and comes back as a line when it is done.
+    """A worker's process. It reads a manifest's path as a line, and writes the path back when it is done.
 
     Args:
-        name: of the editor, for messages.
-        command: how it is started.
+        name: name of the editor, for messages.
+        command: how the program is started.
     """
 
     def __init__(self, name: str, command: WorkerCommand) -> None:
@@ -145,10 +145,10 @@ GATHER_S = 0.03
 
 
 class Gathering(Generic[R, T]):
-    """Serves requests one batch at a time, as many together as the program takes.
+    """Collect requests into batches and serve one batch at a time.
 
     Args:
-        size: most requests of a batch.
+        size: maximum number of requests in a batch.
         run: returns the results of a batch in order.
     """
 
@@ -194,14 +194,14 @@ async def run_batch(
     job: Callable[[Path, int, R], dict[str, object]],
     read: Callable[[Path, int, R], T | Outcome],
 ) -> list[T | Outcome]:
-    """Return a program's result for each request, in order, or the outcome that explains why there is none.
+    """Run a batch of requests by a program; return for each, in order, its result or an outcome with the reason.
 
     Args:
-        program: started if it is not running.
-        settings: of the manifest.
-        requests: of one batch.
+        program: the program, started if it is not running.
+        settings: settings for the manifest.
+        requests: the requests of the batch.
         job: writes the files of one request into a folder, and returns its entry in the manifest.
-        read: returns the result of one request from the folder.
+        read: reads the result of one request from the folder.
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
     try:
@@ -255,7 +255,7 @@ def _write_manifest(
 
 
 def remark(path: Path) -> Outcome | None:
-    """Return the outcome in the JSON file that a program wrote; `malformed` if unreadable, None if absent or "ok"."""
+    """Read the outcome from a program's JSON file; `malformed` if unreadable, None if missing or "ok"."""
     if not path.is_file():
         return None
     try:

@@ -20,9 +20,9 @@ class WorkerCommand(Section):
     Attributes:
         command: program and arguments; the program is usually another environment's Python.
         folder: its working directory; unset for the current one, which Python then does not import from.
-        timeout_s: seconds for one batch, the loading of weights included.
-        batch_size: most requests in one manifest.
-        settings: passed to the worker unchanged.
+        timeout_s: maximum seconds for one batch, including the loading of weights.
+        batch_size: maximum number of requests in one manifest.
+        settings: settings passed to the worker unchanged.
         environment: names of variables with keys that are passed to it; other variables with keys are removed.
     """
 
@@ -35,11 +35,11 @@ class WorkerCommand(Section):
 
 
 class Settings(ProviderSettings):
-    """`[providers.process]`.
+    """The settings in `[providers.process]`.
 
     Attributes:
         workers: how to start the models of `process/NAME`, by name.
-        side: side of the canvas on which edits are made; unset for the model's own.
+        side: side in pixels of the canvas on which edits are made; unset for the model's default.
     """
 
     workers: Free[Mapping[str, WorkerCommand]] = Field(default_factory=dict)
@@ -60,7 +60,7 @@ def load(name: str, role: str, options: Settings) -> object:
     """Return the editor or judge; its program is started with the first request.
 
     Raises:
-        InputError: another role, or no command for the worker.
+        InputError: the role is neither editor nor judge, or the worker has no command.
     """
     roles = MODELS.get(name, ("editor", "judge"))
     if role not in roles:

@@ -25,13 +25,13 @@ FOVEA = (2.5, 0.25)
 
 
 def fundus_map(pixels: Pixels) -> AnatomyMap:
-    """Return the anatomy map of a fundus photograph; its yardstick is the diameter of the optic disc.
+    """Return the anatomy map of a fundus photograph; its unit of length is the diameter of the optic disc.
 
     Args:
         pixels: uint8 (H, W, 3), RGB.
 
     Raises:
-        CannotShow: no round, lit field in colour was found.
+        CannotShow: no round, bright field in colour was found.
     """
     small = reduced(pixels)
     aperture = filled(largest_part(blur(small.max(axis=2).astype(np.float32), 1.0) > 18.0))
@@ -71,7 +71,7 @@ def fundus_map(pixels: Pixels) -> AnatomyMap:
 
 
 def dark_lines(level: Field, width: int) -> Field:
-    """Return by how many levels dark lines narrower than `width` pixels differ from their surroundings: float32."""
+    """Measure how much darker lines narrower than `width` pixels are than their surroundings: float32 (H, W)."""
     closed = cv2.morphologyEx(level, cv2.MORPH_CLOSE, np.ones((width, width), np.uint8))
     return np.asarray(np.clip(closed - level, 0, None), np.float32)
 

@@ -17,20 +17,20 @@ SIDE = 256
 
 
 class CannotShow(Exception):
-    """The finding cannot be shown, or found, on this image; the message is the reason."""
+    """Raised if a finding cannot be shown, or found, on an image; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnatomyMap:
-    """Structures of one image on a small frame of 256 x 256 pixels.
+    """The anatomical structures of an image, as masks on a frame of 256 x 256 pixels.
 
     Attributes:
-        field: bool (256, 256), image rather than padding, collimation or aperture mask.
-        organ: bool (256, 256), lungs, brain or retina: what findings lie in and whose border they follow.
+        field: bool (256, 256), True for image content, not padding, collimation or aperture.
+        organ: bool (256, 256), True in the organ that contains findings: lungs, brain or retina.
         places: bool (256, 256) by the name of a zone or structure, e.g. "apical", "heart", "macula".
-        yard: the modality's yardstick in small pixels: thorax width, head width or disc diameter.
+        yard: the modality's unit of length in pixels of the frame: thorax width, head width or disc diameter.
         midline: column that separates the patient's right (image left) from the left; None without sides.
-        points: landmarks (x, y) in small pixels, e.g. "fovea".
+        points: landmarks (x, y) in pixels of the frame, e.g. "fovea".
     """
 
     field: Mask
@@ -41,7 +41,7 @@ class AnatomyMap:
     points: dict[str, tuple[float, float]] = default(default_factory=dict)
 
     def place(self, name: str) -> Mask:
-        """Return the named place: bool (256, 256).
+        """Return the mask of a named zone or structure: bool (256, 256).
 
         Raises:
             CannotShow: the map has no such place, or it is empty in this image.
@@ -71,7 +71,7 @@ def signed_distance(mask: Mask) -> Field:
 
 
 def reduced(pixels: Pixels) -> Pixels:
-    """Return an image of any size resized to the map's frame: uint8 (256, 256, 3)."""
+    """Resize an image of any size to the map's frame: uint8 (256, 256, 3)."""
     return np.asarray(cv2.resize(pixels, (SIDE, SIDE), interpolation=cv2.INTER_AREA), np.uint8)
 
 
@@ -82,19 +82,19 @@ def largest_channel(image: npt.NDArray[np.generic]) -> npt.NDArray[Any]:
 
 
 def colour_of(pixels: Pixels) -> npt.NDArray[np.uint8]:
-    """Return the range of each pixel's channels, uint8 (H, W): 0 in a grey image."""
+    """Return how coloured each pixel is, uint8 (H, W): its largest minus its smallest channel, 0 for grey."""
     least = np.minimum(np.minimum(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
     return np.asarray(largest_channel(pixels) - least, np.uint8)
 
 
 def enlarged(plane: npt.NDArray[np.generic], shape: tuple[int, int]) -> Field:
-    """Return a plane resized to `shape`, (height, width): float32, linearly interpolated."""
+    """Resize a plane to `shape`, (height, width), by linear interpolation: float32."""
     size = (shape[1], shape[0])
     return np.asarray(cv2.resize(plane.astype(np.float32), size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
 def blur(plane: Field, sigma: float) -> Field:
-    """Return the Gaussian mean with a spread of `sigma` pixels, of a plane or of an image (H, W, C).
+    """Blur a plane or an image (H, W, C) with a Gaussian of standard deviation `sigma` pixels.
 
     A wide mean is computed on a smaller copy.
     """
@@ -110,7 +110,7 @@ def blur(plane: Field, sigma: float) -> Field:
 
 
 def grow(mask: Mask, radius: float) -> Mask:
-    """Return the mask and everything within `radius` pixels of it."""
+    """Grow a mask, bool (H, W), by `radius` pixels."""
     if not mask.any():
         return mask
     away = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3)
@@ -118,7 +118,7 @@ def grow(mask: Mask, radius: float) -> Mask:
 
 
 def shrink(mask: Mask, radius: float) -> Mask:
-    """Return the part of a mask that is more than `radius` pixels inside its border."""
+    """Shrink a mask, bool (H, W), by `radius` pixels."""
     return np.asarray(cv2.distanceTransform(mask.astype(np.uint8), cv2.DIST_L2, 3) > radius, bool)
 
 
@@ -131,7 +131,7 @@ def largest_part(mask: Mask) -> Mask:
 
 
 def filled(mask: Mask) -> Mask:
-    """Return the mask with its holes closed."""
+    """Fill the holes of a mask, bool (H, W)."""
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     out = np.zeros(mask.shape, np.uint8)
     cv2.drawContours(out, contours, -1, 1, cv2.FILLED)
@@ -148,6 +148,6 @@ def hull(mask: Mask) -> Mask:
 
 
 def ellipse(centre: tuple[float, float], axes: tuple[float, float]) -> Mask:
-    """Return a filled upright ellipse on the small frame; centre and half axes as (x, y) in pixels."""
+    """Return a filled upright ellipse, bool (256, 256); `centre` and half axes are (x, y) in pixels."""
     ys, xs = np.mgrid[:SIDE, :SIDE]
     return np.asarray(((xs - centre[0]) / axes[0]) ** 2 + ((ys - centre[1]) / axes[1]) ** 2 <= 1.0, bool)

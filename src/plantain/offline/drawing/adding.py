@@ -27,11 +27,11 @@ LEAST_CHANGE = 0.75
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rendering:
-    """An edit of the procedural editor.
+    """An edit made by the procedural editor.
 
     Attributes:
-        pixels: uint8 (H, W, 3).
-        mask: bool (H, W), every pixel that was meant to change.
+        pixels: the edited image, uint8 (H, W, 3).
+        mask: bool (H, W), True for pixels meant to change.
         support: "local", "diffuse" or "warp".
         note: finding and place in one line.
     """
@@ -46,7 +46,7 @@ def map_of(pixels: Pixels, image: SourceImage) -> AnatomyMap:
     """Return the anatomy map of an image.
 
     Raises:
-        CannotShow: the modality has no map, or the image is not of it.
+        CannotShow: the modality has no map, or the image does not look like that modality.
     """
     if image.modality == "chest_xray":
         return chest_map(pixels)
@@ -58,7 +58,7 @@ def map_of(pixels: Pixels, image: SourceImage) -> AnatomyMap:
 
 
 def completed(image: SourceImage, pixels: Pixels) -> tuple[str, str]:
-    """Return (plane, sequence) of an image, estimated from the pixels of a brain slice where not recorded."""
+    """Return (plane, sequence) of an image; for a brain slice, unrecorded ones are estimated from its pixels."""
     plane, sequence = image.plane, sequence_of(image)
     if image.modality == "brain_mri" and UNKNOWN in (plane, sequence):
         seems = estimate_slice(pixels)
@@ -95,10 +95,10 @@ def add(
 
     Args:
         pixels: uint8 (H, W, 3), the prepared original.
-        image, finding: their records.
-        intent: from the instruction.
-        rng: of all random choices.
-        placing: of side, zone and place instead.
+        image, finding: records of the image and the finding.
+        intent: the intent read from the instruction.
+        rng: generator of all random choices.
+        placing: generator for side, zone and place instead of `rng`.
 
     Raises:
         CannotShow: the finding cannot be drawn on this image.
@@ -137,7 +137,7 @@ def add(
 
 
 def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
-    """Return the contrast relative to the image for which the findings' grey levels are stated, in [0.5, 1.4]."""
+    """Return the image's contrast, in [0.5, 1.4], as a factor on the grey levels in the findings' data."""
     level = reduced(pixels)[..., 1].astype(np.float32)
     if modality == "chest_xray":
         found = (
@@ -152,7 +152,7 @@ def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
 
 
 def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap) -> Rendering:
-    """Return a drawing as uint8 with the mask of its changes. Raise CannotShow if nothing would be visible."""
+    """Finish a drawing: convert it to uint8, with the mask of its changes. Raise CannotShow if none is visible."""
     drawn = np.repeat(drawn, 3, axis=2) if drawn.shape[2] == 1 else drawn
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
     moved = (largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32))) >= LEAST_CHANGE).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Remove a finding: by the other side's levels, by the texture around it, or not at all."""
+"""Remove a finding: fill it by the levels of the other side or by the texture around it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def remove(
     """Find and remove a finding, and return the rendering; arguments as for `adding.add`.
 
     Raises:
-        CannotShow: it was not found, or the tissue under it is unknown.
+        CannotShow: the finding was not found, or the tissue under it is unknown.
     """
     plane, sequence = completed(image, pixels)
     strokes = strokes_on(finding, sequence, intent.zone)

@@ -19,19 +19,19 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """One drawing step.
+    """The input of one drawing step.
 
     Attributes:
-        image: float32 (H, W, C), the image so far, in grey levels; one channel where the modality is grey.
+        image: float32 (H, W, C), the image so far, in grey levels; C is 1 for grey modalities.
         anatomy: the map of the original.
-        where: bool (256, 256), where the step may be placed.
-        side: "left" or "right" of the patient, "" where the step has no side.
+        where: bool (256, 256), True where the step may be placed.
+        side: "left" or "right" of the patient, "" if the step has no side.
         stroke: the finding's data for this step.
-        extent: where in the stroke's size range to draw, in [0, 1].
-        strength: factor on the stroke's grey levels; it follows the contrast of the image.
-        anchor: where the finding's first step was placed; None for the first.
-        rng: of shape and texture.
-        placing: of the place, so that another size is drawn at the same place.
+        extent: position in the stroke's size range, in [0, 1].
+        strength: factor on the stroke's grey levels, by the contrast of the image.
+        anchor: place of the finding's first step; None for the first.
+        rng: random generator of shape and texture.
+        placing: random generator of the place, so that another size is drawn at the same place.
     """
 
     image: Field
@@ -57,7 +57,7 @@ class Sketch:
 
     @property
     def yard(self) -> float:
-        """Return the map's yardstick in pixels of the image."""
+        """Return the map's unit of length (thorax width, head width or disc diameter) in pixels of the image."""
         return self.anatomy.yard * self.scale
 
     @property
@@ -72,13 +72,13 @@ class Sketch:
 
     @property
     def middle(self) -> float:
-        """Return the middle of the stroke's size range divided by the size to draw."""
+        """Return the middle of the stroke's size range, divided by the size that is drawn."""
         return 0.5 * sum(self.stroke.size) * self.yard / self.size
 
     def spot(self, margin: float) -> Point:
-        """Return a random (x, y) of `where` in image pixels, `margin` pixels inside if it is that wide.
+        """Choose a random (x, y) in `where`, in image pixels, `margin` pixels inside its border if possible.
 
-        The point is chosen for the middle size and moved inwards if this size needs more room.
+        The point is chosen for the middle size and moved inwards if the drawn size needs more space.
         """
         depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
         if not depth.max() > 0:
@@ -102,7 +102,7 @@ class Sketch:
         return np.asarray((depth < -0.02 * self.yard) & (depth > -0.08 * self.yard), bool)
 
     def inside(self, soften: float) -> Field:
-        """Return 1 inside the organ on this side, falling to 0 over `soften` pixels, float32 (H, W)."""
+        """Return weights, float32 (H, W): 1 inside the organ on this side, falling to 0 over `soften` pixels."""
         half = self.anatomy.organ & self.anatomy.side(self.side)
         depth = enlarged(signed_distance(half), self.shape) * np.float32(self.scale)
         return ramp(depth / np.float32(soften))
@@ -120,7 +120,7 @@ def lobed(
     """Return a rounded, slightly lobed shape, 1 inside and 0 outside, float32 (H, W).
 
     Args:
-        centre, radius: in pixels.
+        centre, radius: centre (x, y) and radius in pixels.
         edge: share of the radius over which the border fades.
         oval: length over width.
         turn: direction of the long axis in radians, image axes.
@@ -146,7 +146,7 @@ def lobed(
 
 
 def texture(sketch: Sketch, grain: float) -> Field:
-    """Return smooth noise of mean 0 and spread 1 that varies over `grain` pixels, float32 (H, W)."""
+    """Return smooth noise of mean 0 and standard deviation 1 that varies over `grain` pixels, float32 (H, W)."""
     step = max(1, int(grain / 3))
     height, width = (-(-side // step) + 2 for side in sketch.shape)
     coarse = blur(sketch.rng.standard_normal((height, width)).astype(np.float32), max(grain / step / 2, 0.6))
@@ -158,13 +158,13 @@ def texture(sketch: Sketch, grain: float) -> Field:
 def paint(
     sketch: Sketch, alpha: Field, *, hides: float = 0.0, reach: float = 12.0, within: Mask | None = None
 ) -> Field:
-    """Return the image with the stroke's grey levels added under `alpha`; its grain is kept.
+    """Add the stroke's grey levels to the image, weighted by `alpha`; noise is kept.
 
     Args:
         alpha: float32 (H, W), 0 to 1.
-        hides: how much of the structure under it disappears, 0 to 1.
-        reach: structure finer than this many pixels disappears.
-        within: bool (H, W), the pixels that change and whose mean replaces that structure; None for all.
+        hides: share of the structure under it that disappears, 0 to 1.
+        reach: size in pixels below which structure disappears.
+        within: bool (H, W), True for pixels that change and whose mean replaces the structure; None for all.
     """
     image = sketch.image
     share = np.ones(sketch.shape, np.float32) if within is None else within.astype(np.float32)

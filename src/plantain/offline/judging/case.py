@@ -17,16 +17,16 @@ from plantain.records import Direction, Finding, SourceImage, Stroke
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """The input of the criteria.
+    """An edit to judge, with all measurements that the criteria need.
 
     Attributes:
-        intent: from the instruction.
+        intent: the intent read from the instruction.
         finding: the requested finding; image: the record of the original.
-        added: the finding was added, not removed.
-        strokes: how the finding may be drawn here; empty where nothing is known of its shape.
+        added: True if the finding was added, not removed.
+        strokes: drawing steps of the finding on this image; empty if its shape is unknown.
         anatomy: map of the image without the finding.
-        place: bool (256, 256), where the finding may be.
-        pair, change: the two images and the edit; the change is None where nothing changed.
+        place: bool (256, 256), True where the finding may be.
+        pair, change: the two images and the measured edit; the change is None if the images are equal.
     """
 
     intent: Intent
@@ -48,7 +48,7 @@ class Case:
 def case_of(
     before: Pixels, after: Pixels, intent: Intent, image: SourceImage, finding: Finding, direction: Direction
 ) -> Case:
-    """Return the measurements of an edit, with the anatomy and the place of its finding.
+    """Measure an edit, with the anatomy map and the possible place of its finding.
 
     Raises:
         CannotShow: the image cannot be mapped.
@@ -67,7 +67,7 @@ def case_of(
 def unmapped(
     before: Pixels, after: Pixels, image: SourceImage, finding: Finding | None, *, added: bool
 ) -> Case:
-    """Return the measurements of an edit without an anatomy map or a known finding.
+    """Measure an edit without an anatomy map or a known finding.
 
     Raises:
         ValueError: the images differ in size.

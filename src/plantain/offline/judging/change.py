@@ -1,4 +1,4 @@
-"""Two images laid over each other, where they differ, and which of the changed parts are the edit, in numbers."""
+"""Compare an original with its edit: where they differ, which changed parts are the edit, and its measurements."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Pair:
         clean, shown: float32 (H, W), levels without and with the finding.
         before, after: uint8 (H, W, 3), original and edited image, in one position.
         delta: float32 (h, w) at half size, shown minus clean, smoothed, without the shift of the whole image.
-        changed: bool (h, w) at half size.
-        brighter: grey levels by which the whole edited image changed.
-        moved: pixels (x, y) by which the whole edited image was moved.
+        changed: bool (h, w) at half size, True where they differ.
+        brighter: grey levels by which the whole edited image is brighter.
+        moved: (x, y) in pixels by which the whole edited image is shifted.
     """
 
     clean: Field
@@ -57,11 +57,11 @@ class Pair:
 
 
 def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair:
-    """Return the differences between an original and its registered edit.
+    """Register an edit to its original and compute their differences.
 
     Args:
         before, after: uint8 (H, W, 3).
-        added: the finding was added; otherwise it was removed, and the original shows it.
+        added: True if the finding was added; else it was removed, and the original shows it.
 
     Raises:
         ValueError: the shapes differ.
@@ -91,13 +91,13 @@ def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair
 
 
 def halved(plane: Field) -> Field:
-    """Return a plane, float32, at half its width and height."""
+    """Resize a plane, float32 (H, W), to half its width and height."""
     size = (max(1, plane.shape[1] // 2), max(1, plane.shape[0] // 2))
     return np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_AREA), np.float32)
 
 
 def doubled(mask: Mask, pair: Pair) -> Mask:
-    """Return a smaller mask resized to the image: bool (H, W), nearest neighbour."""
+    """Enlarge a mask to the size of the pair's images: bool (H, W), nearest neighbour."""
     size = (pair.clean.shape[1], pair.clean.shape[0])
     return np.asarray(cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0, bool)
 
@@ -151,20 +151,20 @@ class Stray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """The edit, measured at half size; lengths are in the map's yardstick.
+    """Measurements of an edit at half size; lengths are in the map's unit `yard`.
 
     Attributes:
-        mask: bool (h, w), the edit.
-        parts: number of separate parts that count.
+        mask: bool (h, w), True in the edit.
+        parts: number of separate parts, without tiny ones.
         inside: share of all change that is in the finding's place.
         left, right: share of the edit on the patient's sides; 0.5 each without sides.
         brighter: share of the edit that is brighter with the finding.
         level: mean change of its core, in grey levels.
-        texture: spread of the image's own fine structure there, in grey levels.
-        radii: of the largest disc in each part; radius: the largest of them.
+        texture: standard deviation of the image's fine structure there, in grey levels.
+        radii: radius of the largest disc in each part.
         long: area of the largest part over that of the largest disc in it.
         reach: height or width of the largest part, whichever is larger.
-        hill: share of the largest part's shape that one smooth hill explains; 0 where it has an edge.
+        hill: share of the largest part's shape explained by one smooth bump; 0 if it has an edge.
         strays: changes elsewhere, largest first.
     """
 
@@ -211,12 +211,12 @@ class _Parts:
 
 
 def change_of(pair: Pair, anatomy: AnatomyMap, place: Mask) -> Change | None:
-    """Return the measured change of an edit; None if nothing changed.
+    """Measure the change of an edit; return None if the images are equal.
 
     Args:
         pair: the two images.
         anatomy: the map of the image without the finding.
-        place: bool (256, 256), where the finding may be.
+        place: bool (256, 256), True where the finding may be.
     """
     shape = (pair.delta.shape[0], pair.delta.shape[1])
     yard = anatomy.yard * shape[1] / place.shape[1]
@@ -305,7 +305,7 @@ def _solid(mask: Mask, reach: float) -> Mask:
 
 
 def contact(change: Change, anatomy: AnatomyMap, structure: Mask) -> float:
-    """Return the length of a structure's border that a change touches, over the change's own length."""
+    """Return the length of a structure's border that a change touches, divided by the length of the change."""
     shape = (change.mask.shape[0], change.mask.shape[1])
     edge = np.abs(enlarged(signed_distance(structure), shape)) < RIM * anatomy.yard
     scale = shape[1] / structure.shape[1]
@@ -317,7 +317,7 @@ def contact(change: Change, anatomy: AnatomyMap, structure: Mask) -> float:
 def leaves(
     change: Change, anatomy: AnatomyMap, structure: Mask, towards: tuple[float, float], side: str
 ) -> float:
-    """Return the share of a change's border facing a direction beyond which the structure ends.
+    """Return how much of a change's border on one side coincides with the structure's border, in [0, 1].
 
     1 for a crescent that covers a structure up to its border, near 0 for a lesion inside.
 

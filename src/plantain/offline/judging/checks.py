@@ -10,11 +10,11 @@ from plantain.records import CriterionResult, FailureCode
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One measurement against its thresholds.
+    """The comparison of one measurement with its thresholds.
 
     Attributes:
-        passed: None where the measurement cannot tell.
-        margin: relative distance from the deciding threshold, cut at 1.
+        passed: True or False; None if the measurement is between the thresholds.
+        margin: relative distance from the deciding threshold, at most 1.
         text: the measurement in words and numbers.
         code: the reason if it failed.
     """
@@ -40,7 +40,7 @@ def at_most(value: float, passes: float, fails: float, text: str, code: FailureC
 
 
 def result_of(checks: Sequence[Check]) -> CriterionResult:
-    """Return a criterion's result: failed if a check fails, undecided if one cannot tell, else passed.
+    """Combine checks to a criterion's result: failed if one fails, else undecided if one is, else passed.
 
     The confidence is the margin of the deciding check: 0.5 on its threshold, 1 far from it. It is not a probability.
     """

@@ -16,7 +16,7 @@ LEAST_LEVEL = 10.0
 
 
 def compliance(case: Case) -> list[Check]:
-    """Return the checks of instruction compliance of an edit."""
+    """Check if an edit complies with its instruction: visible, with the right place, side, sign and shape."""
     if case.whole_field:
         return _hazed(case)
     if case.change is None:

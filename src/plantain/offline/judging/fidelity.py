@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.metrics.ssim import masked_ssim
+from plantain.metrics.pixelwise import masked_ssim
 from plantain.offline.anatomy.maps import grow, largest_channel
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.change import doubled
@@ -21,7 +21,7 @@ CODING = 0.15
 
 
 def fidelity(case: Case) -> list[Check]:
-    """Return the checks of fidelity preservation of an edit."""
+    """Check if an edit preserved the image outside its change, and the grain inside."""
     pair, change = case.pair, case.change
     excess = FailureCode.EXCESS_CHANGE
     if case.whole_field:

@@ -15,7 +15,7 @@ MOST_LEVEL = 150.0
 
 
 def plausibility(case: Case) -> list[Check]:
-    """Return the checks of structural plausibility of an edit."""
+    """Check if an edit is anatomically plausible: in its organ, with a possible size and strength."""
     if case.whole_field:
         first, second = (blur(plane, 4.0) for plane in (case.pair.clean, case.pair.shown))
         alike = float(np.corrcoef(first.ravel()[::7], second.ravel()[::7])[0, 1])

@@ -17,7 +17,7 @@ STEP = 3.0
 
 
 def realism(case: Case) -> list[Check]:
-    """Return the checks of the realism of an edit."""
+    """Check if an edit looks real: no hard outline, foreign texture, false colour or saturated area."""
     pair = case.pair
     blending = FailureCode.BLENDING_ARTEFACT
     checks = []

@@ -21,7 +21,7 @@ NEGLIGIBLE = 0.22
 
 
 def sign_checks(case: Case, change: Change) -> list[Check]:
-    """Return checks that the changed area brightens and darkens as the finding's shapes would; empty without a sign."""
+    """Check that the changed area is brighter or darker as the finding requires; return [] if it has no sign."""
     text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
@@ -40,9 +40,9 @@ def sign_checks(case: Case, change: Change) -> list[Check]:
 
 
 def shape_checks(case: Case, change: Change) -> list[Check]:
-    """Return the checks of the finding's first drawing step, or of the zone's that fits best.
+    """Check the shape of a change against the finding's first drawing step, or the best fitting one of its zone.
 
-    Empty if the finding's shape is unknown.
+    The list is empty if the finding's shape is unknown.
     """
     zoned = [stroke for stroke in case.strokes if set(stroke.on) & set(case.finding.zones)]
     strokes = zoned or [_joined(case.strokes)] if case.strokes else []

@@ -40,7 +40,7 @@ _BARE = re.compile(rb"[\x02\x08]\x00.\x00([A-Z]{2}|..\x00\x00)|\x00[\x02\x08]\x0
 
 
 def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
-    """Parse a file. One without preamble (128 bytes and "DICM") is read where its content is plainly DICOM.
+    """Parse a DICOM file. The preamble (128 bytes and "DICM") may be missing if the content is clearly DICOM.
 
     Raises:
         BadImage: not a DICOM file, damaged, or larger than 256 MB.
@@ -58,6 +58,7 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
         _settle_syntax(dataset)
         if not header_only:
             _settle_tables(dataset)
+            _settle_offsets(dataset)
         return dataset
     except BadImage:
         raise
@@ -68,7 +69,7 @@ def read_dicom(data: bytes, name: str, *, header_only: bool = False) -> Dataset:
 
 
 def read_header(file: BinaryIO, name: str) -> Dataset:
-    """Read only the header of an open file, unless it is deflated or has no preamble.
+    """Read the header of an open DICOM file; all of it only if it is deflated or has no preamble.
 
     Raises:
         BadImage: as `read_dicom`.
@@ -86,7 +87,7 @@ def read_header(file: BinaryIO, name: str) -> Dataset:
 
 
 def frame_count(dataset: Dataset) -> int:
-    """Return the frame count that a header announces, at least 1."""
+    """Return the number of frames that a header states, at least 1."""
     try:
         return max(1, int(dataset.get("NumberOfFrames") or 1))
     except (ValueError, TypeError):
@@ -94,7 +95,7 @@ def frame_count(dataset: Dataset) -> int:
 
 
 def unreadable(name: str, error: Exception) -> BadImage:
-    """Return a one-line BadImage for an error of pydicom or a codec; it names the remedy for a missing codec."""
+    """Return a one-line BadImage for an error of pydicom or a codec; for a missing codec it names the remedy."""
     why = one_line(" ".join(str(error).split()) or type(error).__name__)[:160]
     codec = f"; for codecs, {install_line('dicom')}" if "plugin" in why or "missing" in why else ""
     return BadImage(f"{name}: its pixels cannot be read ({why}){codec}")
@@ -127,6 +128,17 @@ def _settle_syntax(dataset: Dataset) -> None:
     dataset.file_meta.TransferSyntaxUID = (
         ImplicitVRLittleEndian if implicit else ExplicitVRLittleEndian if little else ExplicitVRBigEndian
     )
+
+
+def _settle_offsets(dataset: Dataset) -> None:
+    """Empties a table of offsets that do not ascend from 0, by which frames would be confused (PS3.5, A.4)."""
+    data = dataset.get("PixelData")
+    if not dataset.file_meta.TransferSyntaxUID.is_encapsulated or not data or len(data) < 8:
+        return
+    end = 8 + int.from_bytes(data[4:8], "little")
+    offsets = np.frombuffer(data[8 : end - end % 4], "<u4").astype(np.int64)
+    if offsets.size and (offsets[0] or (np.diff(offsets) <= 0).any()):
+        dataset.PixelData = data[:4] + bytes(4) + data[end:]
 
 
 def _settle_tables(dataset: Dataset) -> None:

@@ -18,17 +18,17 @@ _DOWN = {1: 1, 2: -1}
 
 
 def plane_of(directions: Sequence[float]) -> str:
-    """Return the plane of an ImageOrientationPatient: "axial", "coronal", "sagittal", or "unknown" if oblique.
+    """Return the plane of an image orientation: "axial", "coronal", "sagittal", or "unknown" if oblique.
 
     Args:
-        directions: six cosines, of the row and of the column, towards the patient's left, back and head.
+        directions: ImageOrientationPatient: cosines of row and column towards the patient's left, back and head.
     """
     axes = _axes(directions)
     return "unknown" if axes is None else PLANES[min(axes), max(axes)]
 
 
 def display(pixels: Pixels, directions: Sequence[float]) -> Pixels:
-    """Rotate and mirror (H, W, ...) to the radiological display of its plane; oblique images are unchanged.
+    """Rotate and mirror a slice (H, W, ...) to the usual radiological display; oblique slices are unchanged.
 
     Args:
         pixels: as stored.
@@ -75,10 +75,10 @@ _FIELDS = (
 
 
 def header_of_frame(dataset: Dataset, frame: int) -> Dataset:
-    """Return the header of one frame, without pixels; the data set itself where nothing is nested.
+    """Return the header of one frame, without pixels; the data set itself if it has no functional groups.
 
     Args:
-        frame: from 0; one that the groups do not describe has the shared fields.
+        frame: from 0; without a group of its own it gets the shared fields.
     """
     nested: dict[str, object] = {}
     for name in _GROUPS:

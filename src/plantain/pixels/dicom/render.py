@@ -59,7 +59,7 @@ def render_planes(
         name: of the file, for messages.
         frame: from 0.
         how: one of `WINDOWS`.
-        bounds: of the frame's series, instead of its own percentiles.
+        bounds: values shown black and white, from the frame's series; None for the frame's own percentiles.
 
     Raises:
         BadImage: no pixels, too many, an unknown kind of colour, damage, or a codec that is not installed.
@@ -124,7 +124,11 @@ def _decode(dataset: Dataset, coded: bytes, frame: int) -> npt.NDArray[np.intege
     else:
         values = pixel_array(dataset, index=frame, decoding_plugin=plugin, bits_stored=bits + above)
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    return values >> above if above and int(values.max()) >> bits else values
+    if not above:
+        return values
+    most = max(int(values.max()), ~int(values.min()))  # of 12 signed bits, 2047 or -2048
+    below = most >> (bits - int(dataset.PixelRepresentation)) or not (values & ((1 << above) - 1)).any()
+    return values >> above if below else values
 
 
 def _guard(dataset: Dataset, name: str, frame: int) -> bytes:

@@ -14,7 +14,7 @@ Values = npt.NDArray[np.number]
 
 
 def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
-    """Return uint8 (H, W), 0 at the lower end to 255 at the upper; all 0 if the ends are not in order."""
+    """Scale values linearly to uint8 (H, W), 0 at the lower end and 255 at the upper; all 0 if low >= high."""
     bottom, top = ends
     if top <= bottom:
         return np.zeros(values.shape, np.uint8)
@@ -24,14 +24,14 @@ def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = F
 
 
 def film_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
-    """Return uint8 (H, W) by a window in the logarithm of the values, as film responds to dose.
+    """Scale the logarithm of the values to uint8 (H, W), as film responds to dose.
 
-    For radiographs stored linear in dose, whose lungs and mediastinum a linear window shows equally pale; attenuation
-    is proportional to the logarithm of dose (Beer-Lambert).
+    Use it for radiographs stored linear in dose, where a linear window shows lungs and mediastinum equally pale:
+    attenuation is proportional to the logarithm of dose (Beer-Lambert).
 
     Args:
         values: (H, W).
-        ends: positive values that become the ends of the scale.
+        ends: positive values shown as 0 and as 255.
         invert: high dose is black, as on film (MONOCHROME1).
     """
     logs = np.log(np.maximum(values, ends[0] / 2).astype(np.float32)).clip(*np.log(ends))
@@ -41,9 +41,9 @@ def film_window(values: Values, ends: tuple[float, float], *, invert: bool = Fal
 def without_padding(values: Number) -> Number:
     """Return (N,) values without the padding that a scanner or program put outside the field of view.
 
-    Padding is the least value where it is -1000 or below, fills 1 % of the image or more, and is far below the rest,
-    with what resampling made between it and the rest; air of -1000 Hounsfield units is not. The greatest value may be
-    padding too (`padding_above`).
+    The least value is padding if it is -1000 or below, fills at least 1 % of the image and is far below all others;
+    values that resampling made between it and the others are dropped too. Air at -1000 Hounsfield units is kept. The
+    greatest value may be padding too (`padding_above`).
 
     Args:
         values: finite, any shape.
@@ -60,9 +60,9 @@ def without_padding(values: Number) -> Number:
 
 
 def padding_above(values: Number) -> float | None:
-    """Return the greatest value if it is padding: 1000 or above, 1 % or more, and far above the rest; else None."""
+    """Return the greatest value if it is padding: at least 255, in 1 % of pixels, far above all others; else None."""
     most = values.max()
-    if most < 1000 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
+    if most < 255 or not 0 < np.count_nonzero(values < most) <= 0.99 * values.size:
         return None
     low, high = np.percentile(values[values < most], (0.5, 99.5))
-    return float(most) if most - high > high - low else None
+    return float(most) if most - high > high - low > 0 else None

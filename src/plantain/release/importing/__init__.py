@@ -1,1 +1,1 @@
-"""A published release back into a journal."""
+"""Import published releases, pairs and benchmark outputs as runs."""

@@ -3,7 +3,7 @@
 | benchmark | files, as its own scripts write and read them | source |
 |---|---|---|
 | GEdit-Bench | `[MODEL/]fullset/TASK/LANGUAGE/KEY.png` and `KEY_SRCIMG.png` | stepfun-ai/Step1X-Edit, GEdit-Bench |
-| ImgEdit | `basic_edit.json`, `original_images/`, `edited_images/KEY.png` or `MODEL/KEY.png` | PKU-YuanGroup/ImgEdit |
+| ImgEdit | `basic_edit.json` or `UGE_edit.json`, `original_images/`, `edited_images/KEY.png` | PKU-YuanGroup/ImgEdit |
 | MedGEN-Bench | JSON Lines of results that name `input_image` and `output_image` | yangjj007/MedGEN-Bench-eval |
 | MieDB-100k | `dataBenchmark/metadata.json`, `inference/eval_results/MODEL/NAME_N.png` | Raiiyf/MieDB-100k |
 
@@ -38,7 +38,7 @@ _DRAW = re.compile(r"(?P<key>.+?)(?:_sample\d+)?")
 _STATED = {"subject-add": "add", "subject-remove": "remove", "add": "add", "remove": "remove"}
 """Directions by GEdit-Bench's task and ImgEdit's type of edit; every other one is a change."""
 
-_IMGEDIT = ("id", "prompt", "edit_type")
+_IMGEDIT = ("id", "prompt")
 _MIEDB = ("input_image", "output_image", "prompt")
 _MEDGEN = ("instruction", "input_image", "output_image", "response")
 """Fields of an entry; the inputs of MedGEN-Bench have no `response` and no `output_image`."""
@@ -49,16 +49,16 @@ _Rows = Iterator[PairRow | RejectedRow]
 def benchmark_rows(
     root: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
 ) -> _Rows | None:
-    """Return the edits in a benchmark's output folder; None for any other path.
+    """Read the edits in a benchmark's output folder; return None for any other path.
 
     Args:
         root: the folder.
-        columns: not allowed here.
-        constants: role -> value of all rows, in place of the folder's own.
-        originals: a folder whose images are joined by name to originals that are not in the folder.
+        columns: must be empty.
+        constants: role -> value of all rows, instead of the folder's values.
+        originals: a folder with originals that `root` does not contain; found by name.
 
     Raises:
-        InputError: an unknown role, or a column.
+        InputError: a role is unknown, or a column is given.
     """
     read = _reader(root)
     if read is None:
@@ -71,7 +71,7 @@ def benchmark_rows(
 
 
 def is_benchmark(root: Path) -> bool:
-    """Return True for a folder that `benchmark_rows` reads."""
+    """Return True if a folder is the output of a benchmark that `benchmark_rows` can read."""
     return _reader(root) is not None
 
 
@@ -180,7 +180,7 @@ def _imgedit(root: Path) -> _Rows:
             row=number,
             instruction=entry["prompt"],
             model="" if path.parent.name == "edited_images" else path.parent.name,
-            direction=_STATED.get(entry["edit_type"], "change"),
+            direction=_STATED.get(entry.get("edit_type"), "change"),
         )
 
 
@@ -216,8 +216,10 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _medgen(root: Path) -> _Rows:
     paths = [path for depth in ("*", "*/*", "*/*/*") for path in _files(root, f"{depth}.jsonl")]
+    stems = {path.stem for path in paths}
     for path in paths:
-        if not _has(next(_lines(path), (0, None))[1], *_MEDGEN):
+        scored = path.stem.removesuffix("_with_vlm").removesuffix("_local_metrics")  # eval.py's copies
+        if not _has(next(_lines(path), (0, None))[1], *_MEDGEN) or scored in stems - {path.stem}:
             continue  # not a list of results
         for number, record in _lines(path):
             id = f"{path.stem} line {number}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease
 from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
-from plantain.release.proof.provenance import PROVENANCE, without_manifest
+from plantain.release.proof.provenance import without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
 
 ReleaseSource = OurRelease | PublishedTree
@@ -36,9 +35,9 @@ class ImportSummary:
     """The result of an import.
 
     Attributes:
-        images: edited images and masks that were imported; `missing`: those that are named and not there.
-        signed: images whose C2PA manifest was removed: the run has the judged bytes. Signatures are not checked.
-        originals: source images that were imported; `without_original`: those that are not there.
+        images: number of imported edited images and masks; `missing`: number of named ones without a file.
+        signed: number of images whose C2PA manifest was removed to get the judged bytes. Signatures are not checked.
+        originals: number of imported source images; `without_original`: number of those missing.
     """
 
     run: Path
@@ -69,16 +68,16 @@ class _Named:
 
 
 def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
-    """Make a run from a release: ours in any layout, or a tree as Med-Banana publishes it.
+    """Make a run from a release of plantain, in any layout, or from Med-Banana's published tree.
 
     The run appears when it is complete; an import that fails or is killed leaves nothing under that name.
 
     Args:
-        originals: the importer's own catalogue or run. Originals that the release does not contain are copied from
+        originals: a catalogue or run of the user. Originals that the release does not contain are copied from
             it; they are found by the hash of their prepared bytes, so they must have been prepared in the same way.
 
     Raises:
-        InputError: nothing there that we can read, a broken file, `originals` is neither, or `run` is not empty.
+        InputError: the path is not a readable release, `originals` is neither catalogue nor run, or `run` is not empty.
     """
     if not path.is_dir():
         raise InputError(
@@ -99,8 +98,6 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     try:
         with new_run(run) as part:
             asyncio.run(_fill(part, source, facts, held, summary))
-            if (path / PROVENANCE).is_file():  # the providers' own bytes are in no release
-                shutil.copyfile(path / PROVENANCE, part / PROVENANCE, follow_symlinks=False)
             for card in cards_of(path):
                 keep_card(part, card)
     except (OverflowError, sqlite3.IntegrityError) as error:

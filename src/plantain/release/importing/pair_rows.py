@@ -58,7 +58,7 @@ _GUESSED |= dict.fromkeys(("remove", "erase", "delete", "eliminate"), "remove")
 
 @dataclass(frozen=True, slots=True)
 class RowImage:
-    """An image of a row: its bytes, or a file below the table's folder or `root`."""
+    """An image named by a row: its bytes, or a file below `root`, by default the table's folder."""
 
     name: str
     data: bytes | None = None
@@ -67,7 +67,7 @@ class RowImage:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """One published edit as its table has it, with its line (of Parquet its number); "" for empty cells.
+    """One row of a table of published edits, with its line (of Parquet its number); "" for empty cells.
 
     `own_modality` is set for edits of a benchmark, which are resized to the shape of their original. If it is True, the
     modality is kept as the benchmark writes it: its "MRI" may be of any organ.
@@ -92,9 +92,9 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that cannot be imported: its line (of Parquet its number), its id, and why, beginning with the field.
+    """A row that cannot be imported: its line (of Parquet its number), its id, and the reason, after the field's name.
 
-    Rows are counted by `kind`, the reason with FILE for the file's name; "" where the reason names none.
+    Rows are counted by `kind`, the reason with FILE instead of a file's name; "" if the reason names no file.
     """
 
     row: int
@@ -105,12 +105,12 @@ class RejectedRow:
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """How a table of edits is read.
+    """The user's options for reading a table of edits.
 
     Attributes:
-        columns: role -> column, where its name is not one of the usual ones.
-        constants: role -> the value of all rows.
-        originals: a folder whose images are joined by name.
+        columns: role -> column, if the column has an unusual name.
+        constants: role -> value of all rows.
+        originals: a folder with originals, found by the names in rows.
     """
 
     columns: Mapping[str, str]
@@ -121,16 +121,16 @@ class TableRules:
 def rows_of(
     path: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
 ) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
-    """Return (folder to which the rows' file names are relative, iterator over the rows).
+    """Open a set of published edits; return (folder to which the rows' file names are relative, iterator over rows).
 
     Args:
         path: a table, a folder that contains one or shards of one, or Med-Banana's tree.
         columns: role -> column.
         constants: role -> value of all rows.
-        originals: a folder whose images are joined by name.
+        originals: a folder with originals, found by the names in rows.
 
     Raises:
-        InputError: nothing there that can be read, or columns are missing.
+        InputError: the path has no readable set of edits, or columns are missing.
     """
     check_roles(columns, constants)
     joined = Originals(originals) if originals is not None else None
@@ -152,28 +152,28 @@ def rows_of(
 
 
 def check_roles(columns: Mapping[str, str], constants: Mapping[str, str]) -> None:
-    """Raise InputError for a role that does not exist."""
+    """Check that all roles exist. Raise InputError otherwise, with the nearest role."""
     for option, given, allowed in (("--column", columns, tuple(CALLED)), ("--set", constants, CONSTANT)):
         if unknown := [role for role in given if role not in allowed]:
             raise InputError(f"{option} {unknown[0]}: no such column; {suggest(unknown[0], allowed)}")
 
 
 def direction_in(instruction: str) -> str:
-    """Return "add" or "remove" by an instruction's words; "" if they show neither, or both."""
+    """Infer "add" or "remove" from an instruction's words; return "" if they show neither or both."""
     words = re.findall(r"[a-z]+", instruction.lower())
     found = [_GUESSED[one] for one in words if one in _GUESSED]
     return "" if not found or (len(set(found)) > 1 and words[0] not in _GUESSED) else found[0]
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """Return a folder's table of edits: `metadata.*`, or all shards of a Parquet table; empty without one."""
+    """Find a folder's table of edits: `metadata.*`, or all shards of a Parquet table; return [] without one."""
     named = [p for p in files_like(folder, "metadata*") if p.name.lower().endswith(ENDINGS)]
     return named[:1] or files_like(folder, "*.parquet") or files_like(folder, "data/*.parquet")
 
 
 @cache
 def modality_of(word: str) -> str | None:
-    """Return the taxonomy's modality for a word; None if unknown. Raise InputError for a misspelling."""
+    """Find the taxonomy's modality for a word; return None if unknown. Raise InputError for a misspelling."""
     ours = load_taxonomy().modalities
     known = {fold(name): name for name in ours} | _MODALITIES
     if (found := known.get(fold(word))) is None and (near := nearest(word, ours, _ALIKE)):
@@ -344,7 +344,7 @@ def _tree(root: Path, joined: Originals | None) -> Iterator[PairRow]:
 
 
 class Originals:
-    """Images of a folder by name, and by the name of a folder that contains just one, as studies of MIMIC-CXR."""
+    """Find original images in a folder by file name, or by the name of a subfolder with only one image."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():
@@ -358,6 +358,6 @@ class Originals:
             raise InputError(f"--originals {root}: contains no image")
 
     def find(self, name: str) -> RowImage | None:
-        """Return the image of that name; None where there is none."""
+        """Return the original of that name; None if none has it."""
         path = self._files.get(name.lower())
         return None if path is None else RowImage(path.relative_to(self._root).as_posix(), None, self._root)

@@ -93,14 +93,14 @@ class PairsSummary:
 
     Attributes:
         run, kind: the new folder, and "pairs".
-        rows: read; tasks: made of them; without_original: those whose original is missing.
-        without_instruction: rows without an instruction; direction and finding are used instead.
-        resized: edits of a benchmark that had another shape than their original.
-        published: rows with a verdict, by verdict.
-        unknown: rows of each finding that is none of our own, with the nearest one that is.
-        guessed: rows whose direction is from their instruction's words, by direction.
-        left_out: rows that could not be imported, by reason with FILE for the file; first: the first of each, in full.
-        rejected: the file that lists them; None if there are none.
+        rows, tasks, without_original: numbers of rows read, of tasks made, and of tasks whose original is missing.
+        without_instruction: number of rows without an instruction; direction and finding are used instead.
+        resized: number of a benchmark's edits that had another shape than their original.
+        published: number of rows with a published verdict, by verdict.
+        unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding or "".
+        guessed: number of rows whose direction was inferred from the instruction, by direction.
+        left_out: number of rows not imported, by reason with FILE for the file; first: the first of each, in full.
+        rejected: the file that lists the rows not imported; None if all were.
     """
 
     run: Path
@@ -143,13 +143,13 @@ def import_pairs(
         path: a table (see `pair_rows.ENDINGS`), a folder with one (`metadata.*`, or shards), Med-Banana's tree, or
             a benchmark's output folder (see `benchmarks`).
         run: the run's folder; must be empty or new.
-        columns: role -> column, where its name is not one of the usual ones.
+        columns: role -> column, if the column has an unusual name.
         constants: role -> value of all rows, such as {"modality": "brain_mri"}.
-        originals: a folder whose images are joined by name to the originals that rows name.
+        originals: a folder with originals, found by the names in rows.
 
     Raises:
-        InputError: nothing there that can be read, a missing column, no row that can be imported, or `run` is not
-            empty. Nothing is left then but the list of rejected rows.
+        InputError: the path has no readable set of edits, a column is missing, no row can be imported, or `run` is
+            not empty. Only the list of rejected rows is left then.
     """
     check_new_run(run)
     given = columns or {}, constants or {}, originals
@@ -195,7 +195,7 @@ async def _fill(
                 assert isinstance(row, PairRow)
                 seen[one.task.row.id] = row.row
                 summary.without_instruction += not row.instruction.strip()
-                summary.unknown.update(filter(None, [one.unknown]))
+                summary.unknown.update(one.unknown)
                 summary.guessed.update(
                     [one.task.row.task.direction.value] if not row.direction.strip() else []
                 )
@@ -224,7 +224,7 @@ class _Imported:
     task: RecordedTask
     verdict: bool | None
     resized: bool
-    unknown: str
+    unknown: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,9 +306,9 @@ class _RowImporter:
         )
         reference = before.reference if before is not None else NO_IMAGE
         near = nearest(finding, (one.name for one in findings))
-        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "")
-        foreign = bool(findings) and known_finding is None
-        return _Imported(image, reference, task, verdict, resized, unknown if foreign else "")
+        unknown = f"{one_line(finding)!r}" + (f" (nearest: {near})" if near else "") if finding else ""
+        foreign = not finding or (bool(findings) and known_finding is None)
+        return _Imported(image, reference, task, verdict, resized, (unknown,) if foreign else ())
 
     def _prepared(
         self, journal: Journal, original: bytes, source: str, grey: bool, row: PairRow

@@ -54,7 +54,7 @@ _DIRECTION = {"edit": Direction.ADD, "remove": Direction.REMOVE}
 
 
 class TreeKey(NamedTuple):
-    """The task of an image: as its path names dataset, image and disease."""
+    """The key of a task in a published tree: dataset, image and disease, as paths name them."""
 
     dataset: str
     image_id: str
@@ -63,7 +63,7 @@ class TreeKey(NamedTuple):
 
 
 class TreeImage(NamedTuple):
-    """One edit by its path, as text; `round` where the name has one."""
+    """One edited image of a published tree and the parts of its path; `round` if the name has one."""
 
     path: str
     key: TreeKey
@@ -72,7 +72,7 @@ class TreeImage(NamedTuple):
 
 
 class PublishedTree:
-    """A folder with `{dataset}-edit` and `{dataset}-remove` in it."""
+    """Read Med-Banana's published tree: a folder with `{dataset}-edit` and `{dataset}-remove`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -91,7 +91,7 @@ class PublishedTree:
             yield image.path, Path(image.path).read_bytes()
 
     def edits(self) -> Iterator[TreeImage]:
-        """Yield every image by its path; none is opened. Raises InputError for a name of another form."""
+        """Yield every edited image by its path, without opening it. Raise InputError for a name of another form."""
         for folder, place in self._folders():
             for finding, name in _images_below(folder):
                 path = f"{finding}/{name}"
@@ -104,7 +104,7 @@ class PublishedTree:
                 yield TreeImage(path, key, place["failed"] is not None, number)
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield every task in the order of its key. Raises InputError for a file that is not an image."""
+        """Yield the record of every task, sorted by key. Raise InputError for a file that is not an image."""
         found: dict[TreeKey, list[TreeImage]] = defaultdict(list)
         for image in self.edits():
             found[image.key].append(image)
@@ -307,6 +307,6 @@ def _read_image(path: str) -> BlobRef:
 
 
 def tree_id(root: Path) -> str:
-    """Return an id for the imported run, 16 hex digits, that depends on the tree's file names alone."""
+    """Return an id for the imported run, 16 hex digits, that depends only on the tree's file names."""
     names = sorted(str(path.relative_to(root)) for path in files_like(root, "**/*.jp*g"))
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]

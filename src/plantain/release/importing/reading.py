@@ -27,7 +27,7 @@ _IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
 
 
 class OurRelease:
-    """A release that `plantain export` wrote, or a part of one with its records: JSON Lines, or tables."""
+    """Read a release that `plantain export` wrote, or a part of one with records as JSON Lines or tables."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -40,7 +40,7 @@ class OurRelease:
         )
 
     def facts(self) -> dict[str, object]:
-        """Return the facts of the run in run.json; empty where it is missing. Raises InputError when it is broken."""
+        """Return the facts about the run in run.json; {} if it is missing. Raise InputError if it is damaged."""
         path = self.root / FACTS
         if not path.is_file():
             return {}
@@ -53,7 +53,7 @@ class OurRelease:
         return facts
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield the first existing source's records. Raise InputError if unreadable."""
+        """Yield the task records, from JSON Lines if present, else from tables. Raise InputError if unreadable."""
         if (self.root / TRAJECTORIES).is_file():
             yield from _from_lines(self.root / TRAJECTORIES)
             return
@@ -83,7 +83,7 @@ class OurRelease:
 
 
 def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield (path, bytes) of images at `{dataset}-{task}/{disease}/*.jpeg`, and originals; links are skipped."""
+    """Yield (path, bytes) of a tree's images, `{dataset}-{task}/{disease}/*.jpeg` and originals, without links."""
     endings = ("jpeg", "jpg", "png") if folder.name == ORIGINALS_FOLDER else ("jpeg", "jpg")
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:

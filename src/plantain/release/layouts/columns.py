@@ -88,10 +88,10 @@ _NAMED = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 
 
 class ReleaseColumns:
-    """The tables of one run, with the criteria and facts of its rubric.
+    """The columns of a release's tables, which depend on the criteria and facts of the run's rubric.
 
     Args:
-        cards: of judges, by path in the release.
+        cards: judges' cards by path in the release.
 
     Attributes:
         tables: the schema of every table by its folder's name.
@@ -188,7 +188,7 @@ class ReleaseColumns:
     # --- cells --------------------------------------------------------------------------------------
 
     def attempt_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Return the cells of an attempt and of its deciding verdict."""
+        """Return the cells of an attempt and of its deciding verdict, by column."""
         edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
         return {
             "round": attempt.round,
@@ -206,7 +206,7 @@ class ReleaseColumns:
         }
 
     def verdict_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells of a verdict; all null without one."""
+        """Return the cells of a verdict by column; all null without one."""
         if verdict is None:
             return dict.fromkeys(self.verdict)
         seen = verdict.observations
@@ -230,7 +230,7 @@ class ReleaseColumns:
         }
 
     def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells of CARD for the judge of a verdict; all null without a card."""
+        """Return the cells on the reliability of a verdict's judge (CARD); all null without a card."""
         judge = verdict.judge if verdict else None
         for path, card in self._cards.items():
             if (card.judge, card.rubric) == (judge, self._rubric):
@@ -240,7 +240,7 @@ class ReleaseColumns:
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
-        """Return a row of the table `verdicts`: one judge's verdict on one attempt, deciding or not."""
+        """Return a row of the table `verdicts`: one judge's verdict on one attempt, even if it does not decide."""
         return {
             **task_cells(record),
             **self.verdict_cells(stored.verdict),
@@ -256,13 +256,13 @@ class ReleaseColumns:
         }
 
     def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Return the verdict cells of one side of a pair."""
+        """Return the verdict's cells for one attempt of a preference pair."""
         seen = self.verdict_cells(attempt.verdict)
         return {name: seen[name] for name in ("judge", "score", "qualified", *self._passed)}
 
 
 def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
-    """Return the columns of a run. Raises InputError, KeyError, TypeError: its rubric cannot be read."""
+    """Make the columns from a run's frozen settings. Raise InputError, KeyError or TypeError for an invalid rubric."""
     return ReleaseColumns(recorded(frozen))
 
 
@@ -278,7 +278,7 @@ def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
 
 
 def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Return the cells of INSTRUCTIONS, of the current generation only."""
+    """Return the cells of the columns INSTRUCTIONS for a task, of the current generation only."""
     positive, negative = [], []
     for attempt in record.attempts:
         if attempt.instruction and not attempt.superseded:
@@ -290,7 +290,7 @@ def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def task_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Return the cells of TASK."""
+    """Return the cells of the columns TASK for a task's record."""
     image = record.image
     return {
         "task_id": record.task_id,
@@ -315,9 +315,9 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of a successful edit: those that remain, and the finding that was added; else None.
+    """Return the labels of a successfully edited image: those that remain, and any added finding; None for others.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; of one that was changed otherwise they are unknown.
+    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; after any other change labels are unknown.
     """
     if attempt.role == "control":
         return list(record.image.labels)

@@ -33,11 +33,11 @@ ORIGINALS = "tree-originals"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One layout.
+    """One layout of a release: how its files are written.
 
     Attributes:
-        write: writes its files, except those that are done; called again when an export is resumed.
-        path_of: path of an edited image in a tree of files, relative to the release, "" to leave it out;
+        write: writes the layout's files except finished ones; called again when an export is resumed.
+        path_of: returns the path of an edited image in a tree of files, relative to the release, "" to omit it;
             `write_images` writes it there. None for a layout without such a tree.
     """
 
@@ -46,7 +46,7 @@ class Layout:
 
 
 def chosen(names: Iterable[str]) -> dict[str, Layout]:
-    """Return the layouts of these names, after the one of every release.
+    """Return the layouts of these names, after the layout that every release has.
 
     Raises:
         InputError: a name is unknown (the nearest is suggested), or its package cannot be loaded.
@@ -107,12 +107,12 @@ _Batch = tuple[list[Path], list[Future[list[ReleaseFile]]]]
 def write_batches(
     staging: Staging, layout: str, read: Callable[[StagedEntry], tuple[bytes, list[ReleaseFile]]]
 ) -> None:
-    """Write every planned file of a layout that is not done.
+    """Write every planned file of a layout that is not finished.
 
-    `read` is called in threads. It returns a file's bytes, and its line in the list of files with those of the images
-    inside it.
+    `read` is called in threads. It returns a file's bytes, and the entries for the list of files: its own and those
+    of images inside it.
 
-    Syncing each file would cost more than writing it, so a batch is synced at once, while the next is written.
+    Syncing each file would cost more than writing it, so a batch is synced together, while the next is written.
     """
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
 

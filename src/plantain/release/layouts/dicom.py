@@ -61,17 +61,17 @@ _LONGEST_TEXT, _LONGEST_STRING = 1024, 64
 
 
 def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """Return the path of a successful edit, in the folder of its patient; "" for any other attempt."""
+    """Return the path of a successful edit's DICOM file, in the patient's folder; "" for any other attempt."""
     return f"{NAME}/{patient_id(record.image)}/{record.task_id}.dcm" if attempt.role == "success" else ""
 
 
 def original_path(image: SourceImage) -> str:
-    """Return the path of an original."""
+    """Return the path of an original's DICOM file, in the patient's folder."""
     return f"{NAME}/{patient_id(image)}/original-{image.prepared_sha256[:16]}.dcm"
 
 
 def patient_id(image: SourceImage) -> str:
-    """Return the PatientID: a hash of the source's patient or study; of the image where it has neither."""
+    """Return the PatientID of an image: a hash of the source's patient or study, else of the image."""
     group = image.group or image.id.partition("+")[0]
     dataset = "" if group.startswith(JOINED) else image.dataset
     return f"plantain-{hashlib.sha256(f'{dataset}/{group}'.encode()).hexdigest()[:16]}"
@@ -80,10 +80,10 @@ def patient_id(image: SourceImage) -> str:
 def write_dicom(staging: Staging, released: ReleasedImages) -> None:
     """Write `dicom/PATIENT/TASK.dcm` and `dicom/PATIENT/original-HASH.dcm`: a study per patient, a series per task.
 
-    An edit references its original where that is in the release.
+    An edit references its original if the release contains it.
 
     Raises:
-        InputError: an edit is not a baseline JPEG; only one that was imported can be something else.
+        InputError: an edit is not a baseline JPEG, which only imported ones can be.
     """
 
     def edit(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
@@ -109,11 +109,11 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
 
 
 def jpeg_in(data: bytes, name: str) -> tuple[bytes, bool]:
-    """Return (JPEG in a file of this layout, True if the file states that it is synthetic).
+    """Extract the JPEG from a DICOM file of this layout; return (JPEG, True if the file states to be synthetic).
 
     Args:
-        data: the file, from anywhere.
-        name: for messages.
+        data: bytes of the file, which need not be trusted.
+        name: name of the file in messages.
 
     Raises:
         BadImage: it is not a DICOM file, or its pixel data is not one compressed frame.

@@ -29,12 +29,12 @@ _STATUS = {
 
 
 def status_of(record: TaskRecord) -> str:
-    """Return how a task ended, in the scripts' words (`undecided`, `not_applicable` and `control` are ours)."""
+    """Return a task's state in the words of the published scripts, or `undecided`, `not_applicable`, `control`."""
     return "control" if record.outcome == "control" else _STATUS[record.state]
 
 
 def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
-    """Return a task's entry of all_conversations.json; `paths`: its images by index of their attempt."""
+    """Return a task's entry in all_conversations.json; `paths`: paths of its images by index of the attempt."""
     rounds: list[JsonValue] = []
     for index, attempt in enumerate(record.attempts):
         if not attempt.superseded:
@@ -64,7 +64,7 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
-    """Return the deciding, else the published verdict as JSON, with the paper's names; None without one."""
+    """Return an attempt's deciding or published verdict as JSON, with the paper's names; None without one."""
     decided = attempt.verdict or published_verdict((s.metric, s.value, s.detail) for s in attempt.scores)
     if decided is None:
         return None
@@ -90,7 +90,7 @@ def verdict(attempt: AttemptRecord) -> JsonValue:
 
 
 def final_prompt(record: TaskRecord) -> JsonValue:
-    """Return a task's entry of final_prompts.json."""
+    """Return a task's entry in final_prompts.json: its last instruction and result."""
     current = _current(record)
     return {
         "image": record.image.id,
@@ -102,7 +102,7 @@ def final_prompt(record: TaskRecord) -> JsonValue:
 
 
 def failed_summary(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
-    """Return a failed task's entry of failed_summary.json."""
+    """Return a failed task's entry in failed_summary.json; `paths` as for `conversation`."""
     current = _current(record)
     conversation: list[JsonValue] = [
         {"round": attempt.round, "prompt": attempt.instruction, "verification": verdict(attempt)}
@@ -121,7 +121,7 @@ def failed_summary(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
 
 
 def api_failures(record: TaskRecord) -> Iterator[JsonValue]:
-    """Yield entries of api_failures.json: calls of the task's current generation without a usable answer."""
+    """Yield a task's entries in api_failures.json: calls of its current generation without a usable answer."""
     for attempt in _current(record):
         for step, outcome in (("edit_image", attempt.edit_outcome), ("verify_image", attempt.judge_outcome)):
             if outcome is not None and not outcome.ok:
@@ -133,7 +133,7 @@ def api_failures(record: TaskRecord) -> Iterator[JsonValue]:
 
 
 def retry(record: TaskRecord) -> JsonValue:
-    """Return a retried task's entry of retry_log.json. The time is telemetry, which a release does not have."""
+    """Return a retried task's entry in retry_log.json, without a time, which releases do not contain."""
     before = [attempt for attempt in record.attempts if attempt.superseded]
     last = before[-1] if before else None
     faults = [o for o in (last.edit_outcome, last.judge_outcome) if o and not o.ok] if last else []
@@ -183,7 +183,7 @@ def write_tree(staging: Staging, released: ReleasedImages) -> None:
 
 
 def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """Return the published path (successful removals in `normal/`, failures by round); "" for other roles."""
+    """Return an image's path as in Med-Banana (successful removals in `normal/`, failures by round); "" for others."""
     if attempt.role not in ("success", "failed", "control"):
         return ""
     folder, disease, word = task_folder(record), safe(record.finding), task_word(record)

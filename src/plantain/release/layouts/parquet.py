@@ -47,11 +47,11 @@ Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 
 
 def write_tables(staging: Staging, released: ReleasedImages) -> None:
-    """Write every table that was planned.
+    """Write all planned Parquet tables.
 
-    `data/success`, `data/failed` and the like have an edited image a row, in `success` with its original; `train` the
-    successes whose original is there; `originals` a source image; `trajectories` a task; `verdicts` a judge's verdict
-    on an attempt; `preference` a pair, in the columns of Diffusion-DPO.
+    A row of `data/success`, `data/failed` and the like is an edited image, in `success` with its original; of `train` a
+    success whose original is released; of `originals` a source image; of `trajectories` a task; of `verdicts` a judge's
+    verdict on an attempt; of `preference` a pair, in the columns of Diffusion-DPO.
     """
     columns = planned_columns(staging)
     rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
@@ -214,7 +214,7 @@ Slot = tuple[AttemptRecord, ReleasedImage]
 def preference_rows(
     entries: Iterable[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
 ) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
-    """Yield cells, weight in bytes and images of every planned pair."""
+    """Yield (cells by column, size in bytes, images) of every planned preference pair."""
 
     def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptPair], list[ImageRequest]]]:
         for entry in entries:

@@ -17,7 +17,7 @@ from plantain.release.task_record import TaskRecord, from_json
 
 
 def write_trajectories(staging: Staging, released: ReleasedImages) -> None:
-    """Write every task's record in the order of the ids, and the originals that were planned as files."""
+    """Write the record of every task, sorted by id, and the originals that are planned as files."""
     staging.write_chunks(TRAJECTORIES, lambda: (record + b"\n" for record in staging.records()))
     loop = orjson.loads(staging.meta("facts") or "{}")["frozen"].get("loop") or {}
     if loop.get("turns"):
@@ -26,7 +26,7 @@ def write_trajectories(staging: Staging, released: ReleasedImages) -> None:
 
 
 def conversations(staging: Staging) -> Iterator[bytes]:
-    """Yield each chain of accepted edits of two turns or more: the original, then each turn's instruction and image."""
+    """Yield one JSON line per chain of accepted edits over several turns: original, instructions and images."""
     later: dict[str, TaskRecord] = {}
     for line in staging.records():
         if b"+turn" in line and (record := from_json(line)).image.parent and record.outcome == "success":

@@ -21,7 +21,7 @@ Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 
 
 def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
-    """Write `wds/success-train-00000.tar` and the like; masks under the same keys, and originals, in other tars.
+    """Write `wds/success-train-00000.tar` and the like; masks, with the same keys, and originals in separate tars.
 
     All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
     an original. The index is the release's manifest.
@@ -33,7 +33,7 @@ def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
-    """Return a sample's name, without dots, which separate key and field."""
+    """Return the key of a sample in a tar; it has no dots, which separate key and field."""
     return f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
 
 

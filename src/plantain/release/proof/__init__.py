@@ -1,1 +1,1 @@
-"""Proof of a release: manifest, sums, provenance, and their verification."""
+"""Proof that a release is complete and unchanged: manifest, checksums, provenance, and their verification."""

@@ -42,9 +42,9 @@ class CheckOptions:
     """How thoroughly files are checked.
 
     Attributes:
-        pixels: decode every image and compare the hash of its pixels.
-        signatures: check them, which needs c2pa-python.
-        columns: of the release's tables.
+        pixels: True to decode every image and compare the hash of its pixels.
+        signatures: True to check signatures, which needs c2pa-python.
+        columns: columns of the release's tables.
     """
 
     pixels: bool
@@ -55,11 +55,11 @@ class CheckOptions:
 def check_contents(
     path: Path, file: ReleaseFile, rows: int | None, inside: Sequence[ReleaseFile], options: CheckOptions
 ) -> list[ReleaseProblem]:
-    """Return the problems of a file's content, by everything that its manifest entries state.
+    """Check a file's content against its manifest entries; return the problems.
 
     Args:
         path: the file on disk.
-        file, rows: its entry.
+        file, rows: the file's entry and number of rows.
         inside: the entries of the images in it, by row and member.
     """
     try:

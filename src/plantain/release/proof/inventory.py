@@ -1,4 +1,4 @@
-"""Bookkeeping of a verification: which files a release contains, and what its sums and its manifest say of each."""
+"""Bookkeeping of a verification: the files of a release, with their entries in checksums and manifest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReleaseProblem:
     """One defect of a release.
 
     Attributes:
-        path: the file concerned, relative to the release; "" for the release as a whole.
+        path: the faulty file, relative to the release; "" for the release as a whole.
         kind: "missing", "extra", "size", "checksum", "sums", "manifest", "path", "link", "unreadable", "unfinished",
             "rows", "schema", "image", "pixels", "signature", "reference", "count", "licence", "record", "against".
         detail: the fault, in a sentence without its subject.
@@ -34,9 +34,9 @@ class ReleaseProblem:
 
 @dataclass(slots=True)
 class KnownFile:
-    """One path: its size on disk, and its hash by SHA256SUMS and by the manifest; None where it is not there.
+    """One path of a release: size on disk, and hashes in SHA256SUMS and in the manifest; None if missing there.
 
-    `listed` is "" for a file that the manifest names without a hash that can be believed.
+    `listed` is "" for a file that the manifest names without a valid hash.
     """
 
     size: int | None = None
@@ -53,15 +53,15 @@ class Inventory:
     """Files, edited images and originals of one release.
 
     Attributes:
-        files: by path.
-        images: (path, role, hash in the journal) of edited images, by task, generation and round; taken out as their
+        files: files by path.
+        images: (path, role, hash in the journal) of edited images, by task, generation and round; removed as their
             records are found.
         originals: a file with each original, by hash.
-        next_to_edits: a file with the original next to edits of a task, by (task, hash); taken out likewise.
-        trajectory_rows: rows of the Parquet tables of trajectories; None where there are none.
+        next_to_edits: a file with the original next to edits of a task, by (task, hash); removed likewise.
+        trajectory_rows: number of rows in the Parquet tables of trajectories; None without such tables.
         signed: True if the manifest lists an image with a signature.
         problems: problems found so far.
-        system: files and folders of systems and downloads, which are not of the release.
+        system: files and folders left by operating systems and downloads, which are ignored.
     """
 
     files: dict[str, KnownFile] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Inventory:
         return self.files.get(path) or KnownFile()
 
     def report(self, path: str, kind: str, detail: str) -> None:
-        """Record a problem."""
+        """Record a problem of a file; `kind` and `detail` as in `ReleaseProblem`."""
         self.problems.append(ReleaseProblem(path, kind, detail))
 
     def add_image(self, entry: ReleaseFile) -> None:
@@ -102,9 +102,9 @@ class Inventory:
 
 
 def take_stock(out: Path, inventory: Inventory) -> None:
-    """Record every regular file below `out`, and report anything else; nothing is followed.
+    """Record every regular file below `out`, and report links and special files, without following links.
 
-    A system file that SHA256SUMS names is the release's own.
+    A system file that SHA256SUMS names belongs to the release.
     """
     emptied = {str(parent) for path in inventory.files for parent in PurePosixPath(path).parents}
     waiting = [""]
@@ -136,7 +136,7 @@ def take_stock(out: Path, inventory: Inventory) -> None:
 
 
 def why_unsafe(path: str) -> str | None:
-    """Return why a path from a release must not be followed, or None."""
+    """Return why a path named by a release is unsafe to open, e.g. as it leaves the folder; None if it is safe."""
     if not path or len(path) > LONGEST_PATH:
         return "is empty or longer than any path of a release"
     if CONTROL.search(path):

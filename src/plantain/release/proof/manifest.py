@@ -48,7 +48,7 @@ _FIELDS = [field.name for field in fields(ReleaseFile)]
 
 
 class BadManifest(ValueError):
-    """A manifest that cannot be read; the message states why."""
+    """Raised for a manifest that cannot be read; the message states why."""
 
 
 def write_manifest(
@@ -74,7 +74,7 @@ def write_manifest(
 
 
 def rows_in(path: Path) -> int | None:
-    """Return the rows of a Parquet file or lines of a JSON Lines file; None for any other."""
+    """Return the number of rows of a Parquet file or of lines of a JSON Lines file; None for other files."""
     if path.suffix == ".parquet":
         return int(pq.read_metadata(path).num_rows)
     if path.suffix == ".jsonl":
@@ -84,7 +84,7 @@ def rows_in(path: Path) -> int | None:
 
 
 def manifest_entries(path: Path) -> Iterator[tuple[ReleaseFile, int | None]]:
-    """Yield every entry of a manifest from anywhere with its `rows`.
+    """Yield (entry, its `rows`) for every line of a manifest, which need not be trusted.
 
     Raises:
         BadManifest: it cannot be read. InputError: it is of another format.

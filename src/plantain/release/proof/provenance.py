@@ -1,4 +1,4 @@
-"""C2PA manifests in images: those that we sign, and those that a provider embedded.
+"""C2PA manifests in released images.
 
 Every edited file has the constant XMP mark (`pixels.encode`). A signed manifest is added on request; it names task,
 round and tool, and has no thumbnail and no ingredient, so it contains nothing of the source image.
@@ -23,9 +23,6 @@ from plantain.version import __version__
 SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/compositeSynthetic"
 """The same IPTC term as in the XMP mark: true of rendered and of generated edits."""
 
-PROVENANCE = "provenance.jsonl"
-"""In a release, and in a run imported from one: edits that arrived with a manifest of their provider."""
-
 ASSERTION = "org.plantain.attempt"
 
 _SETTINGS = {"builder": {"thumbnail": {"enabled": False}}, "verify": {"verify_after_sign": False}}
@@ -35,7 +32,7 @@ _ALGORITHMS = {("EC", 256): "ES256", ("EC", 384): "ES384", ("EC", 521): "ES512",
 
 
 class C2paSigner:
-    """Signs released JPEGs with one certificate chain; the same signer may be used by several threads."""
+    """Sign released JPEGs with one certificate chain; thread-safe."""
 
     def __init__(self, chain: bytes, key: bytes, algorithm: str) -> None:
         import c2pa
@@ -45,7 +42,7 @@ class C2paSigner:
         self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
 
     def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
-        """Return a JPEG with a manifest; bytes differ every time. Raise InputError if it cannot be signed."""
+        """Add a signed manifest to a JPEG; the bytes differ every time. Raise InputError if signing fails."""
         import c2pa
 
         signed = io.BytesIO()
@@ -58,10 +55,10 @@ class C2paSigner:
 
 
 def open_signer(options: ExportOptions) -> C2paSigner:
-    """Return the signer of an export, tried once.
+    """Make the signer of an export, and test it once.
 
     Raises:
-        InputError: a certificate or key that cannot be read or used, or c2pa-python is not installed.
+        InputError: certificate or key cannot be read or used, or c2pa-python is not installed.
     """
     assert options.sign_cert is not None and options.sign_key is not None
     chain, key = _read(options.sign_cert, "--sign"), _read(options.sign_key, "--key")
@@ -88,7 +85,7 @@ def open_signer(options: ExportOptions) -> C2paSigner:
 
 
 def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
-    """Return (state of a JPEG's manifest, its task, its round); None for a task or round that it does not name.
+    """Check a JPEG's manifest; return (state, task, round), None for a task or round that it does not name.
 
     The state is "Trusted", "Valid" (signed by an unknown signer), "Invalid", or "none".
     """
@@ -108,25 +105,8 @@ def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
     return state, None, None
 
 
-def embedded_manifest(path: Path) -> tuple[str, int] | None:
-    """Return (container, size in bytes) of the C2PA manifest in a JPEG, PNG or WebP; None without one.
-
-    Reads segment headers only; a damaged file counts as having none.
-    """
-    with path.open("rb") as file:
-        head = file.read(12)
-        if head[:2] == b"\xff\xd8":
-            size = sum(size for _, size in _jpeg_manifests(file))
-            return ("jpeg", size) if size else None
-        if head[:8] == b"\x89PNG\r\n\x1a\n":
-            return _chunked(file, 8, "big", b"caBX", "png")
-        if head[:4] == b"RIFF" and head[8:] == b"WEBP":
-            return _chunked(file, 12, "little", b"C2PA", "webp")
-    return None
-
-
 def without_manifest(jpeg: bytes) -> bytes:
-    """Return a JPEG without its C2PA manifest: the inverse of `sign`. Other bytes are returned as they are."""
+    """Remove the C2PA manifest from a JPEG, inverting `sign`; other files are returned unchanged."""
     kept: list[bytes] = []
     after = 0
     for start, size in _jpeg_manifests(io.BytesIO(jpeg)) if jpeg[:2] == b"\xff\xd8" else ():
@@ -147,23 +127,6 @@ def _jpeg_manifests(file: BinaryIO) -> Iterator[tuple[int, int]]:
         if header[1] == 0xEB and header[4:6] == b"JP":
             yield at, size
         at += 2 + size
-
-
-def _chunked(file: BinaryIO, start: int, order: str, wanted: bytes, container: str) -> tuple[str, int] | None:
-    at = start
-    while True:
-        file.seek(at)
-        header = file.read(8)
-        if len(header) < 8:
-            return None
-        if order == "big":
-            size, name, rest = int.from_bytes(header[:4], "big"), header[4:], 12
-        else:
-            size, name, rest = int.from_bytes(header[4:], "little"), header[:4], 8
-            size += size % 2
-        if name == wanted:
-            return container, size
-        at += rest + size
 
 
 def _manifest(task: str, round: int) -> str:

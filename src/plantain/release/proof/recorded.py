@@ -46,11 +46,11 @@ class _Recorded:
 
 
 def check_records(out: Path, inventory: Inventory, against: JournalReader | None) -> Problems:
-    """Yield every disagreement; images are taken out of the inventory as their records are found.
+    """Compare a release's records with its files and yield every disagreement; removes found images from `inventory`.
 
     Args:
-        inventory: only files that are whole there are read.
-        against: the run that the release was made from, if at hand.
+        inventory: the release's files; only undamaged ones are read.
+        against: journal of the run that the release was made from; None without it.
     """
     recorded = _Recorded()
     checks = {

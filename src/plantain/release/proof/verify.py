@@ -48,8 +48,8 @@ class Proof:
     """The result of `verify_release`.
 
     Attributes:
-        files, bytes: on disk.
-        images: edited images of the manifest, each counted once.
+        files, bytes: number of files on disk, and their total size.
+        images: number of distinct edited images in the manifest.
         release: SHA-256 of SHA256SUMS, the one hash that identifies the release; "" without that file.
         problems: sorted by path.
         system: files and folders that a system or a download left there.
@@ -72,11 +72,11 @@ _Job = tuple[str, ReleaseFile | None, int | None, list[ReleaseFile]]
 
 
 def verify_release(out: Path, *, against: Path | None = None, pixels: bool = False) -> Proof:
-    """Check a release in full, without changing it, and return the proof with all problems.
+    """Verify a whole release without changing it, and return the proof with all problems.
 
     Args:
-        against: the run that it was made from: its tasks, attempts and verdicts are compared too.
-        pixels: also decode every image and compare the hash of its pixels.
+        against: folder of the run that it was made from, to compare tasks, attempts and verdicts too; or None.
+        pixels: True to also decode every image and compare the hash of its pixels.
 
     Raises:
         InputError: `out` is not a release, or `against` is not a run.

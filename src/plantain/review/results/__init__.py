@@ -1,1 +1,1 @@
-"""Results of a study: rows, figures, pages."""
+"""Results of a reader study: answers as rows, statistics, pages."""

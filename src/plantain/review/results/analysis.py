@@ -40,7 +40,7 @@ Number = Callable[[Row], float | None]
 
 
 def analyse(study: Study, rows: Sequence[Row]) -> Found:
-    """Return all results for the page, the JSON and the LaTeX, from the rows of `rows_of`."""
+    """Compute all results of a study, for page, JSON and LaTeX, from the rows of `rows_of`."""
     return {
         "study": study.name,
         "hash": study.digest,
@@ -95,7 +95,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
 
 
 def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ...] = ()) -> Found:
-    """Return the mean of (readers, cases) with its interval, or with the reason why there is none."""
+    """Return the mean of a table (readers, cases) with its interval, or with the reason for a missing one."""
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:
         found = over_readers(table, null=null, low=low, high=high)
@@ -115,9 +115,9 @@ def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ..
 
 
 def tables_of(parts: Sequence[Sequence[Row]], value: Number) -> list[Floats]:
-    """Return for each part, (readers, clusters), a reader's mean answer to the cases of each patient.
+    """Make a table (readers, clusters) for each part, with a reader's mean answer to each patient's cases.
 
-    All are over the readers and patients of all parts; NaN without an answer.
+    All tables have the readers and patients of all parts; NaN without an answer.
     """
     readers = {name: i for i, name in enumerate(sorted({row.reader for rows in parts for row in rows}))}
     clusters = {name: i for i, name in enumerate(sorted({row.cluster for rows in parts for row in rows}))}
@@ -166,9 +166,9 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
     """Compare readers' acceptance with the run's own decisions, as in Med-Banana 4.3 (human validation).
 
     Returns:
-        `agreement`: share of readings in which reader and judge decide alike; `strict`: in which the judge rejects what
-        the reader accepts; `lenient`: the opposite. The three sum to 1. `accepted` and `rejected` say by the judge's
-        decision how many readings there are and in how many the reader decides alike. None without decisions.
+        `agreement`: share of readings in which reader and judge decide alike; `strict`: share in which only the reader
+        accepts; `lenient`: share in which only the judge does. `accepted` and `rejected`: by the judge's decision, the
+        number of readings, and of those with the reader's agreement. None without decisions.
     """
     decided: list[tuple[Row, bool, bool]] = []
     for row in rows:
@@ -224,7 +224,7 @@ def _accuracy(rows: Sequence[Row]) -> Found:
 
 
 def comparisons_of(rows: Sequence[Row]) -> list[Comparison]:
-    """Return pairs as they were answered, and rankings as the pairs that they imply."""
+    """Convert answers to comparisons in pairs: compared pairs as they are, rankings as all pairs that they imply."""
     found = []
     for row in rows:
         if row.cannot:

@@ -23,7 +23,7 @@ from plantain.review.study import ItemKind, ReaderTask, Study
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader's answer to one item; `DICTIONARY` describes its columns."""
+    """One reader's answer to one item, as a row of exports; `DICTIONARY` describes the columns."""
 
     reader: str
     block: str
@@ -94,7 +94,7 @@ DICTIONARY = {
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
     """Return the answers that count, by reader, block and position: the newest to each item.
 
-    Of training it is the first: later ones were given after the feedback.
+    For training items the first answer counts, since later ones were given after the feedback.
     """
     counts: dict[tuple[str, str], Row] = {}
     for row in history_of(study, ratings):
@@ -105,7 +105,7 @@ def rows_of(study: Study, ratings: Ratings) -> list[Row]:
 
 
 def main_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
-    """Return the answers to main items of these tasks that readers could judge."""
+    """Return the counting answers to main items of these tasks, without those that readers could not judge."""
     ratings = Ratings.open(study)
     try:
         rows = rows_of(study, ratings)
@@ -159,7 +159,7 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
 
 
 def as_table(study: Study, rows: Sequence[Row]) -> list[dict[str, str | float | int | bool | None]]:
-    """Return one dictionary, column of `DICTIONARY` -> plain cell, for each row."""
+    """Convert rows to dictionaries: column of `DICTIONARY` -> text, number, bool or None."""
     return [
         {"study": study.digest[:16], **{f.name: _cell(getattr(row, f.name)) for f in fields(row)}}
         for row in rows
@@ -167,7 +167,7 @@ def as_table(study: Study, rows: Sequence[Row]) -> list[dict[str, str | float | 
 
 
 def as_csv(study: Study, rows: Sequence[Row]) -> str:
-    """Return the table as CSV; cells that a spreadsheet would execute are defused."""
+    """Return rows as CSV; cells that a spreadsheet would execute as formulas are made harmless."""
     table = as_table(study, rows)
     return written_csv([list(DICTIONARY), *([row[name] for name in DICTIONARY] for row in table)])
 
@@ -179,7 +179,7 @@ def _cell(value: object) -> Any:
 
 
 def number_of(row: Row) -> float | None:
-    """Return an answer as a number: 1 for yes or right, the mean of ratings; None if it is not one."""
+    """Convert an answer to a number: 1 for yes or right, 0 for no or wrong, the mean of ratings; None for others."""
     if row.cannot:
         return None
     match row.task:
@@ -195,7 +195,7 @@ def number_of(row: Row) -> float | None:
 
 
 def main_items(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
-    """Return main answers as numbers, (readers, items), NaN without one, and the cluster of each item.
+    """Arrange main answers as a table of numbers (readers, items), NaN if missing; also return each item's cluster.
 
     Answers that are not yes, no or ratings are numbered in order of appearance.
     """
@@ -214,14 +214,14 @@ def main_items(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
 
 
 def between_readers(rows: Sequence[Row]) -> Agreement:
-    """Return Krippendorff's alpha over the main items of a block's rows, cases of a patient together."""
+    """Measure agreement between readers: Krippendorff's alpha over a block's main items, clustered by patient."""
     table, clusters = main_items(rows)
     rated = any(row.task is ReaderTask.RATE for row in rows)
     return krippendorff_alpha(table, "interval" if rated else "nominal", clusters=clusters)
 
 
 def with_themselves(rows: Sequence[Row]) -> Agreement:
-    """Return Cohen's kappa of first answers with repeats, over all readers of a block; ICC(2,1) of ratings."""
+    """Measure readers' agreement with themselves on repeated items: Cohen's kappa, for ratings ICC(2,1)."""
     first = {(row.reader, row.item): row for row in rows if row.kind is ItemKind.MAIN}
     again = [row for row in rows if row.kind is ItemKind.REPEAT and (row.reader, row.repeats) in first]
     pairs = [(first[row.reader, row.repeats], row) for row in again]
@@ -238,7 +238,7 @@ def with_themselves(rows: Sequence[Row]) -> Agreement:
 
 
 def of_ranks(rows: Sequence[Row]) -> Agreement:
-    """Return Spearman's correlation of two readers' ranks, tie-corrected: its mean over cases and pairs of readers."""
+    """Measure agreement of rankings: the mean Spearman correlation, corrected for ties, over cases and reader pairs."""
     ranks: dict[str, list[dict[str, int]]] = {}
     clusters = set()
     for row in rows:

@@ -1,7 +1,7 @@
 """A study's results as a page and as LaTeX, its answers as files, and the study as part of a release.
 
-In a release nothing identifies anyone: clusters of patients have codes of their own; free text is left out, and so are
-cases whose task the release does not have.
+In a release nothing identifies readers or patients: clusters of patients get codes, and free text is omitted, as are
+cases whose task the release does not contain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 def write_results(found: dict[str, Any], path: Path) -> Path:
-    """Write the page; return its path. Raise InputError if it cannot be written."""
+    """Write a study's results as an HTML page; return its path. Raise InputError if it cannot be written."""
     environment = page_environment(TEMPLATES, "")
     figures = {block["block"]: figure for block in found["blocks"] if (figure := _figure(block))}
     write_page(
@@ -72,7 +72,7 @@ def _figure(block: dict[str, Any]) -> str:
 
 
 def results_latex(found: dict[str, Any]) -> str:
-    """Return a booktabs table for each block with models: value and 95 % interval."""
+    """Return a study's results as LaTeX (booktabs), one table per block with models: value and 95 % interval."""
     parts = []
     for block in found["blocks"]:
         entries = block.get("models") or block.get("strengths") or block.get("by_model")
@@ -94,7 +94,7 @@ def results_latex(found: dict[str, Any]) -> str:
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, bytes) of everything but Parquet; the same answers give the same bytes."""
+    """Yield (name, bytes) of each exported file except Parquet; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
     yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
@@ -107,10 +107,10 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
 
 
 def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
-    """Write the files into a folder, Parquet too if pyarrow is installed; return their names.
+    """Write a study's answers into a folder, also as Parquet if pyarrow is installed; return the files' names.
 
     Raises:
-        InputError: the folder contains something else.
+        InputError: the folder contains other files.
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
         raise InputError(f"--to {to}: contains something other than the export of a study")
@@ -160,7 +160,7 @@ def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
     """Return the files of a study by their path in a release: its questions, every answer and its ratings.
 
     Raises:
-        InputError: no study, or one without a case of the run's closed tasks.
+        InputError: the folder is not a study, or none of its cases is of the run's closed tasks.
     """
     study = open_study(folder)
     with JournalReader.open(run) as reader:
@@ -193,7 +193,7 @@ def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:
-    """Return True if a release of the run has the task."""
+    """Return True if a task is closed, so that releases of the run contain it."""
     try:
         return is_final(reader.task(task))
     except InputError:

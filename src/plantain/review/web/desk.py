@@ -1,6 +1,6 @@
-"""One reader's side of a study: their order, their place in it, and nothing of other readers.
+"""One reader's view of a study: the reader's items in order, images, answers and progress.
 
-Orders of items and positions of images are drawn with the study's secret and balanced over readers.
+Orders of items and positions of images are derived from the study's secret and balanced over readers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FAR = 3
 
 
 def reader_order(study: Study, block: Block, number: int) -> list[Item]:
-    """Return the items of a block as reader `number` (0, 1, ...) reads them: training first.
+    """Return the items of a block in the order in which reader `number` (0, 1, ...) reads them: training first.
 
-    They are shuffled with a key of the study, the block and the reader, so that, where possible, no two neighbours
-    show the same case, nor does the first one show the last case of the previous block.
+    They are shuffled by study, block and reader, if possible so that no two neighbours show the same case, and the
+    first does not show the last case of the previous block.
     """
     mine = reader_items(study, block, number)
     training = [item for item in mine if item.kind is ItemKind.TRAINING]
@@ -52,9 +52,9 @@ def reader_items(study: Study, block: Block, number: int) -> list[Item]:
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
-    """Return the models in the order of their positions, rotated by one from reader to reader.
+    """Return an item's models in the order of their positions on the page, rotated by one from reader to reader.
 
-    So each model is in each position equally often over readers, and two readers in a row see pairs mirrored.
+    So each model has each position equally often, and two consecutive readers see pairs mirrored.
     """
     if not item.shown:
         return []
@@ -107,12 +107,12 @@ SHOWS_TRUTH = (ReaderTask.RANK, ReaderTask.DESCRIBE_OK)
 
 
 class NotAvailable(Exception):
-    """This reader has no such item or image, or not yet."""
+    """Raised if a reader has no such item or image, or may not see it yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedItem:
-    """One item in a reader's order; `slots` say whose image is in which position."""
+    """One item in a reader's order; `slots` lists the models in the order of their positions on the page."""
 
     block: Block
     item: Item
@@ -121,7 +121,7 @@ class OrderedItem:
 
 
 class Desk:
-    """One reader of a served study. Answers are read from the database each time."""
+    """One reader's access to a served study: blocks, cases, images and answers."""
 
     def __init__(self, study: Study, ratings: Ratings, reader: StudyReader) -> None:
         self.study, self.ratings, self.reader = study, ratings, reader
@@ -152,7 +152,7 @@ class Desk:
     # --- serving items -----------------------------------------------------------------------------
 
     def image(self, token: str) -> bytes:
-        """Return an image that this reader received the token of. Raise NotAvailable for another token."""
+        """Return the image of a token that this reader received. Raise NotAvailable for any other token."""
         if token not in self._images:
             raise NotAvailable
         name, length = self._images[token]
@@ -160,7 +160,7 @@ class Desk:
         return served(data, length) if length else data
 
     def blocks(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each block with its state and the reader's progress."""
+        """Return one JSON dictionary per block, with its state and the reader's progress."""
         answered, closed = self.ratings.progress(self.reader.code)
         found: list[dict[str, Any]] = []
         for block in self.study.blocks:
@@ -189,10 +189,10 @@ class Desk:
         return found
 
     def case(self, block_id: str, position: int) -> dict[str, Any]:
-        """Return all that the page needs to ask one question, with this reader's earlier answer.
+        """Return the JSON for the page of one question, with this reader's earlier answer.
 
         Raises:
-            NotAvailable: no such position, or not yet.
+            NotAvailable: the block has no such position, or the reader may not see it yet.
         """
         place, state = self._reachable(block_id, position)
         block, item = place.block, place.item
@@ -233,8 +233,8 @@ class Desk:
         """Store an answer durably and return the reply, with feedback in training; a repeated key stores nothing.
 
         Raises:
-            NotAvailable: no such item of this reader, or not yet.
-            InputError: an answer that the question does not allow, or a closed block.
+            NotAvailable: this reader has no such item, or may not see it yet.
+            InputError: the question does not allow the answer, or the block is closed.
         """
         place = self._items.get(token)
         if place is None:

@@ -25,7 +25,7 @@ MAX_SHOWN = 6_000
 
 
 def href(path: str, *parts: Mapping[str, object], **more: object) -> str:
-    """Return a link with its query: empty values are left out, later parts win."""
+    """Return a link with its query; empty values are omitted, later parts override earlier ones."""
     fields: dict[str, object] = {}
     for part in (*parts, more):
         fields |= part
@@ -46,7 +46,7 @@ def _environment() -> Environment:
 
 
 def read_templates() -> None:
-    """Compile every template now, so that the first page is fast."""
+    """Compile every template in advance, so that the first page is fast."""
     for name in _environment().list_templates():
         _environment().get_template(name)
 
@@ -60,7 +60,7 @@ def as_json(value: object, status: int = 200) -> Response:
 
 
 def static_file(name: str) -> Response:
-    """Return a script, the stylesheet or the icon. Raise HTTPException for another name."""
+    """Return a response with a script, the stylesheet or the icon. Raise HTTPException for another name."""
     if name not in STATIC:
         raise HTTPException(404)
     kind = TYPES[STATIC[name].suffix]
@@ -68,7 +68,7 @@ def static_file(name: str) -> Response:
 
 
 def image(data: bytes) -> Response:
-    """Return an image with the type that its bytes show; its content never changes under its address."""
+    """Return a response with an image, which browsers may cache, and its media type by its first bytes."""
     kinds = {b"\xff\xd8\xff": "image/jpeg", b"\x89PN": "image/png", b"RIF": "image/webp"}
     kind = kinds.get(data[:3])
     if kind is None:

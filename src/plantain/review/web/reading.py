@@ -29,7 +29,7 @@ router = APIRouter()
 
 
 class Desks:
-    """A served study with a desk for each reader. `secure`: cookies are sent over HTTPS only."""
+    """A served study with the view of each reader. `secure`: cookies are sent over HTTPS only."""
 
     def __init__(self, study: Study, ratings: Ratings, secure: bool) -> None:
         self.study, self.ratings, self.secure = study, ratings, secure

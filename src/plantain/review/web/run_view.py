@@ -38,7 +38,7 @@ KEPT = 4_000
 
 
 class Thumbnails:
-    """Thumbnails by name; one of a run's blob is shown as long as the blob exists."""
+    """A memory cache of thumbnails, by the name of the image."""
 
     def __init__(self, blobs: BlobStore | None = None) -> None:
         self._blobs = blobs
@@ -47,12 +47,12 @@ class Thumbnails:
         self._decoding = threading.Semaphore(2)
 
     def of(self, name: str, read: Callable[[], bytes], *, synthetic: bool) -> bytes:
-        """Return a JPEG whose longest side is 176 pixels.
+        """Return an image's thumbnail, a JPEG whose longest side is 176 pixels.
 
         Args:
-            name: of the image; the hash of a blob.
+            name: name of the image; the hash of a blob.
             read: returns the image's bytes; called only once.
-            synthetic: mark the thumbnail as synthetic, like the image.
+            synthetic: True to mark the thumbnail as synthetic, like the image.
 
         Raises:
             BadBlob, BadImage: as `read` and decoding do.
@@ -87,7 +87,7 @@ OFFERED_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ViewedRound:
-    """One attempt with its verdicts, scores and calls."""
+    """One attempt with its verdicts, scores and calls, as the viewer shows it."""
 
     attempt: Attempt
     direction: Direction
@@ -121,10 +121,10 @@ class Cell:
     """One judge's report on one criterion or fact.
 
     Attributes:
-        passed: whether the criterion passed, or the answer to a fact.
-        good: whether that counts for the edit; None: unknown, or neither answer does.
+        passed: True if the criterion passed; of a fact, the answer.
+        good: True if that counts for the edit, False if against it; None: unknown or neither.
         fact: True for a fact.
-        value, codes, reason: of a criterion.
+        value, codes, reason: number, failure codes and evidence of a criterion.
         judged: False if this judge did not report on it.
     """
 
@@ -139,7 +139,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTask:
-    """One task in full: `rounds` of its present generation, `earlier` those that a retry superseded."""
+    """One task with all its rounds: `rounds` of the current generation, `earlier` those that a retry superseded."""
 
     row: TaskRow
     image: SourceImage
@@ -149,18 +149,18 @@ class ViewedTask:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the known costs of its calls in US dollars, summed; None if no cost is known."""
+        """Return the sum of its calls' known costs in US dollars; None if no cost is known."""
         known = [call.cost_usd for call in self.calls if call.cost_usd is not None]
         return sum(known) if known else None
 
     @property
     def seconds(self) -> float:
-        """Return the latency of its calls in seconds, summed."""
+        """Return the sum of its calls' latencies in seconds."""
         return sum(call.latency_s or 0.0 for call in self.calls)
 
     @property
     def mark(self) -> str:
-        """Return a text that changes when anything of the task changes."""
+        """Return a text that changes whenever the task, its attempts or verdicts change."""
         settled = sum(call.outcome is not None for call in self.calls)
         rounds = (*self.rounds, *self.earlier)
         reports = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
@@ -170,10 +170,10 @@ class ViewedTask:
 
 
 class RunView:
-    """A run in the viewer.
+    """A run in the viewer, read from its journal.
 
     Args:
-        run: its folder.
+        run: folder of the run.
         name: shown on pages; default: the folder's name.
     """
 
@@ -200,14 +200,14 @@ class RunView:
         return page_of(self.reader, query, size=PAGE, after=after, before=before, order=order)
 
     def offered(self) -> Offered:
-        """Return the choices of the filters, at most half a minute old."""
+        """Return the values that the filters offer, cached for up to 30 s."""
         known = self._offered
         if known is None or time.monotonic() - known[0] > OFFERED_S:
             known = self._offered = (time.monotonic(), offered(self.reader))
         return known[1]
 
     def standing(self) -> dict[str, object]:
-        """Return the run's counters; `newest` grows with every call."""
+        """Return counters of the run as JSON values; `newest` grows with every call, so pages know when to reload."""
         reader = self.reader
         counts = reader.counts()
         return {
@@ -219,7 +219,7 @@ class RunView:
         }
 
     def task(self, prefix: str) -> ViewedTask:
-        """Return a task by the start of its id. Raise InputError if none or several match."""
+        """Return a task by a prefix of its id. Raise InputError if none or several match."""
         reader = self.reader
         row = reader.task(prefix)
         calls, verdicts, scores = reader.calls(row.id), reader.verdicts(row.id), reader.scores(row.id)
@@ -234,7 +234,7 @@ class RunView:
         )
 
     def mark(self, task: str) -> str:
-        """Return a text that changes when anything of a task changes."""
+        """Return a text that changes whenever a task, its attempts or verdicts change."""
         return self.task(task).mark
 
     def read(self, sha256: str) -> bytes:
@@ -245,7 +245,7 @@ class RunView:
             raise InputError("no such image") from error
 
     def neighbours(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
-        """Return (id of the task before a place in a list, id of the task after it); "" where there is none."""
+        """Return (id of the previous task, id of the next task) for a place in a list; "" at its ends."""
         reader = self.reader
         before = page_of(reader, query, size=1, before=place, order=order).tasks
         behind = page_of(reader, query, size=1, after=place, order=order).tasks

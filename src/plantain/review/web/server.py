@@ -36,11 +36,11 @@ VIEWER_BYTES = 4096
 def create_app(
     study: Study, ratings: Ratings, *, hosts: frozenset[str] = frozenset(), secure: bool = False
 ) -> FastAPI:
-    """Return the application that readers use.
+    """Make the web application in which readers answer a study.
 
     Args:
-        hosts: names in the Host header that are answered; empty: all.
-        secure: the server is behind TLS: cookies are sent over HTTPS only.
+        hosts: names accepted in the Host header; empty: all.
+        secure: True if the server is behind TLS: cookies are sent over HTTPS only.
     """
     app = _application(hosts, MAX_BYTES)
     app.state.desks = reading.Desks(study, ratings, secure)
@@ -52,7 +52,7 @@ def create_app(
 
 
 def create_viewer(view: RunView | StudyView) -> FastAPI:
-    """Return the application that shows a run or a study: GET only, by the names of this machine only."""
+    """Make the read-only web application that shows a run or a study; it only answers requests from this machine."""
     app = _application(VIEWER_HOSTS, VIEWER_BYTES)
     app.state.view = view
     app.add_exception_handler(InputError, _bad_query)
@@ -99,7 +99,7 @@ async def _unreadable(request: Request, error: Exception) -> Response:
 
 
 class RequestGuard:
-    """Middleware around every request: security headers, known host names, bodies of limited size."""
+    """Middleware that adds security headers, and rejects unknown host names and large requests."""
 
     def __init__(self, app: ASGIApp, hosts: frozenset[str], most: int) -> None:
         self.app, self.hosts, self.most = app, hosts, most

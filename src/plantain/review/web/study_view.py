@@ -19,13 +19,13 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class CaseQuery:
-    """Which cases are shown; an empty field sets no condition.
+    """The filter for the cases that are shown; an empty field sets no condition.
 
     Attributes:
-        block, reader: answers of this block, by this reader.
-        answer: exactly this answer in words, e.g. "no".
-        differ: "any": readers of one question disagree.
-        text: words of an instruction, a comment or a finding, or a source.
+        block, reader: only answers in this block, by this reader.
+        answer: only this answer in words, e.g. "no".
+        differ: "any": only questions on which readers disagree.
+        text: text in an instruction, a comment, a finding or a source.
     """
 
     block: str = ""
@@ -36,7 +36,7 @@ class CaseQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """Return name -> value of the fields that are not empty."""
+        """Return the fields that are not empty, by name."""
         return {name: value for name, value in asdict(self).items() if value}
 
 
@@ -66,7 +66,7 @@ class StudyView:
         self._lock = threading.Lock()
 
     def rows(self) -> dict[str, list[Row]]:
-        """Return the answers that count (newest per item; of training, the first) by case id."""
+        """Return the answers that count, by case id: the newest per item, for training the first."""
         with self._lock:
             last = self.ratings.last()
             if last != self._rows[0]:
@@ -97,7 +97,7 @@ class StudyView:
         return {"newest": self.ratings.last()}
 
     def mark(self, name: str) -> str:
-        """Return a text that changes with every answer."""
+        """Return a text that changes with every new answer of the study."""
         return str(self.ratings.last())
 
     def read(self, file: str) -> bytes:

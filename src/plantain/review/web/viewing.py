@@ -1,12 +1,11 @@
-"""Routes of the viewer, all by GET: over a run (tasks, judges, calls) and over a study (cases with every answer)."""
+"""Routes of the viewer, all by GET: over a run (its tasks) and over a study (cases with every answer)."""
 
 from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, judge_pairs, newest_call
-from plantain.journal.questions.telemetry import costs
+from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, newest_call
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import as_json, href, image, rendered
@@ -83,7 +82,7 @@ def tasks(view: Run, query: Tasks, order: Order, after: str = "", before: str = 
 
 @run_router.get("/task/{task}")
 def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Response:
-    """Return one task in full; `at` is its place in the list that it was opened from."""
+    """Return the page of one task; `at` is its place in the list from which it was opened."""
     found = view.task(task)
     kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
     place = at if order is TaskOrder.RECENT else found.row.id
@@ -98,16 +97,6 @@ def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Resp
         previous=href(f"/task/{previous}", kept) if previous else "",
         next=href(f"/task/{behind}", kept) if behind else "",
     )
-
-
-@run_router.get("/judges")
-def judges(view: Run) -> Response:
-    return rendered("judges.html.j2", view=view, pairs=judge_pairs(view.reader))
-
-
-@run_router.get("/calls")
-def calls(view: Run) -> Response:
-    return rendered("calls.html.j2", view=view, rows=costs(view.reader), standing=view.standing())
 
 
 @run_router.get("/api/count")
@@ -140,7 +129,7 @@ def whole_image(view: View, name: str) -> Response:
 
 @router.get("/thumbnail/{what}/{name}")
 def thumbnail(view: View, what: str, name: str) -> Response:
-    """Return a small copy; `what` is "original" or "edited"."""
+    """Return the thumbnail of an image; `what` is "original" or "edited"."""
     return image(view.thumbnails.of(name, lambda: view.read(name), synthetic=what != "original"))
 
 

@@ -1,4 +1,4 @@
-"""Watching an editor at work: the same edit as ever, with a map of where it looked for the words of a concept.
+"""Edit an image with an open editor, and record its attention to the words of a concept; the edit is unchanged.
 
 The tokens of the concept are found in the text that the editor reads.
 """
@@ -44,14 +44,14 @@ class OffsetTokenizer(Protocol):
 
 
 def concept_tokens(tokenizer: OffsetTokenizer, prompt: str, concept: str) -> tuple[int, ...]:
-    """Return the positions of a concept's tokens in a prompt, counting the begin token; () if it is absent.
+    """Return the positions of a concept's tokens in a prompt, the start token being 0; () if it is absent.
 
     The last mention before the prompt is cut counts; only whole words match ("ear" is not in "tear"), in any case.
 
     Args:
-        tokenizer: the editor's own.
+        tokenizer: the editor's tokenizer.
         prompt: the whole text passed to the editor.
-        concept: the words looked for.
+        concept: the words to find.
     """
     offsets = tokenizer(
         prompt, return_offsets_mapping=True, truncation=True, max_length=tokenizer.model_max_length
@@ -65,10 +65,10 @@ def mention_tokens(
     """Return the positions in `offsets` of the last whole mention of a concept; () if there is none.
 
     Args:
-        offsets: (first letter, letter after the last) of each token, in the text that was tokenized.
+        offsets: (start, end) of each token in the tokenized text, in characters.
         prompt: the part of that text in which mentions count.
-        concept: the words looked for.
-        start: offset of that part in the text.
+        concept: the words to find.
+        start: offset of that part in the text, in characters.
     """
     words = concept.strip()
     if not words:
@@ -83,13 +83,13 @@ def mention_tokens(
 
 
 def joint_tokens(method: str, pipe: DiffusionPipeline, prompt: str, concept: str) -> tuple[int, ...]:
-    """Return the tokens of a concept among a joint-attention editor's text tokens; () if it is absent.
+    """Return the positions of a concept among a joint-attention editor's text tokens; () if it is absent.
 
     Args:
-        method: name of the way in which the pipeline edits.
+        method: name of the `EditingMethod`.
         pipe: the editor.
         prompt: the instruction as passed to the editor.
-        concept: the words looked for.
+        concept: the words to find.
 
     Returns:
         Positions; negative ones count from the end, as for Qwen-Image-Edit, which puts the image's tokens first.
@@ -142,12 +142,12 @@ class Attender:
     """An editor in this process whose attention is recorded.
 
     Args:
-        plan: of the editor.
-        device: of torch.
-        watching: settings of the record.
+        plan: plan of the editor.
+        device: name of the torch device.
+        watching: settings of the recording.
 
     Raises:
-        InputError: the method cannot be looked into, or not in this way.
+        InputError: the method's attention cannot be recorded, or not with these settings.
     """
 
     def __init__(self, plan: EditorPlan, device: str, watching: Watching) -> None:
@@ -163,9 +163,9 @@ class Attender:
 
         Args:
             pixels: uint8 (H, W, 3), the original.
-            instruction: without the preset's words, which are added.
-            seed: of the edit.
-            concept: words of the instruction.
+            instruction: the instruction without the preset's prompt, which is added.
+            seed: seed of the edit.
+            concept: words of the instruction whose attention is recorded.
             parameters: settings of this edit.
         """
         plan = self.plan

@@ -1,4 +1,4 @@
-"""Where a diffusion editor looked: a running sum of its cross-attention, token by token, that changes no pixel.
+"""Record cross-attention of a diffusion editor: a running sum per token, which leaves the edit unchanged.
 
 Hooks on the projections of every cross-attention layer recompute the softmax for the text-conditioned rows only. The
 model's own attention stays as it is, so the image is bit-identical with and without the recorder; nothing is kept of a
@@ -19,14 +19,14 @@ from plantain.models.diffusers.attention.watching import Choice, chosen
 
 
 class CrossAttentionRecorder(AttentionRecorder):
-    """Sums the cross-attention of a UNet while a pipeline runs inside its `with` block.
+    """Sum the cross-attention of a UNet while a pipeline runs inside its `with` block.
 
     Args:
         unet: the pipeline's UNet; LoRA layers must be on it already.
         latent: (height, width) of the latents.
-        chunks: how many conditions one pass holds, the text-conditioned first (3 for InstructPix2Pix under guidance,
+        chunks: number of conditions in one pass, the text-conditioned first (3 for InstructPix2Pix under guidance,
             else 1).
-        layers, steps: which count; "some" is all layers.
+        layers, steps: the layers and steps to record; "some" means all layers.
 
     Example:
         with CrossAttentionRecorder(pipe.unet, (64, 64), chunks=3) as recorder:

@@ -25,15 +25,15 @@ NORMS = ("norm_q", "norm_k", "norm_added_q", "norm_added_k")
 
 
 class JointAttentionRecorder(AttentionRecorder):
-    """Sums what output and reference take from a phrase while a pipeline runs inside its `with` block.
+    """Sum the attention of output and reference to a phrase while a pipeline runs inside its `with` block.
 
     Args:
-        transformer: of Kontext, FLUX.2 or Qwen-Image-Edit; LoRA layers must be on it already.
+        transformer: the one of Kontext, FLUX.2 or Qwen-Image-Edit; LoRA layers must be on it already.
         grid: (height, width) of the output in tokens.
-        tokens: of the phrase among the text's; negative ones count from the text's end.
-        total: number of steps; called at the first step.
-        layers, steps: which count; "some" are `SOME` evenly spaced ones, of steps fewer where a run is short
-            (`usual_steps`), unless layers were chosen.
+        tokens: positions of the phrase among the text's tokens; negative ones count from the text's end.
+        total: returns the number of steps; called at the first step.
+        layers, steps: the layers and steps to record; "some" means `SOME` evenly spaced ones, and fewer steps if a run
+            is short (`usual_steps`), unless layers were chosen.
 
     Example:
         with JointAttentionRecorder(pipe.transformer, (64, 64), (3,), total=lambda: len(pipe.scheduler.timesteps)) as r:

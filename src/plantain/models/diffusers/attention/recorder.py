@@ -16,13 +16,13 @@ class AttentionRecorder:
 
     Args:
         network: the pipeline's UNet or transformer; LoRA layers must be on it already.
-        steps: which count. A step is a new timestep: where a pipeline calls its network twice for one (with the words,
-            then without), the first call is recorded.
+        steps: the steps to record. If a pipeline calls its network twice for a timestep (with the words, then without),
+            the first call is recorded.
 
     Attributes:
         layers: names of the layers that are recorded.
-        recorded: maps that went into the sum, one for each layer and step.
-        step: number of the step that runs, from 0.
+        recorded: number of maps in the sum, one for each layer and step.
+        step: number of the current step, from 0.
     """
 
     def __init__(self, network: nn.Module, steps: Choice) -> None:
@@ -36,7 +36,7 @@ class AttentionRecorder:
         self.step = -1
 
     def hang(self) -> None:
-        """Register the hooks; defined by subclasses."""
+        """Register the hooks that record attention; subclasses implement it."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class AttentionRecorder:
         self._handles.clear()
 
     def keep(self, handle: torch.utils.hooks.RemovableHandle) -> None:
-        """Register a hook for removal with the others."""
+        """Store a hook's handle, to be removed at the end of the `with` block."""
         self._handles.append(handle)
 
     @property
@@ -66,7 +66,7 @@ class AttentionRecorder:
         return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:
-        """Add one layer's map of one step, float32, all of one shape; the first is kept and added to in place."""
+        """Add one layer's map of one step to the sum: float32, all of one shape. The first map is modified in place."""
         self._total = seen if self._total is None else self._total.add_(seen)
         self.recorded += 1
 
@@ -81,8 +81,8 @@ class AttentionRecorder:
     def maps(self) -> Tensor:
         """Return the mean attention over heads, layers and steps: float32, in [0, 1].
 
-        Of cross-attention (n, tokens, height, width), sum 1 over tokens at each place. Of joint attention
-        (n, 2, tokens, height, width): the shares that places of the output, and of the reference, take from each token.
+        For cross-attention (n, tokens, height, width), summing to 1 over tokens at each place. For joint attention
+        (n, 2, tokens, height, width): the attention of places of the output, and of the reference, to each token.
 
         Raises:
             ValueError: nothing was recorded.

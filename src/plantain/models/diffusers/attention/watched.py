@@ -6,7 +6,7 @@ import asyncio
 import importlib.util
 from typing import TYPE_CHECKING
 
-from plantain.engines.contract import remote_engine, repeated
+from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.installed import install_line
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class WatchedEditor:
-    """Watches an editor's edits: on the workers of the run's engine, else in this process, which then loads the weights
-    with the first one. No call is made.
+    """An editor whose edits are repeated to record attention: on the workers of the run's engine, else in this process,
+    which then loads the weights with the first edit.
     """
 
     def __init__(self, plan: EditorPlan, watching: Watching) -> None:
@@ -35,13 +35,13 @@ class WatchedEditor:
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
-        """Return an edit's attention to `concept`, as `plantain.models.diffusers.attention.attender.Attender.look`.
+        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`.
 
         Raises:
             InputError: the engine has no worker for it, or the method's attention cannot be recorded.
         """
         asked = pixels, instruction, seed, concept, parameters
-        engine = remote_engine()
+        engine = engine_in_place.get()
         if engine is not None:
             from plantain.models.diffusers.remote import look_here
 

@@ -28,7 +28,7 @@ SHARE = 12
 
 
 def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int, ...]:
-    """Return the chosen numbers below `count`; "some" are the middles of `some` equal parts, or all if it is None.
+    """Return the chosen indices below `count`; "some": the middles of `some` equal parts, or all if `some` is None.
 
     Example:
         >>> chosen("some", 57, some=4), chosen("some", 3), chosen((0, 9), 4)
@@ -42,7 +42,7 @@ def chosen(choice: Choice, count: int, *, some: int | None = None) -> tuple[int,
 
 
 def usual_steps(layers: int, recorded: int, total: int) -> int:
-    """Return how many of `total` steps are recorded by default if `recorded` of `layers` layers are: 1 to `SOME`.
+    """Return the default number of steps to record, 1 to `SOME`, if `recorded` of `layers` layers are recorded.
 
     Example:
         >>> usual_steps(57, 4, 28), usual_steps(25, 4, 4), usual_steps(12, 4, 8)
@@ -53,11 +53,11 @@ def usual_steps(layers: int, recorded: int, total: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Choices of the record that the paper leaves open.
+    """The settings for recording attention, which MedEBench's paper does not specify.
 
     Attributes:
-        block: of joint attention, one of `BLOCKS`.
-        layers, steps: which count, all alike. Layers are numbered in the order in which they run.
+        block: part of the joint attention to record, one of `BLOCKS`.
+        layers, steps: the layers and steps to record, equally weighted. Layers are numbered in the order they run.
     """
 
     block: str = "output"
@@ -65,7 +65,7 @@ class Watching:
     steps: Choice = "some"
 
     def check(self) -> None:
-        """Raise InputError naming an option that cannot be recorded."""
+        """Check the settings. Raise InputError, naming the option, for an invalid one."""
         if self.block not in BLOCKS:
             raise InputError(f"--set block {self.block}: choose one of {', '.join(BLOCKS)}")
         for name in ("layers", "steps"):
@@ -93,8 +93,8 @@ class AttentionLook:
         frame: position of the image on that canvas.
         tokens: positions of the concept in the prompt.
         edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
-        layers: recorded.
-        what: was recorded, in words.
+        layers: names of the recorded layers.
+        what: description of the recorded attention.
     """
 
     attention: npt.NDArray[np.float32] | None
@@ -106,7 +106,7 @@ class AttentionLook:
     reason: str = ""
 
     def on_image(self) -> npt.NDArray[np.float32]:
-        """Return the map at the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
+        """Resize the map to the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
         if self.attention is None:
             raise ValueError(self.reason)
         frame = self.frame

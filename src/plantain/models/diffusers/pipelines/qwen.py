@@ -41,7 +41,7 @@ PLACE = "<|image_pad|>"
 
 
 class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is untyped
-    """The processor of Qwen's vision-language model without its video half, which needs torchvision."""
+    """The processor of Qwen's vision-language model without the part for videos, which needs torchvision."""
 
     def __init__(self, image_processor: Qwen2VLImageProcessorPil, tokenizer: Qwen2Tokenizer) -> None:
         self.image_processor = image_processor
@@ -49,7 +49,7 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
 
     @classmethod
     def of(cls, folder: Path, part: str) -> QwenProcessor:
-        """Return the processor in the folder `part` of a saved pipeline, with the pipeline's tokenizer."""
+        """Load the processor in the folder `part` of a saved pipeline, with the pipeline's tokenizer."""
         images = Qwen2VLImageProcessorPil.from_pretrained(folder / part, local_files_only=True)
         return cls(images, Qwen2Tokenizer.from_pretrained(folder / "tokenizer", local_files_only=True))
 
@@ -81,10 +81,10 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
 def name_image_tokens(
     encoder: Qwen2_5_VLForConditionalGeneration, args: tuple[object, ...], keywords: dict[str, Any]
 ) -> tuple[tuple[object, ...], dict[str, Any]]:
-    """Return the encoder's arguments with `mm_token_type_ids` added: 1 for patches of an image, 0 for words.
+    """Add `mm_token_type_ids` to a text encoder's arguments: 1 for patches of an image, 0 for words.
 
-    Since transformers 5.20 it places patches in height and width only on request; the pipelines of diffusers 0.42 do
-    not tell it, and it then numbers them like words, without an error (diffusers issues 14189, 14194).
+    Since transformers 5.20 the encoder needs them to know the height and width of a patch; the pipelines of diffusers
+    0.42 omit them, and patches are then numbered like words, without an error (diffusers issues 14189, 14194).
     """
     if keywords.get("mm_token_type_ids") is None and keywords.get("image_grid_thw") is not None:
         keywords["mm_token_type_ids"] = (keywords["input_ids"] == encoder.config.image_token_id).int()
@@ -103,7 +103,7 @@ class _ReadingRunner(Runner):
 
 
 class QwenRunner(_ReadingRunner):
-    """Guidance is classifier-free (`true_cfg_scale`); these models ignore `guidance_scale`."""
+    """Run Qwen-Image-Edit. Guidance is classifier-free (`true_cfg_scale`); `guidance_scale` has no effect."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = QwenImageEditPipeline
     names: ClassVar[Mapping[str, str]] = {**Runner.names, "guidance": "true_cfg_scale"}
@@ -124,12 +124,12 @@ class QwenRunner(_ReadingRunner):
             )
 
     def shown(self, originals: Images) -> Image.Image | Images:
-        """Return the originals in the form of the pipeline's argument `image`."""
+        """Return the originals in the form that the pipeline's argument `image` takes: one image or a list."""
         return originals[0]
 
 
 class QwenPlusRunner(QwenRunner):
-    """2509 and 2511, which can read several images."""
+    """Run Qwen-Image-Edit 2509 and 2511, which can read several images."""
 
     pipeline_class = QwenImageEditPlusPipeline
 
@@ -138,13 +138,13 @@ class QwenPlusRunner(QwenRunner):
 
 
 class QwenInpaintRunner(QwenRunner):
-    """Draws within the region only; around it the latents are the original's."""
+    """Run Qwen-Image-Edit within the region only; outside, the latents are the original's."""
 
     pipeline_class = QwenImageEditInpaintPipeline
 
 
 class LongCatRunner(_ReadingRunner):
-    """The pipeline sizes its canvas itself, from the image's proportions: ours are unchanged by that."""
+    """Run LongCat-Image-Edit, whose pipeline chooses the canvas from the image's proportions, here without effect."""
 
     pipeline_class = LongCatImageEditPipeline
     processor = "text_processor"
@@ -157,7 +157,7 @@ class LongCatRunner(_ReadingRunner):
 
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
-    """Resize reference images to `side` squared pixels in the block, not to the usual megapixel; None for no change.
+    """Make pipelines resize reference images to `side` squared pixels instead of a megapixel; None changes nothing.
 
     Without this a smaller `side` would save neither memory nor time.
     """

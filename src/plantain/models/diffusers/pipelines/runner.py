@@ -36,13 +36,13 @@ WHERE = "providers.diffusers"
 def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
     """Return the arguments of `from_pretrained` that quantise the denoiser; {} if `running.bits` is 0.
 
-    bitsandbytes on NVIDIA's GPUs where it is installed, else torchao; on a processor torchao's 8 bits only.
+    NVIDIA's GPUs use bitsandbytes if installed, else torchao; CPUs support only torchao's 8 bits.
 
     Args:
         part: name of the denoiser among the pipeline's parts.
 
     Raises:
-        InputError: the device has no way of running so few bits, or the package is missing.
+        InputError: the device does not support so few bits, or the package is missing.
     """
     if not running.bits:
         return {}
@@ -88,30 +88,18 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
 
 
 def check_running(running: Running, device: str) -> None:
-    """Refuse settings that have no effect on this device, and attention kernels that would be downloaded.
-
-    Raises:
-        InputError: one of them; names the setting.
-    """
+    """Raise InputError if a setting has no effect on this device; the message names it."""
     if running.tf32 and not device.startswith("cuda"):
         raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
-    if running.attention_backend.endswith("_hub"):
-        raise InputError(
-            f"{WHERE}.attention_backend: {running.attention_backend!r} fetches a kernel from the hub, and nothing is "
-            "fetched while weights are run; install the package and name its backend"
-        )
 
 
 def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
     """Apply these settings to a loaded pipeline.
 
     Raises:
-        InputError: its networks do not know the setting.
-        ValueError, RuntimeError, ImportError: from diffusers, about a backend.
+        InputError: its networks do not support a setting.
     """
     denoiser = getattr(pipe, denoiser_name(type(pipe)))
-    if running.attention_backend:
-        denoiser.set_attention_backend(running.attention_backend)
     if running.compile:
         if not getattr(denoiser, "_repeated_blocks", None):
             raise InputError(
@@ -121,7 +109,7 @@ def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
 
 
 def set_tf32(running: Running) -> None:
-    """Set torch's TF32 switch, which all pipelines share; to be called before each batch."""
+    """Switch TF32 on or off for this pipeline. Call it before each batch: torch's switch is shared by all."""
     torch.backends.cuda.matmul.allow_tf32 = running.tf32
 
 
@@ -135,21 +123,21 @@ NOT_FINITE = Outcome(
     "the model returned values that are not finite (overflow in half precision? use float32)",
 )
 BLACK = Outcome(OutcomeKind.MALFORMED, "the model returned a black image")
-LORAS = "providers.diffusers.loras"
+LORA = "providers.diffusers.lora"
 
 _LORA_LAYER = re.compile(r"(lora_A|down)\.weight$")
 """Name of the first matrix of each layer, in peft's and older files."""
 
 
 class Runner(ABC):
-    """Weights on a device, and how they are called to edit.
+    """Load a pipeline onto a device and edit images with it; the base of all editing methods.
 
     Args:
-        loading: what to load.
-        device: of torch, e.g. "cpu", "cuda:0".
+        loading: the pipeline to load.
+        device: name of the torch device, e.g. "cpu", "cuda:0".
 
     Raises:
-        InputError: a setting that this method cannot follow on this device.
+        InputError: the method does not support a setting on this device.
         OSError, ValueError, ImportError: the folder cannot be loaded.
     """
 
@@ -176,13 +164,14 @@ class Runner(ABC):
         self.running = loading.running
         check_running(self.running, device)
         self.pipe = self.load(loading)
-        add_loras(self.pipe, loading.loras)
+        if loading.lora is not None:
+            add_lora(self.pipe, loading.lora)
         apply_running(self.pipe, self.running)
         self.pipe.set_progress_bar_config(disable=True)
         place(self.pipe, loading.offload, device)
 
     def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
-        """Return the pipeline in a folder; no file is downloaded. `parts` replace components of the folder."""
+        """Load the pipeline in a folder, without downloads; `parts` replace components of the folder."""
         without: dict[str, object] = {}
         if not loading.safety_checker and "safety_checker" in self.pipeline_class._optional_components:
             without = {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
@@ -199,7 +188,7 @@ class Runner(ABC):
         )
 
     def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        """Edit images of one size together; return a canvas, uint8 (H, W, 3), or an outcome for each job."""
+        """Edit images of one size together; return for each job the canvas, uint8 (H, W, 3), or an outcome."""
         originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
         regions = [
             Image.fromarray(job.region.astype(np.uint8) * 255, "L")
@@ -227,7 +216,7 @@ class Runner(ABC):
         return done.images, getattr(done, "nsfw_content_detected", None) or [False] * len(jobs)
 
     def arguments(self, steering: Steering) -> dict[str, object]:
-        """Return the settings that are set and that the method takes, by the names of the pipeline's arguments."""
+        """Return the settings that are not None and that the method supports, as arguments of the pipeline."""
         settings = steering.settings
         return {
             argument: settings[name]
@@ -236,11 +225,11 @@ class Runner(ABC):
         }
 
     def recorded(self, job: Job) -> dict[str, object]:
-        """Return entries of the record in addition to the instruction, if the model gets another prompt."""
+        """Return entries for the journal besides the instruction, such as the prompt if it differs."""
         return {}
 
     def close(self) -> None:
-        """Free the memory that Python can release."""
+        """Release the weights and their memory."""
         del self.pipe
 
 
@@ -265,7 +254,7 @@ def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
-    """Return a float image in [0, 1] as uint8 (H, W, 3), or why not: blacked by a checker, infinite, all black."""
+    """Convert a drawn float image in [0, 1] to uint8 (H, W, 3), or to an outcome if it is black or not finite."""
     if blacked:
         return CHECKER
     if not np.isfinite(image).all():
@@ -274,42 +263,38 @@ def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Out
     return BLACK if not pixels.any() and canvas.any() else pixels
 
 
-def add_loras(pipe: DiffusionPipeline, loras: Sequence[tuple[Path, float]]) -> None:
-    """Add LoRA weights, each with its weight.
+def add_lora(pipe: DiffusionPipeline, path: Path) -> None:
+    """Add LoRA weights to a pipeline.
 
-    diffusers only warns about layers that it cannot place and continues with the others, which would be another
-    model's edit.
+    Layers that do not fit the pipeline raise an error, whereas diffusers only warns and continues without them.
 
     Raises:
-        InputError: the pipeline takes none, or a file has layers that this model does not have.
-        OSError, ValueError, RuntimeError: a file cannot be read.
+        InputError: the pipeline does not support LoRA, or the file has layers that the model does not have.
+        OSError, ValueError, RuntimeError: the file cannot be read.
     """
-    if loras and not hasattr(pipe, "load_lora_weights"):
-        raise InputError(f"{LORAS}: diffusers cannot load LoRA weights into {type(pipe).__name__}")
-    for number, (path, _) in enumerate(loras):
-        before = _lora_layers(pipe)
-        pipe.load_lora_weights(str(path), local_files_only=True, adapter_name=f"lora{number}")
-        placed = _lora_layers(pipe) - before
-        state = pipe.lora_state_dict(str(path), local_files_only=True)
-        keys = state[0] if isinstance(state, tuple) else state
-        layers = sum(bool(_LORA_LAYER.search(key)) for key in keys)
-        if placed < layers:
-            raise InputError(
-                f"{LORAS}: {path}: {layers - placed} of its {layers} layers have no place in this "
-                f"{type(pipe).__name__}: it is of another model"
-            )
-    if loras:
-        pipe.set_adapters([f"lora{number}" for number in range(len(loras))], [weight for _, weight in loras])
+    if not hasattr(pipe, "load_lora_weights"):
+        raise InputError(f"{LORA}: diffusers cannot load LoRA weights into {type(pipe).__name__}")
+    before = _lora_layers(pipe)
+    pipe.load_lora_weights(str(path), local_files_only=True)
+    placed = _lora_layers(pipe) - before
+    state = pipe.lora_state_dict(str(path), local_files_only=True)
+    keys = state[0] if isinstance(state, tuple) else state
+    layers = sum(bool(_LORA_LAYER.search(key)) for key in keys)
+    if placed < layers:
+        raise InputError(
+            f"{LORA}: {path}: {layers - placed} of its {layers} layers have no place in this "
+            f"{type(pipe).__name__}: it is of another model"
+        )
 
 
 def _lora_layers(pipe: DiffusionPipeline) -> int:
-    """Layers with adapters, counted once for each set of LoRA weights."""
+    """Count the layers with adapters."""
     parts = (part for part in pipe.components.values() if isinstance(part, nn.Module))
     return sum(".lora_A." in name for part in parts for name, _ in part.named_parameters())
 
 
 def runner_for(loading: Loading, device: str) -> Runner:
-    """Return the method's runner with the weights loaded onto a device; raise as `Runner`."""
+    """Load weights onto a device and return their method's runner; raise as `Runner`."""
     method = METHODS[loading.method]
     module = importlib.import_module(f"plantain.models.diffusers.pipelines.{method.module}")
     made: Runner = module.RUNNERS[method.name](loading, device)

@@ -34,7 +34,7 @@ NO_WATERMARK = {"add_watermarker": False}
 
 
 class InstructPix2PixRunner(Runner):
-    """InstructPix2Pix, and Paint-by-Inpaint, whose weights are of the same class."""
+    """Run InstructPix2Pix, or Paint-by-Inpaint, whose weights are of the same class."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInstructPix2PixPipeline
 
@@ -43,7 +43,7 @@ class InstructPix2PixRunner(Runner):
 
 
 class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type: ignore[misc]  # diffusers is untyped
-    """InstructPix2Pix whose third prediction, of no image, still reads the prompt."""
+    """InstructPix2Pix's pipeline, except that the third prediction, which sees no image, still reads the prompt."""
 
     def _encode_prompt(self, *args: object, **kwargs: object) -> torch.Tensor:
         embedded: torch.Tensor = super()._encode_prompt(*args, **kwargs)
@@ -54,12 +54,12 @@ class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type
 
 
 def identity(text: float, image: float) -> tuple[float, float]:
-    """Return InstructDiffusion's (cfg_text, cfg_image) as InstructPix2Pix's guidances: 5.0, 1.25 give 6.25, 1.75."""
+    """Convert InstructDiffusion's (cfg_text, cfg_image) to InstructPix2Pix's guidances: (5.0, 1.25) to (6.25, 1.75)."""
     return text + image, 0.5 + image
 
 
 class InstructDiffusionRunner(InstructPix2PixRunner):
-    """Takes InstructDiffusion's own guidances, 5.0 and 1.25 by default."""
+    """Run InstructDiffusion with its published guidances, 5.0 and 1.25 by default."""
 
     pipeline_class = InstructDiffusionPipeline
 
@@ -72,7 +72,7 @@ class InstructDiffusionRunner(InstructPix2PixRunner):
 
 
 class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
-    """InstructPix2Pix on SDXL, which was trained with the size as an input."""
+    """Run InstructPix2Pix on SDXL, which takes the image's size as an input."""
 
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline
     parts = NO_WATERMARK
@@ -84,10 +84,10 @@ class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
 
 
 class InpaintRunner(Runner):
-    """Draw the prompt in the region.
+    """Run inpainting: draw the prompt inside the region.
 
     Weights with nine input channels were trained for it. For any others, such as a model of radiographs, the original's
-    latents are restored around the region at every step. (RadEdit also inverts the original and has a second mask.)
+    latents are restored around the region at every step.
     """
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInpaintPipeline
@@ -101,7 +101,7 @@ class InpaintRunner(Runner):
 
 
 class SdxlInpaintRunner(InpaintRunner):
-    """The same on SDXL."""
+    """Run inpainting on SDXL: draw the prompt inside the region."""
 
     pipeline_class = StableDiffusionXLInpaintPipeline
     parts = NO_WATERMARK

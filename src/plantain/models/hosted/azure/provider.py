@@ -25,12 +25,12 @@ MODELS = roles_at("azure")
 
 
 class Settings(openai.OpenAIOptions):
-    """`[providers.azure]`.
+    """The settings in `[providers.azure]`.
 
     Attributes:
         auth: "key" or "entra"; "" for the key if the environment has one, else Entra.
         api_version: version of the resource's interface.
-        deployments: names of deployments -> the model of OpenAI that each serves, whose price it has.
+        deployments: name of a deployment -> OpenAI's model that it serves and whose price applies.
     """
 
     auth: Free[Literal["", "key", "entra"]] = ""
@@ -39,10 +39,10 @@ class Settings(openai.OpenAIOptions):
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the deployment for a role.
+    """Return a deployment as the model for a role.
 
     Raises:
-        InputError: no extra, key or address, or an unknown base model.
+        InputError: extra, key or address is missing, or the base model is unknown.
     """
     return openai.role_of(_wire(name, options), role, options)
 

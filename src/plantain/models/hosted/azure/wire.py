@@ -24,11 +24,11 @@ SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 class AzureWire(OpenAIWire):
-    """Sends requests for one deployment.
+    """The connection to one deployment of an Azure resource.
 
     Args:
         name: "azure/<deployment>".
-        key: the resource's; None for tokens of Microsoft Entra.
+        key: the resource's API key; None for tokens of Microsoft Entra.
         options: the resource's address, the version of its interface, timeout.
     """
 

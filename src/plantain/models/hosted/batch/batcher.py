@@ -32,7 +32,7 @@ PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 
 
 class JobPoller:
-    """Follows one job. Waits grow with the tries, and are at least as long as the provider requests."""
+    """Send one batch job and poll it until it ends. Waits grow, and are at least as long as the provider requests."""
 
     def __init__(
         self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
@@ -44,14 +44,14 @@ class JobPoller:
         self._jitter = random.Random()
 
     async def run(self, job: JobRow, *, fresh: bool) -> BatchJob:
-        """Return the job as it ended, its answers on disk.
+        """Wait until a job has ended, download its answers to disk, and return it.
 
         Args:
-            job: as journalled, its request file on disk while it has no id at the provider.
-            fresh: the provider cannot know it yet.
+            job: the journalled job; its request file is on disk until it has an id at the provider.
+            fresh: True if the job was never sent, so that the provider need not be searched for it.
 
         Raises:
-            Fault: the provider does not take the job; that is the answer to its requests.
+            Fault: the provider rejects the job; that is the answer to its requests.
             LeftWithJob: the user has to act first; resuming continues from here.
         """
         if not job.provider_id:
@@ -131,7 +131,7 @@ Result = Line | BaseException
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request that is in no job yet, and the call that it is for."""
+    """A request that is not in a job yet, and the call that it belongs to."""
 
     key: str
     call: int
@@ -140,12 +140,12 @@ class Waiting:
 
 
 class Batcher:
-    """Requests of one model in one of the provider's formats. Belongs to one event loop once it is bound to a run.
+    """Collect one model's requests in one format into batch jobs. Use it in one event loop after `bind`.
 
     Args:
-        service: the provider.
-        path: the format, as the provider names it.
-        rules: how large and how old a job may become before it is sent.
+        service: the provider's batch interface.
+        path: path of the format at the provider, e.g. "/v1/responses".
+        rules: size and age at which a job is sent.
     """
 
     def __init__(self, service: BatchService, path: str, rules: BatchRules) -> None:
@@ -163,21 +163,21 @@ class Batcher:
         self._left = False
 
     def bind(self, ledger: BatchLedger, files: JobFiles, ended: Callable[[str], Awaitable[None]]) -> None:
-        """Serve this run from now on; `ended` is called with a remark, or "", when a job has ended."""
+        """Attach the batcher to a run; `ended` is called with a remark, or "", when a job has ended."""
         self._run, self._left = (ledger, files, ended), False
 
     def ask(self, body: JsonObject, images: int = 0) -> Awaitable[JsonObject]:
-        """Return the answer to a request, when its job has ended; at once if an earlier process's job has it.
+        """Return the answer to a request when its job has ended; at once if an earlier process's job has it.
 
         The awaitable keeps the request only until it is in a job: it may be a megabyte, and the answer may take a day.
         A caller that waits should not keep `body` either.
 
         Args:
-            body: as it would be posted online.
-            images: how many images the answer will contain.
+            body: the request's JSON body, as for an online call.
+            images: number of images that the answer will contain.
 
         Raises:
-            Fault: there is none.
+            Fault: the request has no answer.
             LeftWithJob: the run stops; the job continues.
         """
         call = current_call.get()
@@ -209,7 +209,7 @@ class Batcher:
         self._follow(job, keys, fresh=False)
 
     def leave(self) -> None:
-        """Stop with the run: jobs continue at the provider; requests that were not sent are dropped."""
+        """Stop waiting: jobs continue at the provider; requests that were not sent are dropped."""
         self._left = True
         self._stop_timer()
         self._resolve([request.key for request in self._take_queue()], _not_sent())

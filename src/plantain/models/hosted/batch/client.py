@@ -22,13 +22,13 @@ TIDY_S = 10.0
 
 
 def batcher_of(jobs: object, rules: BatchRules, service: BatchService, path: str) -> Batcher:
-    """Return the run's batcher for a model and format: the roles that one model fills share its jobs."""
+    """Return the run's batcher for a model and format; all roles of one model share its jobs."""
     assert isinstance(jobs, BatchClient)
     return jobs.batchers.setdefault((service.name, path), Batcher(service, path, rules))
 
 
 class BatchClient:
-    """All batchers of a run, by model and format. The run opens and closes it."""
+    """All batch jobs of a run, by model and format. The run opens and closes it."""
 
     def __init__(self) -> None:
         self.batchers: dict[tuple[str, str], Batcher] = {}
@@ -40,13 +40,13 @@ class BatchClient:
         return frozenset(model for model, _ in self.batchers)
 
     async def open(self, journal: Journal, note: Callable[[str], None]) -> set[int]:
-        """Start work for a run and continue the jobs that earlier processes left.
+        """Start serving a run, and continue the jobs that earlier processes left.
 
         Args:
             note: prints a remark on a job for the user.
 
         Returns:
-            Ids of the open calls that those jobs answer.
+            Ids of the open calls that the continued jobs will answer.
         """
         ledger, folder = self._run = journal.batches, journal.run / FOLDER
         never = Outcome(OutcomeKind.CANCELLED, "never sent: the process ended first")
@@ -82,7 +82,7 @@ class BatchClient:
         return batcher
 
     def leave(self) -> None:
-        """Stop with the run; jobs at providers continue."""
+        """Stop waiting for all jobs; they continue at their providers."""
         for batcher in self.batchers.values():
             batcher.leave()
 

@@ -35,10 +35,10 @@ class Line:
 def index(
     files: Iterable[Path], key_of: Callable[[JsonObject], str], read: Callable[[JsonObject], JsonObject]
 ) -> tuple[dict[str, Line], int]:
-    """Return the lines of answer files by their requests' keys, and the number of repeated lines that were ignored.
+    """Index the lines of answer files by request key; return the index and the number of repeated lines.
 
-    Of several lines for one request the first counts that `read` accepts; it raises Fault for an error.
-    A line that is not a JSON object, or names no request, is ignored: its request is unanswered.
+    Of several lines for one request, the first that `read` accepts counts; `read` raises Fault for an error.
+    Lines that are not JSON objects, or name no request, are ignored.
     """
     found: dict[str, Line] = {}
     repeated = 0
@@ -66,10 +66,10 @@ def _is_error(line: Line, read: Callable[[JsonObject], JsonObject]) -> bool:
 
 
 class JobFiles:
-    """Files by job, durable once they have their name.
+    """The request and answer files of a run's batch jobs; a file with its final name is complete and durable.
 
     Args:
-        folder: created with the first file.
+        folder: the folder, created with the first file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ class JobFiles:
 
     @contextlib.contextmanager
     def naming_full_disk(self, needed: int) -> Iterator[None]:
-        """Raise DiskFull, with the number of bytes needed, instead of the OSError of a full disk in the block."""
+        """Convert the OSError of a full disk in the block to DiskFull, with the number of bytes needed."""
         try:
             yield
         except OSError as error:
@@ -107,7 +107,7 @@ class JobFiles:
             raise
 
     def nameless(self) -> IO[bytes]:
-        """Open an unnamed temporary file, which no kill leaves behind, for a download that may contain keys."""
+        """Open an unnamed temporary file, which disappears with the process, for a download that may contain keys."""
         self._folder.mkdir(exist_ok=True)
         return tempfile.TemporaryFile(dir=self._folder)
 
@@ -131,7 +131,7 @@ class JobFiles:
         self.requests(job).unlink(missing_ok=True)
 
     def keep_only(self, jobs: Collection[str]) -> None:
-        """Delete the files of all jobs but these: a killed process may not have journalled its jobs."""
+        """Delete the files of all other jobs, which a killed process wrote without journalling them."""
         for path in self._folder.glob("*.*"):
             if path.name.partition(".")[0] not in jobs:
                 path.unlink(missing_ok=True)

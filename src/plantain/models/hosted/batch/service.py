@@ -17,7 +17,7 @@ NOT_BILLED = Usage(input_tokens=0, output_tokens=0)
 
 
 class JobState(StrEnum):
-    """The state of a job at the provider. Any but the first is final, and may have left answers."""
+    """The state of a job at the provider. All but the first are final; each may have some answers."""
 
     RUNNING = "running"
     DONE = "done"
@@ -29,13 +29,13 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """A job as the provider describes it.
+    """A batch job as the provider describes it.
 
     Attributes:
-        id: the provider's name for it.
+        id: the provider's id of the job.
         answers: ids of the files with its answers.
-        request_file: id of the file with its requests, "" if the provider does not say.
-        failure: the outcome of a failed job's requests, if it gave a reason.
+        request_file: id of the file with its requests; "" if not stated.
+        failure: the outcome of a failed job's requests, if the provider gave a reason.
     """
 
     id: str
@@ -45,7 +45,7 @@ class BatchJob:
     failure: Outcome | None = None
 
     def unanswered(self) -> Fault:
-        """Return the fault of a request of this job, now ended, that has no answer."""
+        """Return the fault for requests that the job, which has ended, did not answer."""
         job, transport = f"batch job {self.id}", OutcomeKind.TRANSPORT
         if self.state is JobState.EXPIRED:
             outcome = Outcome(OutcomeKind.RATE_LIMITED, f"{job} expired before this was answered")
@@ -75,7 +75,7 @@ async def delete_each(files: Iterable[str | None], delete: Callable[[str], Await
 
 
 class BatchService(Protocol):
-    """One model's batch interface. Every method that talks to the provider raises `Fault` if it fails."""
+    """The interface of a provider's batch jobs for one model. Methods that call the provider raise `Fault`."""
 
     @property
     def name(self) -> str: ...
@@ -89,7 +89,7 @@ class BatchService(Protocol):
         ...
 
     def read(self, answer: JsonObject) -> JsonObject:
-        """Return the body in a line of an answer file, as it would have come online."""
+        """Return the answer's body in a line of an answer file, in the form of an online answer."""
         ...
 
     async def upload(self, key: str, file: Path) -> str:
@@ -97,11 +97,11 @@ class BatchService(Protocol):
         ...
 
     async def create(self, key: str, path: str, file_id: str) -> BatchJob:
-        """Create a job of an uploaded file, under our key."""
+        """Create a job from an uploaded file, marked with our key so that `find` finds it."""
         ...
 
     async def find(self, key: str) -> BatchJob | None:
-        """Return the job with our key; None if the provider has none."""
+        """Find the job marked with our key; return None if the provider has none."""
         ...
 
     async def look(self, job_id: str) -> BatchJob: ...
@@ -111,5 +111,5 @@ class BatchService(Protocol):
         ...
 
     async def tidy(self, key: str, job: BatchJob) -> None:
-        """Delete the files of our job at the provider, requests and answers: they contain images."""
+        """Delete a job's request and answer files at the provider, since they contain images."""
         ...

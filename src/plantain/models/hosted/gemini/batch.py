@@ -39,7 +39,7 @@ HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 
 
 
 class GeminiJobs:
-    """The jobs of one model; see `BatchService`."""
+    """The batch jobs of one Gemini model; see `BatchService`."""
 
     def __init__(self, wire: GeminiWire) -> None:
         self._wire = wire
@@ -63,7 +63,7 @@ class GeminiJobs:
         return body
 
     async def upload(self, key: str, file: Path) -> str:
-        """Send the file in one piece to the upload session, at the recipe's own address."""
+        """Upload a request file in one piece, at the recipe's address, and return its id."""
         await self._wire.clear_file(file)
         lines = await asyncio.to_thread(file.read_bytes)
         about = {"displayName": key, "mimeType": "jsonl", "sizeBytes": str(len(lines))}
@@ -129,7 +129,7 @@ class GeminiJobs:
 
 
 class GeminiBatch(GeminiJobs):
-    """Carries one model's requests in jobs."""
+    """A Gemini model whose requests are sent in batch jobs."""
 
     def __init__(self, wire: GeminiWire, options: Settings) -> None:
         super().__init__(wire)
@@ -137,7 +137,7 @@ class GeminiBatch(GeminiJobs):
         self._batcher = batcher_of(options.context.jobs, options.batch, self, PATH)
 
     async def generate(self, body: JsonObject) -> JsonObject:
-        """Return the answer's body. Raise as `Batcher.ask` does."""
+        """Send a request in a job and return the answer's body. Raise as `Batcher.ask` does."""
         settings = child(body, "generationConfig")
         answer = self._batcher.ask(body, int("responseModalities" in settings))
         del body

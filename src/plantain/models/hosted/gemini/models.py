@@ -20,11 +20,11 @@ from plantain.models.hosted.answers import (
     to_base64,
     whole_usage,
 )
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.connection import Wire
 from plantain.models.hosted.editor import ImageModel
 from plantain.models.hosted.faults import CODES, answer_fault, cut_short, read_body
 from plantain.models.hosted.gemini.provider import GeminiOptions
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.models.registry import image_tokens
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
@@ -53,7 +53,7 @@ IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier", "output_format")
 
 
 def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> LanguageModel:
-    """Return a Gemini model that answers with text."""
+    """Make a Gemini language model, for writers, judges and describers."""
 
     async def send(question: Question) -> JsonObject:
         return await wire.generate(text_request(question, options))
@@ -63,7 +63,7 @@ def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> La
 
 
 def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> ImageModel:
-    """Return a Gemini model that edits images; missing image tokens are inferred from the requested size."""
+    """Make a Gemini image model, for editors; missing image tokens are inferred from the requested size."""
 
     async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
         return await wire.generate(image_request(parts, seed, options))
@@ -77,7 +77,7 @@ def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> Image
 
 
 def text_request(question: Question, options: GeminiOptions) -> JsonObject:
-    """Return a question's request: for plain text, or for JSON by its schema."""
+    """Make the JSON request for a question: for plain text, or for JSON by the question's schema."""
     settings = _sampling(question.seed, options, question.room)
     if question.schema:
         settings |= {"responseMimeType": "application/json", "responseJsonSchema": question.schema}
@@ -94,7 +94,7 @@ def text_request(question: Question, options: GeminiOptions) -> JsonObject:
 
 
 def image_request(parts: Sequence[str | EncodedImage], seed: int, options: GeminiOptions) -> JsonObject:
-    """Return the request for one square edited image."""
+    """Make the JSON request for one square edited image from texts and images."""
     wanted: JsonObject = {"aspectRatio": "1:1", "imageSize": options.image_size or None}
     if output_format := options.get("output_format"):
         wanted["imageOutputOptions"] = {"mimeType": f"image/{output_format}"}
@@ -145,7 +145,7 @@ FINISHED = frozenset({"", "STOP", "FINISH_REASON_UNSPECIFIED"})
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the text of the first candidate that has any, without thoughts.
+    """Read the answer's text, without thoughts, from the first candidate that has any.
 
     Raises:
         Fault: blocked before or after generation, cut at the token limit, or empty.
@@ -163,7 +163,7 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_image(body: JsonObject) -> bytes:
-    """Return the last image of the first candidate that has one, whatever its finish reason: it is billed.
+    """Read the answer's image: the last one of the first candidate with an image, whatever its finish reason.
 
     Raises:
         Fault: blocked, or without an image.
@@ -205,7 +205,7 @@ def _words(candidate: JsonObject, between: str = "") -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Return tokens, finish reason, served model and thought summary, by the token convention of `Usage`.
+    """Read token counts, finish reason, served model and thought summary, by the token convention of `Usage`.
 
     Gemini counts thinking and tool use in addition to answer and prompt; its total includes all four. If a count is
     missing, or a gateway counts thinking within the answer, the total decides.
@@ -297,7 +297,7 @@ SERVED_TIER = "x-gemini-service-tier"
 
 
 class GeminiWire(Wire):
-    """Sends requests for one model with an API key."""
+    """The connection to one Gemini model, with an API key."""
 
     version = "v1beta"
     """Thinking levels and image settings are not all in v1."""
@@ -314,7 +314,7 @@ class GeminiWire(Wire):
         return {"x-goog-api-key": self.key.reveal()}
 
     async def generate(self, body: JsonObject) -> JsonObject:
-        """Return the answer's body. Raise Fault if there is none."""
+        """Send a request and return the answer's body. Raise Fault if there is none."""
         reply = await self.request("POST", f"{self.model_path}:generateContent", body)
         answer = read_body(reply.content)
         if answer.get("error") and "candidates" not in answer:

@@ -23,9 +23,9 @@ class GeminiOptions(ProviderOptions):
     """Settings of Gemini models at any address. The choices are those of Google's SDK.
 
     Attributes:
-        use_seed: send the call's seed.
+        use_seed: True to send the call's seed.
         thinking_budget: thinking tokens of a writer or judge, for models that take a number.
-        safety: threshold of the adjustable filters.
+        safety: threshold of the adjustable safety filters.
         service_tier: latency and price class.
     """
 
@@ -40,7 +40,7 @@ class GeminiOptions(ProviderOptions):
 
 
 class Settings(GeminiOptions, BatchSettings):
-    """`[providers.gemini]`."""
+    """The settings in `[providers.gemini]`."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
@@ -53,7 +53,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
-    """Return a model in a role, called online, or by batch jobs if the run has a batch client."""
+    """Return a model for a role; its calls are sent online, or in batch jobs if the run has a batch client."""
     from plantain.models.hosted.gemini.models import image_model, language_model
     from plantain.models.hosted.writer_and_judge import in_role
 

@@ -40,7 +40,7 @@ LATE = frozenset({"batch_expired", "batch_cancelled"})
 
 
 class OpenAIJobs:
-    """The jobs of one model; see `BatchService`."""
+    """The batch jobs of one OpenAI model; see `BatchService`."""
 
     def __init__(self, wire: OpenAIWire) -> None:
         self._wire = wire
@@ -103,7 +103,7 @@ class OpenAIJobs:
 
 
 class OpenAIBatch(OpenAIJobs):
-    """Carries one model's requests of one format in jobs."""
+    """An OpenAI model whose requests of one format are sent in batch jobs."""
 
     def __init__(self, wire: OpenAIWire, options: Settings, path: str) -> None:
         super().__init__(wire)
@@ -112,13 +112,13 @@ class OpenAIBatch(OpenAIJobs):
         self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     async def post(self, path: str, body: JsonObject) -> JsonObject:
-        """Return the body of the answer. Raise as `Batcher.ask` does."""
+        """Send a request in a job and return the answer's body. Raise as `Batcher.ask` does."""
         answer = self._batcher.ask(body)
         del body
         return await answer
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-        """Return the answer to an edit, sent as JSON since a request file has no forms. Raise as `Batcher.ask` does."""
+        """Send an edit in a job, as JSON, since jobs do not support forms; return the answer's body."""
         return await self._batcher.ask(edit_in_json(fields, files), images=1)
 
 

@@ -12,11 +12,11 @@ from plantain.models.hosted.answers import (
     text,
     whole_usage,
 )
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
 from plantain.models.hosted.openai.compatible import ServerProfile, Settings
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
 from plantain.roles import EncodedImage
@@ -29,15 +29,19 @@ SAMPLING = (
 )
 """Settings that the answer depends on, in addition to the question."""
 
+CUT = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
+BROKEN = ("abort", "error", "network_error", "insufficient_system_resource")
+"""Finish reasons of half an answer, by OpenAI, Mistral, Z.ai, SGLang, OpenRouter and DeepSeek."""
+
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Names of the cached token count of DeepSeek and Moonshot, outside of the prompt's details."""
 
 
 def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
-    """Return a compatible server's model that answers with text.
+    """Make a language model of a server that is compatible with OpenAI, for writers, judges and describers.
 
-    After a server has refused a JSON schema, requests have none: the prompt also describes the form, and every report
-    is checked here.
+    After a server has refused a JSON schema, requests are sent without: the prompt also describes the form, and every
+    report is checked here.
     """
     takes_schema = True
 
@@ -76,18 +80,18 @@ def _request(model: str, question: Question, options: Settings, limit: str) -> J
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
+    """Read the answer's text. Raise Fault if it was refused, filtered, cut at its limit, or is empty."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = child(choice, "message")
     refusal, reason = text(message, "refusal"), text(choice, "finish_reason").casefold()
     if refusal:
         raise answer_fault(OutcomeKind.REFUSED, f"the model declined: {one_line(refusal)}")
-    if reason == "content_filter":
+    if reason in ("content_filter", "sensitive"):
         raise answer_fault(OutcomeKind.REFUSED, "stopped by the provider's content filter")
-    if reason in ("length", "max_tokens"):
+    if reason in CUT:
         raise cut_short()
-    if reason in ("abort", "error"):
-        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason}")
+    if reason in BROKEN or child(choice, "error"):
+        raise answer_fault(OutcomeKind.MALFORMED, f"the answer ended with {reason or 'an error'}")
     parts = [part for part in objects(message.get("content")) if part.get("type", "text") == "text"]
     answer = "".join(text(part, "text") for part in parts) or text(message, "content")
     if not answer.strip():
@@ -96,9 +100,9 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Return tokens, finish reason, served model, and the thoughts that some servers send.
+    """Read token counts, finish reason, served model, and the thoughts that some servers send.
 
-    OpenAI counts thinking within the completion, some servers separately: then their total exceeds its parts.
+    OpenAI counts thinking within the completion; some servers count it separately, so that the total is larger.
     """
     usage = child(body, "usage")
     details, read = child(usage, "completion_tokens_details"), child(usage, "prompt_tokens_details")

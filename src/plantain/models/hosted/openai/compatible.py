@@ -32,13 +32,13 @@ class ServerProfile:
     """Field names and settings of one kind of server.
 
     Attributes:
-        name: as a recipe names it.
-        limit: the field that bounds the tokens of an answer.
-        edits: settings of its edits, by the names of our options; empty if it makes no edits.
+        name: name in recipes.
+        limit: the request's field that limits the tokens of an answer.
+        edits: supported settings of edits, by the names of plantain's options; empty if it makes no edits.
         image, images, mask: form fields of an edit with one image, with several, and of the mask; "" for no mask.
-        most_images: most images of one request.
-        version: path of its version, outside /v1, and the name in the answer; () if it has none.
-        note: for a reader.
+        most_images: maximum number of images in one request.
+        version: path that returns its version, outside /v1, and the field in the answer; () if it has none.
+        note: a remark for readers.
     """
 
     name: str
@@ -78,11 +78,11 @@ MODELS: dict[str, tuple[str, ...]] = {}
 
 
 class Settings(OpenAIFormat):
-    """`[providers.openai-compatible]`, and every section of that `kind`.
+    """The settings in `[providers.openai-compatible]`, and in every section of that `kind`.
 
     Attributes:
         server: kind of server, e.g. "vllm", which decides its field names and settings.
-        use_seed: send the call's seed.
+        use_seed: True to send the call's seed.
         steps: denoising steps of a diffusion editor.
         guidance: how strongly it follows the instruction.
         true_cfg_scale: its classifier-free guidance.
@@ -102,7 +102,7 @@ def load(name: str, role: str, options: Settings) -> object:
     """Return the model for a role. A key is optional; OpenAI's own key is never sent to another server.
 
     Raises:
-        InputError: no base_url, no extra, or an option that this kind of server does not have.
+        InputError: base_url or extra is missing, or this kind of server does not support an option.
     """
     server, wire = _server(name, options), _wire(name, options)
     from plantain.models.hosted.openai.chat import language_model
@@ -118,7 +118,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Return True if the server has "section/model", and a line on its models; free. Raise as `load` does."""
+    """Return (True if the server has "section/model", a line on its models), free of charge. Raise as `load` does."""
     wire = _wire(name, options)
     try:
         return await wire.look()

@@ -58,12 +58,12 @@ FIELDS = {
 def image_model(
     wire: OpenAIWire | OpenAIBatch, options: OpenAIFormat, server: ServerProfile = OPENAI
 ) -> ImageModel:
-    """Return a model that edits images.
+    """Make an image model of OpenAI or of a compatible server, for editors.
 
-    Settings that its kind of server does not take are left out of every request; `sampling` names them.
+    Settings that the kind of server does not support are not sent; `sampling` names them.
 
     Raises:
-        InputError: the server makes no edits, or takes no mask although the recipe sets one.
+        InputError: the server makes no edits, or does not accept the mask that the recipe requests.
     """
     where, own = f"providers.{wire.name.partition('/')[0]}", server is OPENAI
     if not server.edits:
@@ -96,7 +96,7 @@ def image_model(
 
 
 def words_of(parts: Sequence[str | EncodedImage]) -> str:
-    """Return the texts of a request as lines; if it has several images, a line "(image N)" marks the place of each."""
+    """Join a request's texts to one prompt; with several images, a line "(image N)" marks the place of each."""
     several = sum(isinstance(part, EncodedImage) for part in parts) > 1
     lines: list[str] = []
     shown = 0
@@ -110,10 +110,10 @@ def words_of(parts: Sequence[str | EncodedImage]) -> str:
 
 
 def read_image(body: JsonObject) -> bytes:
-    """Return the image of an answer.
+    """Read the answer's image, base64 or a data URL.
 
     Raises:
-        Fault: no image, or only the address of one, which is not followed; a data URL is read.
+        Fault: the answer has no image, or only an image's address, which is not followed.
         BadImage: it is not base64.
     """
     fields = [text(image, name) for image in objects(body.get("data")) for name in ("url", "b64_json")]
@@ -125,12 +125,12 @@ def read_image(body: JsonObject) -> bytes:
 
 
 def read_usage(body: JsonObject, model: str = "", size: str = SIZE, quality: str = "") -> Usage:
-    """Return text and image tokens; output that is not counted as text is image.
+    """Read text and image tokens of an answer; output not counted as text counts as image.
 
     Args:
         body: the answer; it names the quality of the image if the request left that to the provider.
-        model: "provider/model", to count images whose tokens the answer omits.
-        size, quality: as requested.
+        model: "provider/model", to look up the tokens of images if the answer omits them.
+        size, quality: the requested size and quality.
     """
     usage, images = child(body, "usage"), len(objects(body.get("data")))
     read, written = child(usage, "input_tokens_details"), child(usage, "output_tokens_details")

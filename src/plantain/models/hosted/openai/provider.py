@@ -27,7 +27,7 @@ class OpenAIFormat(ProviderOptions):
     Attributes:
         image_quality: quality of an edited image, e.g. "high".
         input_fidelity: how closely an editor follows the input image.
-        mask: send the region of the change to the editor; benchmarks know it.
+        mask: True to send the region of the change to the editor, which benchmarks know.
         background: background of an edited image.
         output_format: file format of an edited image.
     """
@@ -59,10 +59,10 @@ class OpenAIOptions(OpenAIFormat):
 
 
 class Settings(OpenAIOptions, BatchSettings):
-    """`[providers.openai]`.
+    """The settings in `[providers.openai]`.
 
     Attributes:
-        moderation: how strictly an edit is checked. It is in no type of the SDK: OpenAI's reference has it in the JSON
+        moderation: how strictly an edit is checked. The SDK's types omit it; OpenAI's reference has it in the JSON
             form of an edit (schema EditImageBodyJsonParam).
     """
 
@@ -79,7 +79,7 @@ def load(name: str, role: str, options: Settings) -> object:
 
 
 def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
-    """Return a model in a role, called online, or by batch jobs if the run has a batch client."""
+    """Return a model for a role; its calls are sent online, or in batch jobs if the run has a batch client."""
     from plantain.models.hosted.openai import images, responses
     from plantain.models.hosted.writer_and_judge import in_role
 

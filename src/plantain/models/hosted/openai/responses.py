@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plantain.models.hosted.answers import JsonObject, child, count, objects, stated, text, whole_usage
-from plantain.models.hosted.asking import LanguageModel, Question
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short, failed_answer
 from plantain.models.hosted.openai.provider import OpenAIOptions
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
+from plantain.models.hosted.writer_and_judge import LanguageModel, Question
 from plantain.pixels.decode import one_line
 from plantain.records import OutcomeKind, Usage
 from plantain.records.tasks import USUAL_TIERS
@@ -27,7 +27,7 @@ SAMPLING = (
 
 
 def language_model(wire: OpenAIWire | OpenAIBatch, options: OpenAIOptions) -> LanguageModel:
-    """Return an OpenAI model that answers with text."""
+    """Make an OpenAI language model, for writers, judges and describers."""
 
     async def send(question: Question) -> JsonObject:
         return await wire.post(PATH, _request(wire.model, question, options))
@@ -56,7 +56,7 @@ def _request(model: str, question: Question, options: OpenAIOptions) -> JsonObje
 
 
 def read_text(body: JsonObject) -> str:
-    """Return the answer's text. Raise Fault if it was refused, failed, was cut at its limit, or is empty."""
+    """Read the answer's text. Raise Fault if it was refused, failed, was cut at its limit, or is empty."""
     contents = _contents(body)
     refusals = [text(part, "refusal") for part in contents if part.get("type") == "refusal"]
     if refusals:
@@ -78,7 +78,7 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Return tokens, finish reason, served model and thought summary; thinking is within the output, as billed."""
+    """Read token counts, finish reason, served model and thought summary; output tokens include thinking."""
     usage = child(body, "usage")
     read = child(usage, "input_tokens_details")
     thoughts = [
@@ -118,7 +118,7 @@ def _contents(body: JsonObject) -> list[JsonObject]:
 
 
 def served_tier(body: JsonObject) -> str:
-    """Return the service tier that an answer names; "" for the usual one. Fast mode is billed as priority."""
+    """Read the service tier of an answer; "" for the usual one, "priority" for fast mode, which costs the same."""
     tier = text(body, "service_tier").casefold()
     return "" if tier in USUAL_TIERS else {"fast": "priority"}.get(tier, tier)
 

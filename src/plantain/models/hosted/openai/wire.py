@@ -27,19 +27,19 @@ JSON_ALONE = frozenset({"moderation"})
 
 
 def edit_in_json(fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-    """Return an edit's fields with its images as data URLs in `images`, and its mask, if any, in `mask`."""
+    """Make the JSON form of an edit: its fields, its images as data URLs in `images`, and any mask in `mask`."""
     shown = [(name, {"image_url": data_url(sent)}) for name, sent in files]
     mask = {name: url for name, url in shown if name == "mask"}
     return {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
 
 
 def data_url(image: EncodedImage) -> str:
-    """Return an image as a data URL."""
+    """Encode an image as a data URL: media type and base64."""
     return f"data:{image.media_type};base64,{to_base64(image.data)}"
 
 
 class OpenAIWire(Wire):
-    """Sends requests for one model.
+    """The connection to one model in OpenAI's formats.
 
     Args:
         name: "provider/model".
@@ -98,12 +98,12 @@ UNLISTED = frozenset({400, 404, 405, 422, 501})
 
 
 class ServedWire(OpenAIWire):
-    """Sends requests for one model of a server.
+    """The connection to one model of a compatible server.
 
     Args:
-        server: which kind it is.
-        named: name the served model in every answer as the server lists it, with the server's version. They are read
-            once, and again after a failure or an idle time.
+        server: kind of server.
+        named: True to name the served model in every answer as the server lists it, with the server's version. They
+            are read once, and again after a failure or an idle time.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ServedWire(OpenAIWire):
         return await self._labelled(lambda: super(ServedWire, self).post_form(path, fields, files))
 
     async def look(self) -> tuple[bool, str]:
-        """Return True if the server has the model, and its version and models as text. Raise Fault if it fails."""
+        """Return (True if the server has the model, its version and models as text). Raise Fault if it fails."""
         models = [text(one, "id") for one in await self._models()]
         about = " ".join(filter(None, (self._server.name, await self._version())))
         listed = f"{about}: {', '.join(models) or 'lists no models'}"

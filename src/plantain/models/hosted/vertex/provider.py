@@ -22,11 +22,11 @@ MODELS = roles_at("vertex")
 
 
 class Settings(gemini.GeminiOptions):
-    """`[providers.vertex]`.
+    """The settings in `[providers.vertex]`.
 
     Attributes:
-        project: the Google Cloud project; needed.
-        location: its region; "" or "global" for the global endpoint.
+        project: the Google Cloud project; required.
+        location: region of the project; "" or "global" for the global endpoint.
         output_format: file format of an edited image.
     """
 
@@ -47,7 +47,7 @@ def load(name: str, role: str, options: Settings) -> object:
     """Return the model for a role; an unknown id is accepted.
 
     Raises:
-        InputError: no extra, no credentials, or no project.
+        InputError: extra, credentials or project are missing.
     """
     return gemini.role_of(_wire(name, options), role, options)
 

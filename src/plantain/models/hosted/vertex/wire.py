@@ -39,10 +39,10 @@ def address_of(location: str) -> str:
 
 
 class VertexWire(GeminiWire):
-    """Sends requests for one model with the credentials of the machine or user.
+    """The connection to one Gemini model on Vertex, with the Google credentials of machine or user.
 
     Raises:
-        MissingKey: there are none, and `options.context.key_later` is not set.
+        MissingKey: there are no credentials, and `options.context.key_later` is not set.
     """
 
     version = "v1beta1"

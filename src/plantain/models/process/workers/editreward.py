@@ -18,7 +18,7 @@ CONTRACT = 1
 
 
 def load(settings: dict[str, Any]) -> Any:
-    """Return EditReward's inferencer with the settings of its README."""
+    """Load EditReward with the settings of its README."""
     sys.path.insert(0, str(Path.cwd()))
     inferencer = importlib.import_module("EditReward").EditRewardInferencer(
         config_path=settings["config"],
@@ -36,7 +36,7 @@ def load(settings: dict[str, Any]) -> Any:
 
 
 def score(inferencer: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON answer about one edit: the criterion `reward` and a reason."""
+    """Score one edit; return the JSON answer with the criterion `reward` and a reason."""
     with importlib.import_module("torch").no_grad():
         rewards = inferencer.reward(
             prompts=[job["instruction"]], image_src=[job["original"]], image_paths=[job["edited"]]

@@ -22,7 +22,7 @@ GUESSED = "guess_if_cannot_parse"
 
 
 def load(settings: dict[str, Any]) -> Any:
-    """Return EditScore's scorer; one pass per edit, because it reports only the last pass's reasoning."""
+    """Load EditScore, with one pass per edit, because it only reports the last pass's reasoning."""
     scorer = importlib.import_module("editscore").EditScore(
         backbone=settings.get("backbone", "qwen25vl"),
         model_name_or_path=settings.get("model", "Qwen/Qwen2.5-VL-7B-Instruct"),
@@ -39,7 +39,7 @@ def load(settings: dict[str, Any]) -> Any:
 
 
 def score(scorer: Any, job: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON answer about one edit: its criteria, None where the model's text is unreadable, and a reason."""
+    """Score one edit; return the JSON answer with its criteria, None where the model's text is unreadable."""
     images: Any = importlib.import_module("PIL.Image")
     with images.open(job["original"]) as before, images.open(job["edited"]) as after:
         pair = [before.convert("RGB"), after.convert("RGB")]

@@ -33,10 +33,10 @@ SDXL = "pretrained/stable-diffusion-xl-base-1.0"
 
 
 class SeedX:
-    """The model, loaded once.
+    """SEED-X-Edit's model, loaded once.
 
     Args:
-        settings: of the manifest.
+        settings: settings in the manifest.
     """
 
     def __init__(self, settings: Dict[str, Any]) -> None:  # noqa: UP006
@@ -72,7 +72,7 @@ class SeedX:
         return hydra.utils.instantiate(config, **parts)
 
     def edit(self, image: Any, instruction: str, seed: int, settings: Dict[str, Any]) -> Optional[Any]:  # noqa: UP006, UP045
-        """Return the edited PIL image, 1024 x 1024; None if the model answers with text only."""
+        """Edit an image; return a PIL image of 1024 x 1024 pixels, None if the model answers with text only."""
         torch = self.torch
         patches, positions = self.any_res.process_anyres_image(
             image, self.transform, [[VIT_SIDE, VIT_SIDE]], VIT_SIDE

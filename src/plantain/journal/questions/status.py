@@ -1,32 +1,43 @@
-"""Telemetry of a run: calls, tries, tokens, money and time; never part of an output that must be reproducible."""
+"""The status of a run: calls, money and time, and in words how its tasks ended, why, and a list of those selected.
+
+Calls, money and time are never part of an output that must be reproducible.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import orjson
 
 from plantain.journal.connect import last_holder
 from plantain.journal.reader import JournalReader
-from plantain.journal.rows import clean_text
+from plantain.journal.rows import TaskRow, clean_text
+from plantain.pixels.decode import one_line
 from plantain.records import TaskState
-from plantain.records.messages import counted
+from plantain.records.messages import command_line, counted, fold
 
 _REPORTED = "json_extract(usage, '$.reported_usd')"
 
 BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END"
 """SQL that orders rows as a round orders its steps."""
 
+NAMED = 5
+"""Failed, undecided and stopped tasks of a state that a command lists."""
+
+UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
+"""States that a user asks about first."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step with one model: settled tries, of which `final` gave the answer that the loop saw.
+    """Cost of one step with one model: number of settled tries, `final` of which gave the answer that was used.
 
-    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` over those that were timed;
-    `reported_usd` the sum of the costs that the server reported, None if none.
+    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` the mean over timed tries;
+    `reported_usd` the sum of the costs that the server reported, None without any.
     """
 
     step: str
@@ -54,10 +65,10 @@ def costs(reader: JournalReader) -> tuple[StepCost, ...]:
 
 
 def reported_cost(reader: JournalReader) -> dict[str, object] | None:
-    """Return what servers reported that calls cost, and how many did; None if none did.
+    """Compare the costs that servers reported with those computed from prices; None if no call has a reported cost.
 
-    `usd` sums their reports, `computed_usd` our costs of the same calls; `differs` is True from 0.0001 USD on, or if
-    one of ours is unknown.
+    `usd` sums the reported costs, `computed_usd` the computed ones of the same calls; `differs` is True if they differ
+    by 0.0001 USD or more, or if a computed one is unknown.
     """
     usd, computed, calls, known = reader.connection.execute(
         f"SELECT sum({_REPORTED}), total(cost_usd), count(*), count(cost_usd) FROM call WHERE {_REPORTED} IS NOT NULL"
@@ -79,7 +90,7 @@ def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | Non
 
 
 def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
-    """Return (US dollars of these models' answers, None unless all are known; mean seconds, None if unknown)."""
+    """Return (US dollars of these models' answers, None unless all are known; mean seconds per answer or None)."""
     cost, priced, settled, seconds = reader.connection.execute(
         "SELECT sum(cost_usd), count(cost_usd), count(*), avg(latency_s) FROM call "
         f"WHERE state = 'settled' AND model IN ({', '.join('?' * len(models))})",
@@ -90,12 +101,12 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
 
 
 def worked_s(reader: JournalReader) -> float:
-    """Return the sum of the seconds that all processes have worked on the run."""
+    """Return the total time in seconds that all processes have worked on the run."""
     return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
 
 
 def came_back(reader: JournalReader) -> int:
-    """Return the number of current attempts whose image equals, byte for byte, one of an earlier round."""
+    """Count the current attempts whose image is byte for byte that of an earlier round."""
     return int(
         reader.connection.execute(
             "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
@@ -115,11 +126,11 @@ def put_back(reader: JournalReader) -> tuple[int, float, int]:
 
 
 def status_summary(reader: JournalReader) -> dict[str, object]:
-    """Return the state of a run, in the shape that scripts rely on (design, section 4).
+    """Return the state of a run as JSON values, which `plantain status --json` prints.
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
-    of current generations; `calls.made` and `outcomes` every settled try of every generation; `calls.replayed` the
-    answers that sessions took from the journal; `cost_usd` sums the known costs.
+    of current generations; `calls.made` and `outcomes` all settled tries; `calls.replayed` answers reused from the
+    journal; `cost_usd` sums the known costs.
     """
     connection = reader.connection
     counts = reader.counts()
@@ -160,11 +171,11 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 
 
 def not_closed(reader: JournalReader) -> str:
-    """Return one line about a run that its last process did not close; "" if it did, or still runs here.
+    """Return a warning for a run whose last process was killed; "" if it ended normally, or still runs here.
 
-    A kill loses nothing that was recorded. A log that is cut afterwards, as by copying the folder during a build, loses
-    its last commits without a trace in the database, the process's own row included; what remains of them is images
-    that no row names, and the process in the lock file.
+    A kill loses no recorded result. But a log that is cut afterwards, as by copying the folder during a build, loses
+    its last commits without a trace in the database; they only leave images that no row names, and the process in the
+    lock file.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))
@@ -195,3 +206,118 @@ def _runs_here(pid: int, host: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """One task of a list, with the reason why it did not succeed; "" if it did."""
+
+    id: str
+    state: str
+    modality: str
+    finding: str
+    direction: str
+    round: int
+    why: str
+
+    @property
+    def line(self) -> str:
+        """Format the task for a terminal, e.g. "3f2a… failed in round 5: add Edema: realism (blending artefact)"."""
+        where = f" in round {self.round}" if self.round else ""
+        why = f": {self.why}" if self.why else ""
+        return f"{self.id} {self.state.replace('_', ' ')}{where}: {self.direction} {self.finding}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unsuccessful:
+    """Failed, undecided and stopped tasks: the first ones of each state by id, and their numbers by state."""
+
+    tasks: tuple[ListedTask, ...]
+    counts: tuple[tuple[str, int], ...]
+
+    def lines(self, run: Path) -> Iterator[str]:
+        """Yield a line for each named task, and for each state with more tasks the command to list them."""
+        for state, count in self.counts:
+            shown = [task for task in self.tasks if task.state == state]
+            yield from (one_line(task.line) for task in shown)
+            if count > len(shown):
+                more = command_line("show", run, "--state", state)
+                yield one_line(f"and {count - len(shown)} more {state}: {more}")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """The filter for a list of tasks; an empty field sets no condition. Findings match by letters and digits."""
+
+    states: Sequence[TaskState] = ()
+    findings: Sequence[str] = ()
+    modality: str = ""
+    direction: str = ""
+    image: str = ""
+
+    def passes(self, row: TaskRow) -> bool:
+        """Return True if a task passes the filter."""
+        task = row.task
+        return (
+            (not self.findings or fold(task.finding) in map(fold, self.findings))
+            and (not self.modality or fold(task.modality) == fold(self.modality))
+            and (not self.direction or task.direction.value == self.direction)
+            and (not self.image or task.image_id == self.image)
+        )
+
+
+def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
+    """Yield the run's tasks that match a filter, by state if the filter has states, else by id."""
+    for state in wanted.states or (None,):
+        yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
+
+
+def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:
+    """Return failed, undecided and stopped tasks, at most `most` of each state."""
+    counts = reader.counts()
+    tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
+    return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
+
+
+def tasks_line(summary: dict[str, object]) -> str:
+    """Format the tasks of a `status_summary` in one line: "28 tasks: 22 success, 0 failed, 6 not applicable"."""
+    tasks = summary["tasks"]
+    assert isinstance(tasks, dict)
+    always = ("success", "failed")
+    parts = [f"{tasks[state]} {state}" for state in always]
+    parts += [
+        f"{n} {state.replace('_', ' ')}"
+        for state, n in tasks.items()
+        if n and state not in (*always, "total")
+    ]
+    return f"{counted(tasks['total'], 'task')}: {', '.join(parts)}"
+
+
+def reasons(reader: JournalReader, most: int = 4) -> list[str]:
+    """Return the `most` frequent reasons of tasks without a result, one line each, and one line for all others."""
+    rows = why_not_done(reader)
+    lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
+    if len(rows) > most:
+        lines.append(f"  {sum(n for *_, n in rows[most:])} for more reasons, which the report lists")
+    return lines
+
+
+def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:
+    task = row.task
+    return ListedTask(
+        row.id,
+        row.state.value,
+        task.modality,
+        task.finding,
+        task.direction.value,
+        row.round,
+        _why(reader, row),
+    )
+
+
+def _why(reader: JournalReader, row: TaskRow) -> str:
+    """Return the task's reason; of an imported task that failed, the failed criteria of its last judged edit."""
+    if row.reason or row.state is not TaskState.FAILED:
+        return row.reason
+    verdicts = [one.verdict for one in reader.attempts(row.id, row.generation) if one.verdict is not None]
+    return verdicts[-1].why_not if verdicts else ""

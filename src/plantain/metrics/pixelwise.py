@@ -1,0 +1,322 @@
+"""Metrics that compare pixels: PSNR, SSIM, and SSIM outside the region that an edit was meant to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask, within
+from plantain.pixels.arrays import Floats, Image, Mask, Pixels
+from plantain.records import Score, unscored
+
+WINDOW = 7
+
+THIN = 0.1
+"""Below this share of outside pixels with a whole window outside, the complement counts as thin."""
+
+C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
+
+_DARK = 10
+"""Brightest grey level of a background: padding is 0, the surround of a fundus or a head is a little brighter."""
+_LEAST = 0.02
+"""A field of view smaller than this share of the frame is ignored: the whole frame is taken."""
+
+
+def psnr(before: Image, after: Image) -> Score:
+    """Return the peak signal-to-noise ratio, 10 log10(255^2 / mean squared error) over all pixels and channels.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+
+    Returns:
+        Decibels, 0 or more, higher is more alike; unscored for identical images, whose infinite value would make
+        every mean infinite.
+
+    Raises:
+        ValueError: the arguments are not such images.
+
+    Example:
+        >>> import numpy as np
+        >>> black, white = np.zeros((4, 4), np.uint8), np.full((4, 4), 255, np.uint8)
+        >>> psnr(black, white).value
+        0.0
+    """
+    before, after = check_images(before, after)
+    error = float(np.mean((before.astype(np.float64) - after) ** 2))
+    if error == 0.0:
+        return unscored("identical images: PSNR is infinite")
+    return Score(float(10.0 * np.log10(255.0**2 / error)))
+
+
+def ssim(before: Image, after: Image) -> Score:
+    """Return the structural similarity (SSIM) of two images, as scikit-image computes it by default.
+
+    Mean over windows of (2 m_x m_y + C1)(2 s_xy + C2) / ((m_x^2 + m_y^2 + C1)(s_x^2 + s_y^2 + C2)) with a uniform
+    7 x 7 window, sample (co)variances, C1 = (0.01 * 255)^2 and C2 = (0.03 * 255)^2; channels are averaged. Only
+    windows wholly inside the image count.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+
+    Returns:
+        A score in [-1, 1], 1 when identical; unscored when no window fits.
+
+    Raises:
+        ValueError: the arguments are not such images.
+
+    Example:
+        >>> import numpy as np
+        >>> flat = np.full((16, 16), 90, np.uint8)
+        >>> ssim(flat, flat).value
+        1.0
+    """
+    before, after = check_images(before, after)
+    return mean_over(before, after, np.ones(before.shape[:2], bool))
+
+
+def masked_ssim(before: Image, after: Image, roi: Mask) -> Score:
+    """Return the SSIM outside the region of interest: how well an edit preserved the rest of the image.
+
+    Averages the SSIM over pixels whose whole window is outside `roi` so neither the edit itself nor
+    zero-filling can raise the score (the contextual preservation of MedEBench 2.2,
+    without the inflation of its published code).
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
+
+    Returns:
+        A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
+
+    Raises:
+        ValueError: the arguments are not such images or masks.
+
+    Example:
+        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
+        >>> edited = flat.copy()
+        >>> edited[:3, :3], roi[:3, :3] = 255, 255
+        >>> ssim(flat, edited).value < masked_ssim(flat, edited, roi).value
+        True
+    """
+    before, after = check_images(before, after)
+    return mean_over(before, after, ~check_mask(roi, before.shape))
+
+
+def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
+    """Return the mean SSIM, in [-1, 1], over windows wholly in `allowed`, bool (H, W); unscored if no window is."""
+    centres = whole_windows(allowed)
+    total = int(np.count_nonzero(centres))
+    if not total:
+        return unscored("roi covers image")
+    return Score(within(_sum_over(before, after, centres) / total, -1.0, 1.0))
+
+
+def whole_windows(allowed: Mask) -> Image:
+    """Return uint8 (H, W), 1 where the 7 x 7 window around the pixel is wholly in `allowed` and the image, else 0."""
+    kernel = np.ones((WINDOW, WINDOW), np.uint8)
+    eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    return np.asarray(eroded, np.uint8)
+
+
+def _sum_over(before: Image, after: Image, centres: Image) -> float:
+    """Return the sum of the SSIM over the windows centred where `centres` is 1, channels averaged."""
+    # On use: loading numba takes a good part of a second, and this module is loaded by every table.
+    from plantain.metrics.ssim_kernel import column_totals
+
+    if before.ndim == 3 and _is_grey(before) and _is_grey(after):
+        before, after = before[..., 0], after[..., 0]
+    channels = 1 if before.ndim == 2 else before.shape[2]
+    height, half = before.shape[0], WINDOW // 2
+    inner = centres[half:-half, half:-half]
+    weight = inner if channels == 1 else cv2.merge([inner] * channels).reshape(inner.shape[0], -1)
+    totals = column_totals(
+        np.ascontiguousarray(before).reshape(height, -1),
+        np.ascontiguousarray(after).reshape(height, -1),
+        np.ascontiguousarray(weight),
+        channels,
+    )
+    return float(totals.sum()) / channels
+
+
+def _is_grey(image: Image) -> bool:
+    """Return True if all channels of an (H, W, C) image are equal."""
+    if (image[0] != image[0, :, :1]).any():
+        return False
+    flat = image.reshape(-1, image.shape[2])
+    return all(np.array_equal(flat[:, 0], flat[:, c]) for c in range(1, image.shape[2]))
+
+
+def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
+    """Return the masked SSIM as MedEBench's published code computes it, to compare with published numbers.
+
+    Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
+    emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `preservation`
+    does not have this bias. The mask's grey levels are used, as published: a mask stored as 0 and 1 hides next to
+    nothing, and a soft edge dims its pixels.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: (H, W); bool, or uint8 grey levels as stored in the mask's file.
+
+    Returns:
+        A score in [-1, 1], 1 when identical outside; unscored when no window fits.
+
+    Raises:
+        ValueError: the arguments are not such images or a mask.
+
+    Example:
+        >>> import numpy as np
+        >>> flat, mask = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), np.uint8)
+        >>> cp_reference(flat, flat, mask).value
+        1.0
+    """
+    before, after = check_images(before, after)
+    if roi.dtype != np.uint8 or roi.shape != before.shape[:2]:
+        roi = check_mask(roi, before.shape)
+    grey = roi.astype(np.float64) * 255.0 if roi.dtype == np.bool_ else roi.astype(np.float64)
+    kept = 1.0 - grey / 255.0
+    if before.ndim == 3:
+        kept = kept[..., np.newaxis]
+    return ssim((before * kept).astype(np.uint8), (after * kept).astype(np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
+class Preservation:
+    """How well the surroundings of a region were preserved, and the support of the number.
+
+    Attributes:
+        score: SSIM outside the region, in [-1, 1], or unscored.
+        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, if
+            hardly any whole one fits) or "" when unscored.
+        roi_share: the region's share of the image, in [0, 1].
+        pixels: number of window centres that the score averages.
+    """
+
+    score: Score
+    method: str
+    roi_share: float
+    pixels: int
+
+
+def preservation(before: Image, after: Image, roi: Mask) -> Preservation:
+    """Return the SSIM outside a region; by normalised convolution if too little is outside for whole windows.
+
+    Args:
+        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
+        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
+
+    Raises:
+        ValueError: the arguments are not such images or masks.
+
+    Example:
+        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
+        >>> roi[:8] = True
+        >>> found = preservation(flat, flat, roi)
+        >>> found.score.value, found.roi_share, found.method, found.pixels  # 2 rows x 10 columns of whole windows
+        (1.0, 0.5, 'strict', 20)
+    """
+    before, after = check_images(before, after)
+    roi = check_mask(roi, before.shape)
+    outside = ~roi
+    left = int(np.count_nonzero(outside))
+    share = 1.0 - left / roi.size
+    whole = int(np.count_nonzero(whole_windows(outside)))
+    if whole and whole >= THIN * left:
+        return Preservation(mean_over(before, after, outside), "strict", share, whole)
+    score, pixels = _normalised(before, after, outside)
+    return Preservation(score, "normalised convolution" if score.scored else "", share, pixels)
+
+
+def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]:
+    """Return SSIM from the outside pixels of each window only, where at least half of the window is outside."""
+    weight = outside.astype(np.float64)
+
+    def total(values: Floats) -> Floats:
+        return np.asarray(
+            cv2.boxFilter(
+                values, cv2.CV_64F, (WINDOW, WINDOW), normalize=False, borderType=cv2.BORDER_CONSTANT
+            )
+        )
+
+    n = np.rint(total(weight))
+    centres = outside & (n >= WINDOW * WINDOW / 2)
+    pixels = int(np.count_nonzero(centres))
+    if not pixels:
+        return unscored("roi covers image"), 0
+    n = np.maximum(n, 2.0)
+    found = []
+    for x, y in zip(
+        np.atleast_3d(before).transpose(2, 0, 1), np.atleast_3d(after).transpose(2, 0, 1), strict=True
+    ):
+        x, y = x * weight, y * weight
+        mx, my = total(x) / n, total(y) / n
+        vx = (total(x * x) - n * mx * mx) / (n - 1)
+        vy = (total(y * y) - n * my * my) / (n - 1)
+        cov = (total(x * y) - n * mx * my) / (n - 1)
+        value = (2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2))
+        found.append(float(value[centres].mean()))
+    return Score(within(float(np.mean(found)), -1.0, 1.0)), pixels
+
+
+def field_of_view(pixels: Pixels) -> Mask:
+    """Return the field of view of a uint8 image (H, W, 3): bool (H, W), brighter than the background, holes closed.
+
+    Dark parts that touch the image's border are background; enclosed ones, such as ventricles and lungs, are not. An
+    image without a dark surround, or with hardly any bright part, is all field.
+    """
+    brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
+    lit = (brightest > _DARK).astype(np.uint8)
+    contours, _ = cv2.findContours(lit, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    field = np.zeros(lit.shape, np.uint8)
+    large = [contour for contour in contours if cv2.contourArea(contour) >= _LEAST / 10 * lit.size]
+    cv2.drawContours(field, large, -1, 1, cv2.FILLED)
+    found = field.astype(bool)
+    return found if float(found.mean()) >= _LEAST else np.ones(lit.shape, bool)
+
+
+class PSNR(Metric):
+    """PSNR of an output and the real image after, in dB; identical pairs are unscored."""
+
+    name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
+    needs = ("truth",)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return psnr(sample.truth, output)
+
+
+class SSIM(Metric):
+    """SSIM of an output and the real image after; in [-1, 1]."""
+
+    name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
+    needs = ("truth",)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Score:
+        assert sample.truth is not None
+        return ssim(sample.truth, output)
+
+
+class CPReference(Metric):
+    """Context preservation by masked SSIM as MedEBench publishes it (`cp_reference`); in [-1, 1]."""
+
+    name, label, low, high = "cp_reference", "masked SSIM, as published", -1.0, 1.0
+    needs, column = ("roi",), "CP"
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        grey = sample.roi_grey
+        assert grey is not None
+        return cp_reference(sample.before, output, grey), {"roi_share": float(grey.mean()) / 255}
+
+
+class MaskedSSIM(Metric):
+    """SSIM of an output and the image before, strictly outside the region (`preservation`); in [-1, 1]."""
+
+    name, label, column = "masked_ssim", "SSIM over windows wholly outside the region", "CP (strict)"
+    low, high, needs = -1.0, 1.0, ("roi",)
+
+    def measure(self, sample: MetricSample, output: Pixels) -> Measured:
+        assert sample.roi is not None
+        found = preservation(sample.before, output, sample.roi)
+        return found.score, {"roi_share": found.roi_share, "method": found.method, "pixels": found.pixels}
