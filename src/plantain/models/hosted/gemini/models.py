@@ -47,7 +47,7 @@ MOST_IMAGES = 14
 """In one request, by the page of the image models."""
 
 _SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
-TEXT_SAMPLING = (*_SHARED, "thinking", "thinking_budget", "service_tier", "media_resolution", "shown_side")
+TEXT_SAMPLING = (*_SHARED, "thinking", "service_tier", "media_resolution", "shown_side")
 IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier", "output_format")
 """Settings that are sent, so that the answer depends on them."""
 
@@ -83,11 +83,8 @@ def text_request(question: Question, options: GeminiOptions) -> JsonObject:
         settings |= {"responseMimeType": "application/json", "responseJsonSchema": question.schema}
     if options.thinking == "none":
         settings["thinkingConfig"] = {"thinkingBudget": 0}
-    elif options.thinking or options.thinking_budget is not None:
-        level = options.thinking.upper() or None
-        budget = options.thinking_budget
-        thinking = {"includeThoughts": True, "thinkingBudget": budget, "thinkingLevel": level}
-        settings["thinkingConfig"] = stated(thinking)
+    elif options.thinking:
+        settings["thinkingConfig"] = {"includeThoughts": True, "thinkingLevel": options.thinking.upper()}
     if options.media_resolution:
         settings["mediaResolution"] = f"MEDIA_RESOLUTION_{options.media_resolution.upper()}"
     return _request(question.parts, settings, options, question.system)

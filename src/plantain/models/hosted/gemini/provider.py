@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
 from plantain.files.installed import require_extra
 from plantain.models.registry import roles_at
 from plantain.roles.options import BatchSettings, ForWords, ProviderOptions, key_of
@@ -24,14 +22,12 @@ class GeminiOptions(ProviderOptions):
 
     Attributes:
         use_seed: True to send the call's seed.
-        thinking_budget: thinking tokens of a writer or judge, for models that take a number.
         safety: threshold of the adjustable safety filters.
         service_tier: latency and price class.
     """
 
     use_seed: bool = True
     thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh"]] = ""
-    thinking_budget: ForWords[int | None] = Field(default=None, ge=-1)
     media_resolution: ForWords[Literal["", "low", "medium", "high"]] = ""
     safety: Literal[
         "", "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
