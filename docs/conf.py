@@ -162,4 +162,9 @@ def setup(app) -> None:  # type: ignore[no-untyped-def]
         if page.exists() and "generated" not in page.parts:
             source[0] = _on_site(source[0], page, page)
 
+    def level(_, __, ___, context, ____) -> None:  # type: ignore[no-untyped-def]
+        tree = context.get("furo_navigation_tree", "")  # Sphinx gives its captions no level
+        context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
     app.connect("source-read", read)
+    app.connect("html-page-context", level, priority=900)

@@ -111,7 +111,7 @@ class SourceImage:
 
     @property
     def origin(self) -> str:
-        """Return the id of the catalogue's image that its turns started from; its own id if it is that image."""
+        """Return the id of the catalogue's image from which the turns started, which may be this image."""
         return _TURN.sub("", self.id)
 
 

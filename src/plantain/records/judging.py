@@ -224,6 +224,7 @@ class Score:
 
     @property
     def scored(self) -> bool:
+        """Return True if the score has a value."""
         return self.value is not None
 
 
@@ -379,7 +380,7 @@ def _between(figure: Figure) -> str:
 
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
-    """Return the line for a judge without a card, with the command that makes one."""
+    """Return the note that a judge has no card yet, with the command that makes one."""
     words = [] if judge.startswith("offline/") else ["--run", "runs/audit"]  # other judges' answers are kept
     words += [] if rubric == "med-banana" else ["--rubric", rubric]
     how = command_line("judge", "audit", "--judge", judge, *words)

@@ -73,6 +73,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
+        """Return True if the call ended with a usable answer."""
         return self.kind is OutcomeKind.OK
 
     @property

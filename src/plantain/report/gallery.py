@@ -173,7 +173,7 @@ class Story:
 
     @property
     def counted(self) -> int:
-        """Return the number of rounds that no retry has superseded."""
+        """Return the number of the task's rounds, without those superseded by a retry."""
         return sum(not shown.attempt.superseded for shown in self.rounds)
 
     @property

@@ -48,7 +48,7 @@ Thumbnails = dict[str, tuple[Field, Field | None]]
 
 
 def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> Reading:
-    """Return a benchmark's samples and, after reading all pixels, every problem, errors first.
+    """Check a benchmark, including all pixels; return its samples and every problem, errors first.
 
     Args:
         path: the folder or its metadata file.

@@ -269,7 +269,7 @@ def as_json(description: Description) -> dict[str, object]:
 
 
 def organs_figure(description: Description) -> str:
-    """Return Figure 3 as SVG: samples per organ as bars, each divided by task, the largest task first."""
+    """Draw MedEBench's Figure 3 as SVG: samples per organ as bars, each divided by task, the largest first."""
     rows = description.organs[::-1]
 
     def draw(figure: Figure) -> None:
@@ -295,7 +295,7 @@ def organs_figure(description: Description) -> str:
 
 
 def properties_figure(description: Description) -> str:
-    """Return Figure 4 as SVG: similarity of prompts and previous images, and the regions' share of the image."""
+    """Draw MedEBench's Figure 4 as SVG: similarity of prompts and images, and the regions' share of the image."""
     similarity, shares = list(description.similarity.values()), list(description.roi_shares.values())
     why_none = description.no_similarity or "no similarity could be measured"
 

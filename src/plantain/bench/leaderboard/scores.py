@@ -68,6 +68,7 @@ class Scores:
 
     @property
     def clusters(self) -> list[str]:
+        """Return the cluster of each sample, in the order of `samples`."""
         return [sample.cluster for sample in self.samples]
 
     @property

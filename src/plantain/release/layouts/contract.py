@@ -95,7 +95,7 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
 
 
 def original_of(staging: Staging, entry: StagedEntry) -> BlobRef:
-    """Return the original of an entry's task."""
+    """Return the reference of the source image of an entry's task."""
     original = staging.original(from_json(entry.record).image.prepared_sha256)
     assert original is not None
     return original

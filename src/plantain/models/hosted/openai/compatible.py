@@ -54,7 +54,7 @@ class ServerProfile:
 
 @cache
 def servers() -> dict[str, ServerProfile]:
-    """Return every known kind of server by its name."""
+    """Return the profile of every known kind of server by its name."""
     with Path(__file__).with_name("servers.toml").open("rb") as file:
         table = tomllib.load(file)
     rows = {
