@@ -109,7 +109,6 @@ class Day:
     budget_usd: float
     bill_usd: float
     answered_usd: float
-    overrun_usd: float
     stopped: str
     stopped_tasks: int
     seen: Mapping[str, int]
@@ -176,7 +175,6 @@ async def _through(
         budget_usd,
         provider.bill_usd,
         provider.answered_usd,
-        budget.overrun_usd,
         stopped,
         stopped_tasks,
         dict(provider.seen),

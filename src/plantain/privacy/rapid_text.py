@@ -12,7 +12,7 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,9 @@ _PARAMETERS = {
 
 _MOST_SIDE, _LONGEST = 2000, 60
 """Sides that rapidocr shrinks, and the least length of a strip, by its width, of which it then leaves nothing."""
+
+_KEPT = 16
+"""Images whose text is kept: many edits of one original are compared with it, one after the other."""
 
 DARK = 24
 """Grey level up to which padding and air count as black; text is only read within the bounds of brighter pixels."""
@@ -120,9 +123,14 @@ class RapidReader:
     def __init__(self, engine: type[RapidOCR]) -> None:
         self.name = f"rapidocr {importlib.metadata.version('rapidocr')}, PP-OCRv6 small, also turned"
         self._engine = engine
+        self._read = lru_cache(_KEPT)(self._read_bytes)
 
     def read(self, pixels: Pixels) -> tuple[Text, ...]:
-        """Return the text in uint8 (H, W, 3), from top to bottom."""
+        """Return the text in uint8 (H, W, 3), from top to bottom. An image read shortly before is not read again."""
+        return self._read(pixels.tobytes(), pixels.shape)
+
+    def _read_bytes(self, data: bytes, shape: tuple[int, ...]) -> tuple[Text, ...]:
+        pixels = np.frombuffer(data, np.uint8).reshape(shape)
         content = _content(pixels)
         if content is None:
             return ()
