@@ -40,8 +40,12 @@ STATISTICS: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Score]] = {
 class RankRow:
     """How well one metric orders models as people do in one dimension: mean rank correlations over images.
 
-    `name` is the metric's name in the paper. `formula_1` is Spearman's rho by MedEBench's formula, which ignores ties;
-    `spearman` corrects for them.
+    Attributes:
+        metric: the metric's name in tables; `name`: its name in the paper.
+        dimension: what the people rated.
+        organ: the organ of the images, or `OVERALL`.
+        spearman, kendall: Spearman's rho and Kendall's tau, corrected for ties.
+        formula_1: Spearman's rho by MedEBench's formula, which ignores ties.
     """
 
     metric: str
