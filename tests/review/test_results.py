@@ -230,8 +230,6 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
     assert sizes[5, 100] == found["power"] < sizes[8, 100]
     page = (tmp_path / "plan.html").read_text()
     assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
-    split = json_of("review", "plan", "--readers", "6", "--cases", "90", "--groups", "3", "--effect", "0.15")
-    assert split["groups"] == 3 and [d["groups"] for d in split["split_plot"]] == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +241,6 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
         ),
         (["--effect", "0"], "--effect 0: give a difference other than 0"),
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "the variances come from one of them"),
-        (["--effect", "0.1", "--groups", "4"], "--groups 4: 5 readers and 100 cases in 4 groups"),
         (["--effect", "0.1", "--study", "nowhere.csv"], "nowhere.csv"),
     ],
 )

@@ -69,7 +69,6 @@ class StudySettings:
         tasks: the readers' tasks, one block each, in this order; `rank` makes a block per dimension of MedEBench.
         rubric: rubric whose criteria are accepted or rated.
         cases: number of main cases to draw; None: all that are not used for training.
-        groups: number of groups of readers, each with different cases.
         training: number of training items with feedback, on separate cases.
         repeats: share of each block's main items that are read again, in [0, 1].
         anchors: number of items of known truth in each block.
@@ -81,7 +80,6 @@ class StudySettings:
     tasks: tuple[ReaderTask, ...]
     rubric: Rubric
     cases: int | None = None
-    groups: int = 1
     training: int = 0
     repeats: float = 0.0
     anchors: int = 0
@@ -138,16 +136,14 @@ def new_study(
                 criteria = ((dimension.name, dimension.question),)
                 block = replace(block, title=title, criteria=criteria, dimension=dimension.short)
             blocks.append(block)
-        groups = _groups(main, blocks, settings.groups)
         study = freeze(
             Study(
                 unfinished,
                 settings.name,
                 settings.seed,
                 tuple(sources),
-                tuple(replace(case, group=groups.get(case.id, 0)) for case in cases),
+                tuple(cases),
                 tuple(blocks),
-                settings.groups,
                 damaged=tuple(damaged),
             )
         )
@@ -157,13 +153,6 @@ def new_study(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return replace(study, folder=folder)
-
-
-def _groups(main: Sequence[Case], blocks: Sequence[Block], groups: int) -> dict[str, int]:
-    """Return the group of readers of each main case: each group has the same share of each stratum."""
-    read = {item.case for block in blocks for item in block.items if item.kind is ItemKind.MAIN}
-    mine = sorted((case for case in main if case.id in read), key=lambda case: case.stratum)
-    return {case.id: place % groups for place, case in enumerate(mine)}
 
 
 # --- cases ------------------------------------------------------------------------------------------
@@ -188,8 +177,6 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
         raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
     if main < 1:
         raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
-    if settings.groups > main:
-        raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:

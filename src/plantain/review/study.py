@@ -58,7 +58,6 @@ class Case:
         id: "c0001" and so on.
         source: id of its task or sample, to link results back; readers never see it.
         image: id of the original in the run, for withdrawals; "" if unknown; readers never see it.
-        group: number of the group of readers who read it.
         stratum: stratum of the case; cases are drawn evenly from the strata.
         cluster: patient or group; cases of one cluster are not independent.
         modality, finding, direction, instruction, description: those of the edit, "" if unknown.
@@ -92,7 +91,6 @@ class Case:
     spacing_mm: float | None = None
     credentialed: bool = False
     image: str = ""
-    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,6 @@ class Study:
 
     Attributes:
         sources: names of the runs, benchmarks or tables of its cases.
-        groups: number of groups of readers, each with different cases; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
         damaged: images that are damaged in the source, whose cases were skipped.
     """
@@ -156,7 +153,6 @@ class Study:
     sources: tuple[str, ...]
     cases: tuple[Case, ...]
     blocks: tuple[Block, ...]
-    groups: int = 1
     digest: str = ""
     damaged: tuple[str, ...] = ()
 

@@ -234,7 +234,6 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     document = {
         "name": study.name,
         "seed": study.seed,
-        "groups": study.groups,
         "cases": cases,
         "blocks": blocks,
     }
