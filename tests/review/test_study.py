@@ -31,18 +31,18 @@ from review.study_on_paper import MODELS, drawn, material, read_all, small_study
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25, anchors=1)
+    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25)
 
 
 def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
-    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1)
+    again = small_study(tmp_path / "again", training=2, repeats=0.25)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
     assert {block.task for block in study.blocks} == set(ReaderTask)
     kinds = Counter(
         item.kind for block in study.blocks for item in block.items if block.task is ReaderTask.ACCEPT
     )
-    wanted = {ItemKind.MAIN: 12, ItemKind.REPEAT: 3, ItemKind.ANCHOR: 1, ItemKind.TRAINING: 2}
+    wanted = {ItemKind.MAIN: 12, ItemKind.REPEAT: 3, ItemKind.TRAINING: 2}
     assert kinds == wanted
 
 

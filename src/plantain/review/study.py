@@ -31,7 +31,6 @@ class ReaderTask(StrEnum):
     PAIR = "pair"
     RANK = "rank"
     REAL_OR_EDITED = "real-or-edited"
-    TWO_CHOICES = "real-or-edited-2afc"
     WHICH_FINDING = "which-finding"
     CHOOSE_ROI = "choose-roi"
     DESCRIBE_OK = "describe-ok"
@@ -47,7 +46,6 @@ class ItemKind(StrEnum):
     MAIN = "main"
     TRAINING = "training"
     REPEAT = "repeat"
-    ANCHOR = "anchor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class Item:
         id: "b1-00001" and so on.
         shown: models whose images are judged, in frozen order; each reader sees them in a different order.
         reference: True if the original is shown next to them, named as such.
-        truth: the right answer if one is known (training, anchors, real or edited).
+        truth: the right answer if one is known (training, real or edited).
         of: id of the item that this one repeats.
     """
 

@@ -85,7 +85,7 @@ def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item
 AHEAD = 2
 """Items beyond the first unanswered one that are served, so that the page can load them early."""
 
-HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)
+HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.WHICH_FINDING)
 """Tasks whose question would be answered by the instruction."""
 
 SHOWS_TRUTH = (ReaderTask.RANK, ReaderTask.DESCRIBE_OK)
@@ -235,7 +235,7 @@ class Desk:
         if item.kind is ItemKind.TRAINING and item.truth:
             reply["feedback"] = {
                 "right": is_right(block, item, slots, value),
-                "truth": _truth_in_words(block, item, place.slots),
+                "truth": _truth_in_words(block, item),
             }
         return reply
 
@@ -268,9 +268,7 @@ class Desk:
         return self.orders[block_id][position], str(block["state"])
 
 
-def _truth_in_words(block: Block, item: Item, slots: tuple[str, ...]) -> str:
-    if block.task in (ReaderTask.PAIR, ReaderTask.TWO_CHOICES) and item.truth in slots:
-        return ("left", "right")[slots.index(item.truth)]
+def _truth_in_words(block: Block, item: Item) -> str:
     if block.task is ReaderTask.ACCEPT:
         return "accept" if item.truth == "yes" else "reject: this is an unchanged copy"
     return item.truth
