@@ -59,7 +59,7 @@ class ReaderStudyPlan:
 
     @property
     def smallest(self) -> Design | None:
-        """Return the design in the table with enough power and the fewest hours; None if none has enough power."""
+        """The design in the table with enough power and the fewest hours; None if none has enough power."""
         enough = [design for design in self.table if design.power >= WANTED]
         return min(enough, key=lambda design: (design.hours, design.readers), default=None)
 

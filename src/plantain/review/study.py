@@ -170,17 +170,17 @@ class Study:
 
     @cached_property
     def models(self) -> tuple[str, ...]:
-        """Return the names of all models with an output in the study, sorted."""
+        """The names of all models with an output in the study, sorted."""
         return tuple(sorted({key for case in self.cases for key in case.images} - {ORIGINAL}))
 
     @property
     def credentialed(self) -> bool:
-        """Return True if some images may only be served to readers who confirmed the data use agreement."""
+        """True if some images may only be served to readers who confirmed the data use agreement."""
         return any(case.credentialed for case in self.cases)
 
     @cached_property
     def secret(self) -> bytes:
-        """Return the secret key from which orders, image addresses and item names are derived."""
+        """The secret key from which orders, image addresses and item names are derived."""
         return bytes.fromhex(read_inside(self.folder, self.folder / SECRET).decode("ascii").strip())
 
     def keyed(self, *parts: object) -> str:

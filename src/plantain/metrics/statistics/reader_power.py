@@ -39,7 +39,7 @@ class Components:
 
     @property
     def total(self) -> float:
-        """Return the variance of a single difference, the sum of the components."""
+        """The variance of a single difference, the sum of the components."""
         return self.reader + self.case + self.rest
 
 
