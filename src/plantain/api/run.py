@@ -35,38 +35,38 @@ class Task:
 
     @property
     def id(self) -> str:
-        """Return the task's id, 20 hex digits."""
+        """The task's id, 20 hex digits."""
         return self.row.id
 
     @property
     def finding(self) -> str:
-        """Return the name of the finding to add or remove, e.g. "Pneumothorax"."""
+        """The name of the finding to add or remove, e.g. "Pneumothorax"."""
         return self.row.task.finding
 
     @property
     def modality(self) -> str:
-        """Return the modality of the image, e.g. "chest_xray"."""
+        """The modality of the image, e.g. "chest_xray"."""
         return self.row.task.modality
 
     @property
     def direction(self) -> Direction:
-        """Return `Direction.ADD` or `Direction.REMOVE`."""
+        """`Direction.ADD` or `Direction.REMOVE`."""
         return self.row.task.direction
 
     @property
     def state(self) -> TaskState:
-        """Return the state as of when the task was read, e.g. `TaskState.SUCCESS`."""
+        """The state as of when the task was read, e.g. `TaskState.SUCCESS`."""
         return self.row.state
 
     @property
     def image(self) -> SourceImage:
-        """Return the record of the source image, read from the run."""
+        """The record of the source image, read from the run."""
         with JournalReader.open(self.run) as reader:
             return reader.image(self.row.task.image_id)
 
     @property
     def attempts(self) -> list[Attempt]:
-        """Return the task's rounds, oldest first, each with its decisive verdict; superseded ones are marked."""
+        """The task's rounds, oldest first, each with its decisive verdict; superseded ones are marked."""
         with JournalReader.open(self.run) as reader:
             return reader.attempts(self.id)
 

@@ -79,7 +79,7 @@ class JudgedAttempt:
 
     @property
     def cell(self) -> tuple[str, str, str]:
-        """Return modality, finding and direction."""
+        """Modality, finding and direction."""
         return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
 
     def passed(self, judge: str, criterion: str) -> bool | None:

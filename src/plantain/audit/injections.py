@@ -58,7 +58,7 @@ class Injection:
 
     @property
     def violates(self) -> tuple[Criterion, ...]:
-        """Return the violated criteria: fidelity for words in the edited image alone, else none."""
+        """The violated criteria: fidelity for words in the edited image alone, else none."""
         return (FIDELITY,) if self.where == "edited" else ()
 
 

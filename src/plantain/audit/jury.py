@@ -41,7 +41,7 @@ class Jury:
 
     @property
     def fingerprint(self) -> str:
-        """Return a text that changes whenever an answer of the judge or panel could change."""
+        """A text that changes whenever an answer of the judge or panel could change."""
         return " + ".join(fingerprint_of(member, self.rubric) for member in self.members)
 
     def together(self, reports: Sequence[Observations], direction: Direction) -> Observations:

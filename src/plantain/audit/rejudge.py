@@ -84,7 +84,7 @@ class StoredAttempt:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Return task id, generation and round."""
+        """Task id, generation and round."""
         return self.attempt.task_id, self.attempt.generation, self.attempt.round
 
 
@@ -98,12 +98,12 @@ class JuryInRun:
 
     @property
     def name(self) -> str:
-        """Return the jury's name, with the number of the repetition from the second on."""
+        """The jury's name, with the number of the repetition from the second on."""
         return repeated(self.jury.name, self.repeat)
 
     @property
     def draws(self) -> range:
-        """Return the draw numbers reserved for the jury's calls; its verdicts are stored with the first."""
+        """The draw numbers reserved for the jury's calls; its verdicts are stored with the first."""
         first = JUDGED_AGAIN * (self.number + 1)
         return range(first, first + JUDGED_AGAIN)
 

@@ -92,7 +92,7 @@ class Ticket:
 
     @property
     def deadline(self) -> Deadline:
-        """Return the deadline that all calls to this model share."""
+        """The deadline that all calls to this model share."""
         return self.gate.deadline
 
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
@@ -363,7 +363,7 @@ class AdmissionController:
 
     @property
     def in_jobs(self) -> int:
-        """Return the number of calls that wait for batch jobs."""
+        """The number of calls that wait for batch jobs."""
         return sum(gate.window.in_flight for gate in self.gates.values() if gate.rules.in_jobs)
 
     def _gate(self, model: str) -> ModelGate:

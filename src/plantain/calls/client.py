@@ -57,7 +57,7 @@ class CallSpec(Generic[T]):
 
     @property
     def request_hash(self) -> str:
-        """Return a SHA-256 in hex of model, step and identity, in which images appear by their hashes."""
+        """A SHA-256 in hex of model, step and identity, in which images appear by their hashes."""
         payload = orjson.dumps([self.model, self.step.value, self.identity], option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(payload).hexdigest()
 

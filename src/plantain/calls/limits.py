@@ -97,7 +97,7 @@ class StepCosts:
 
     @property
     def most(self) -> float:
-        """Return the US dollars to reserve for a call: the estimate `bound`, or more once a call has cost more."""
+        """The US dollars to reserve for a call: the estimate `bound`, or more once a call has cost more."""
         return self.bound if self.dearest <= self.bound + TOLERANCE_USD else MARGIN * self.dearest
 
     @property
@@ -106,7 +106,7 @@ class StepCosts:
 
     @property
     def held_usd(self) -> float:
-        """Return the estimated cost, in US dollars, of the calls of unknown cost."""
+        """The estimated cost, in US dollars, of the calls of unknown cost."""
         return assumed_usd(self._latest, self.lost, self.lost_most)
 
 
@@ -148,7 +148,7 @@ class Budget:
 
     @property
     def outstanding(self) -> int:
-        """Return the number of calls in flight, part of whose reserved money may be released."""
+        """The number of calls in flight, part of whose reserved money may be released."""
         return sum(costs.in_flight for costs in self._costs.values())
 
     @property
@@ -161,7 +161,7 @@ class Budget:
 
     @property
     def lost(self) -> int:
-        """Return the number of calls of unknown cost."""
+        """The number of calls of unknown cost."""
         return sum(costs.lost for costs in self._costs.values())
 
     @property

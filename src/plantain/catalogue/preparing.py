@@ -34,7 +34,7 @@ class PreparedFile:
 
     @property
     def found(self) -> tuple[Suspicion, ...]:
-        """Return all marks that may identify a patient."""
+        """All marks that may identify a patient."""
         return (*self.seen, *suspicious(self.texts or ()))
 
 

@@ -37,13 +37,13 @@ class Held:
 
     @property
     def why(self) -> str:
-        """Return the kinds of suspicions, each once, separated by commas."""
+        """The kinds of suspicions, each once, separated by commas."""
         kinds = dict.fromkeys(suspicion.kind for suspicion in self.found)
         return ", ".join(kind if kind in (FACE, PHOTOGRAPH) else f"text: {kind}" for kind in kinds)
 
     @property
     def maskable(self) -> bool:
-        """Return True if the suspicions can be masked; False for a photograph, of which no part would remain."""
+        """True if the suspicions can be masked; False for a photograph, of which no part would remain."""
         return all(suspicion.kind != PHOTOGRAPH for suspicion in self.found)
 
 

@@ -122,7 +122,7 @@ class RayEngine:
 
     @property
     def room(self) -> int:
-        """Return the intended number of workers, at least 1; for "auto", as many as currently fit in the cluster."""
+        """The intended number of workers, at least 1; for "auto", as many as currently fit in the cluster."""
         return max(1, sum(self._wanted(pool) for pool in set(self._pools.values())))
 
     def open(self) -> None:

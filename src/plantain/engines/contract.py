@@ -214,7 +214,7 @@ class WorkersSection(BaseModel):
 
     @property
     def amounts(self) -> dict[str, float]:
-        """Return a worker's resources above zero by Ray's names: "CPU", "GPU", "memory" in bytes, and others."""
+        """A worker's resources above zero by Ray's names: "CPU", "GPU", "memory" in bytes, and others."""
         named = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gb * 2**30, **self.resources}
         return {name: amount for name, amount in named.items() if amount}
 

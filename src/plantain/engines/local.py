@@ -93,7 +93,7 @@ class LocalEngine:
 
     @property
     def state(self) -> EngineState:
-        """Return the engine's current state."""
+        """The engine's current state."""
         busy = min(self._cores, self._under_way)
         return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 

@@ -35,7 +35,7 @@ class Taxonomy:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Return the modalities in the order of their files."""
+        """The modalities in the order of their files."""
         return tuple(dict.fromkeys(finding.modality for finding in self.findings))
 
     def of(self, modality: str) -> tuple[Finding, ...]:

@@ -85,7 +85,7 @@ class BlobStore:
         return data
 
     def names(self) -> set[str]:
-        """Return the names of all files of the store."""
+        """Return all file names in the store: SHA-256 of blobs, and names that start with "." of other files."""
         folders = [folder for folder in self.root.iterdir() if folder.is_dir()] if self.root.is_dir() else []
         return {name for folder in folders for name in os.listdir(folder)}  # noqa: PTH208  (a million names)
 

@@ -125,12 +125,12 @@ class Standing:
 
     @property
     def barred(self) -> bool:
-        """Return True if the judge was not shown to be reliable, so that its scores must not rank models."""
+        """True if the judge was not shown to be reliable, so that its scores must not rank models."""
         return self.card is not None and not self.card.gate.rank
 
     @property
     def qualifies(self) -> bool:
-        """Return True if its accepted edits may be called qualified without the remark "judge not validated"."""
+        """True if its accepted edits may be called qualified without the remark "judge not validated"."""
         return self.card is not None and self.card.gate.qualify
 
 

@@ -414,7 +414,7 @@ def keyed_mark(salt: str, text: str) -> str:
 
 
 def joined_accounts(accounts: Iterable[Account]) -> Account:
-    """Merge the accounts of several runs into one, in which hashes keep their keys."""
+    """Merge the withdrawals of several runs: costs are summed, each run's hashes keep the salt that made them."""
     joined = Account()
     for account in accounts:
         own = {account.salt: list(account.marks)} if account.salt else {}

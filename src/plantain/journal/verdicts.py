@@ -24,7 +24,11 @@ PUBLISHED_CRITERIA = {"structure_reasonable": "structural_plausibility", "looks_
 def published_verdict(
     scores: Iterable[tuple[str, float | None, Mapping[str, object]]],
 ) -> Verdict | None:
-    """Extract the published verdict from an attempt's scores, (metric, value, detail); None without one."""
+    """Return the verdict that an imported release published for an attempt; None if it published none.
+
+    Args:
+        scores: (metric, value, detail) of each score of the attempt.
+    """
     for metric, value, detail in scores:
         if metric == PUBLISHED:
             answers = {name: one for name, one in detail.items() if isinstance(one, bool)}

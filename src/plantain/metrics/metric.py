@@ -25,32 +25,32 @@ class MetricSample(Protocol):
 
     @property
     def before(self) -> Pixels:
-        """Return the image before, uint8 (H, W, 3)."""
+        """The image before, uint8 (H, W, 3)."""
         ...
 
     @property
     def truth(self) -> Pixels | None:
-        """Return the real image after, uint8 (H, W, 3) of the same size; None if the sample has none."""
+        """The real image after, uint8 (H, W, 3) of the same size; None if the sample has none."""
         ...
 
     @property
     def roi(self) -> Mask | None:
-        """Return the region of interest, bool (H, W); None if the sample has none."""
+        """The region of interest, bool (H, W); None if the sample has none."""
         ...
 
     @property
     def roi_grey(self) -> Image | None:
-        """Return the grey levels of the region's file, uint8 (H, W); None if the sample has none."""
+        """The grey levels of the region's file, uint8 (H, W); None if the sample has none."""
         ...
 
     @property
     def prompt(self) -> str:
-        """Return the instruction."""
+        """The instruction."""
         ...
 
     @property
     def detailed(self) -> str:
-        """Return the description of the change; "" if the sample has none."""
+        """The description of the change; "" if the sample has none."""
         ...
 
 

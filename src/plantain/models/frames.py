@@ -190,7 +190,7 @@ class Frame:
 
     @property
     def canvas(self) -> tuple[int, int]:
-        """Return (width, height) of the canvas in pixels."""
+        """(width, height) of the canvas in pixels."""
         return self.canvas_width, self.canvas_height
 
     def enter(self, pixels: Pixels) -> Pixels:

@@ -77,7 +77,14 @@ def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
 
 @dataclass(frozen=True, slots=True)
 class PilotPart:
-    """Results of a pilot for one finding and direction; `planned` is its number of tasks in the whole plan."""
+    """The results of a pilot for one finding and direction.
+
+    Attributes:
+        planned: number of such tasks in the whole plan.
+        tasks: number of them in the pilot.
+        states: number of tasks by state.
+        rate: share of successes among the tasks that ended in success or failed.
+    """
 
     modality: str
     finding: str
@@ -89,7 +96,7 @@ class PilotPart:
 
     @property
     def standing(self) -> str:
-        """Return the pilot's conclusion for the finding: "works", "does not work", or "too few to say"."""
+        """The pilot's conclusion for the finding: "works", "does not work", or "too few to say"."""
         if self.rate.n < FEWEST_OF_FINDING:
             return "too few to say"
         never = self.rate.successes == 0

@@ -260,7 +260,7 @@ class Share:
 
     @property
     def fraction(self) -> float:
-        """Return the shard's share of the plan's tasks, budget and limits, in [0, 1]; 0 without tasks."""
+        """The shard's share of the plan's tasks, budget and limits, in [0, 1]; 0 without tasks."""
         return self.tasks / self.of if self.of else 0.0
 
     def to_json(self) -> str:

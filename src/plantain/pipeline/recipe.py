@@ -128,12 +128,12 @@ class Recipe(Section):
 
     @property
     def judged_by(self) -> Rubric:
-        """Return the recipe's rubric, Med-Banana's by default. Raise InputError if unknown or invalid."""
+        """The recipe's rubric, Med-Banana's by default. Raise InputError if unknown or invalid."""
         return rubric_named(self.rubric) if self.rubric else MED_BANANA
 
     @property
     def terms(self) -> Terms:
-        """Return the terms of the recipe's calls: models (writer, editor, judges), limits, providers and consent."""
+        """The terms of the recipe's calls: models (writer, editor, judges), limits, providers and consent."""
         models = dict.fromkeys((self.models.writer, self.models.editor, *self.models.judges))
         return Terms(
             tuple(models),

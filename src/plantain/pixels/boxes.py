@@ -25,17 +25,17 @@ class Box:
 
     @property
     def right(self) -> int:
-        """Return the first column to the right of the box."""
+        """The first column to the right of the box."""
         return self.left + self.width
 
     @property
     def bottom(self) -> int:
-        """Return the first row below the box."""
+        """The first row below the box."""
         return self.top + self.height
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Return the centre (x, y) of the box in pixels."""
+        """The centre (x, y) of the box in pixels."""
         return self.left + self.width / 2, self.top + self.height / 2
 
     def moved(self, across: int, down: int) -> Box:

@@ -68,12 +68,16 @@ _SRGB_LEVELS = np.rint(
 
 
 class ColourProfile:
-    """The colour space that a file states; threads share it, as littleCMS allows.
+    """The colour space stated by a file; safe to share between threads.
+
+    Args:
+        profile: bytes of an ICC profile, or None.
+        gamma: gamma of a PNG without a profile, or None.
 
     Attributes:
-        name: of the colour space ("Adobe RGB"), "an ICC profile" if not a known one, "gamma 1" for a PNG; "" where it
-            is sRGB within 2 levels, or unstated or unusable.
-        mode: of the Pillow images that `convert` takes: "RGB", "L" or "CMYK"; "" for any.
+        name: name of the colour space, e.g. "Adobe RGB"; "an ICC profile" if it is not a known one, "gamma 1" for a
+            PNG with that gamma; "" if it is sRGB within 2 levels, unstated or unusable.
+        mode: mode of the Pillow images that `convert` takes: "RGB", "L" or "CMYK"; "" without a profile.
         fault: why its colours cannot be converted; "" if they can.
     """
 
@@ -126,7 +130,7 @@ class ColourProfile:
 
     @property
     def note(self) -> str:
-        """Return "colours converted to sRGB from NAME" for an image's note; "" without a name."""
+        """ "colours converted to sRGB from NAME" for an image's note; "" without a name."""
         return f"colours converted to sRGB from {self.name}" if self.name else ""
 
     def convert(self, image: Image.Image) -> Image.Image:

@@ -265,7 +265,7 @@ class SourcePart:
 
     @property
     def duty(self) -> str:
-        """Return what users must do in addition to the licence, as a sentence; "" if nothing."""
+        """The duties of users in addition to the licence, as a sentence; "" without any."""
         if self.source_licence == Licence.ATTRIBUTION:
             return "credit the source as its owner asks"
         if self.source_licence == Licence.CREDENTIALED:

@@ -42,7 +42,7 @@ class TextKind(StrEnum):
 
     @property
     def identifying(self) -> bool:
-        """Return True if text of this kind may identify a patient, so that a reviewer must see the image."""
+        """True if text of this kind may identify a patient, so that a reviewer must see the image."""
         return self in (TextKind.DATE, TextKind.NUMBER, TextKind.NAME, TextKind.OTHER)
 
 

@@ -80,7 +80,7 @@ class Stroke:
 
     @property
     def meniscus(self) -> bool:
-        """Return True if the step draws a meniscus, the crescent that free fluid forms: it faces down."""
+        """True if the step draws a meniscus, the crescent that free fluid forms: it faces down."""
         return self.shape == "crescent" and self.towards[1] > abs(self.towards[0])
 
 

@@ -106,12 +106,12 @@ class SourceImage:
 
     @property
     def parent(self) -> str:
-        """Return the id of the task that made it as its accepted edit; "" for an image of a catalogue."""
+        """The id of the task that made it as its accepted edit; "" for an image of a catalogue."""
         return parent_of(self.id)
 
     @property
     def origin(self) -> str:
-        """Return the id of the catalogue's image from which the turns started, which may be this image."""
+        """The id of the catalogue's image from which the turns started, which may be this image."""
         return _TURN.sub("", self.id)
 
 
@@ -124,7 +124,7 @@ class Withdrawal:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return all names of groups and images."""
+        """All names of groups and images."""
         return self.groups | self.images
 
     def marks(self) -> dict[str, str]:

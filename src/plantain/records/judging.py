@@ -163,7 +163,7 @@ class Rubric:
 
     @property
     def weighted(self) -> bool:
-        """Return True if the rubric's criteria have weights, so that verdicts have a weighted score."""
+        """True if the rubric's criteria have weights, so that verdicts have a weighted score."""
         return any(criterion.weight for criterion in self.criteria)
 
     def criterion(self, name: str) -> RubricCriterion:
@@ -201,7 +201,7 @@ class Verdict:
 
     @property
     def why_not(self) -> str:
-        """Return in one line why the edit does not qualify; "" if it does.
+        """In one line why the edit does not qualify; "" if it does.
 
         It names the failed criteria with their codes; for an undecided edit, the unscored ones with their evidence.
         """
@@ -224,7 +224,7 @@ class Score:
 
     @property
     def scored(self) -> bool:
-        """Return True if the score has a value."""
+        """True if the score has a value."""
         return self.value is not None
 
 
@@ -306,12 +306,12 @@ class Gate:
 
     @property
     def standing(self) -> str:
-        """Return "may qualify", "may rank" or "neither"."""
+        """ "may qualify", "may rank" or "neither"."""
         return MAY_QUALIFY if self.qualify else MAY_RANK if self.rank else NEITHER
 
     @property
     def phrase(self) -> str:
-        """Return `standing` in words for readers: "not shown to be reliable" instead of "neither"."""
+        """`standing` in words for readers: "not shown to be reliable" instead of "neither"."""
         return "not shown to be reliable" if self.standing == NEITHER else self.standing
 
 
@@ -355,7 +355,7 @@ class JudgeCard:
 
     @property
     def line(self) -> str:
-        """Return the card in one line, to appear with every number that comes from the judge."""
+        """The card in one line, to appear with every number that comes from the judge."""
         parts = [f"{self.judge}: {self.gate.phrase}"]
         if not self.gate.qualify and self.gate.why:
             parts[0] += f" ({self.gate.why[0]})"

@@ -73,12 +73,12 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Return True if the call ended with a usable answer."""
+        """True if the call ended with a usable answer."""
         return self.kind is OutcomeKind.OK
 
     @property
     def costs_nothing(self) -> bool:
-        """Return True if the call ended before a model ran, so that it is free unless usage was reported."""
+        """True if the call ended before a model ran, so that it is free unless usage was reported."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 
@@ -237,7 +237,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """Return all tokens read and written, as limits per minute count them; unreported counts are 0."""
+        """All tokens read and written, as limits per minute count them; unreported counts are 0."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_image_tokens(self, tokens: int | None) -> Usage:
@@ -325,7 +325,10 @@ class Price:
         return factor * (read + written)
 
     def tier_factor(self, tier: str) -> float | None:
-        """Return a service tier's factor on list prices: 0 if prepaid, 1 if usual, None if not listed."""
+        """Return the factor of a service tier on list prices; None if the price lists tiers but not this one.
+
+        Prepaid throughput costs 0 times the price; a usual tier, or any tier of a price without tiers, once.
+        """
         if tier == PREPAID:
             return 0.0
         if tier in USUAL_TIERS or not self.tiers:

@@ -92,12 +92,12 @@ class ReleaseFile:
 
     @property
     def embedded(self) -> bool:
-        """Return True if this is an image inside a file, which has no line in SHA256SUMS."""
+        """True if this is an image inside a file, which has no line in SHA256SUMS."""
         return self.row is not None or self.member is not None
 
     @property
     def is_edit(self) -> bool:
-        """Return True if this is an edited image, by its role."""
+        """True if this is an edited image, by its role."""
         return self.task is not None and self.role not in ("mask", ORIGINAL)
 
 

@@ -65,7 +65,7 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the deciding verdict; None without one."""
+        """The deciding verdict; None without one."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
@@ -92,18 +92,18 @@ class TaskRecord:
 
     @property
     def key(self) -> str:
-        """Return the task's name in JSON files: "IMAGE-FINDING-WORD", see `word`."""
+        """The task's name in JSON files: "IMAGE-FINDING-WORD", see `word`."""
         return f"{self.image.id}-{self.finding}-{self.word}"
 
     @property
     def outcome(self) -> str:
-        """Return the task's state; "control" for a successful control, which does not count as a success."""
+        """The task's state; "control" for a successful control, which does not count as a success."""
         control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
         return "control" if control else self.state.value
 
     @property
     def word(self) -> str:
-        """Return an edit's direction, "add", "remove" or "change", else the task's kind, e.g. "control"."""
+        """An edit's direction, "add", "remove" or "change", else the task's kind, e.g. "control"."""
         return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
 
 

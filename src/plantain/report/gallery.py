@@ -72,9 +72,9 @@ def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:
     """Return all journal entries of a task, of all generations, as a dictionary for JSON.
 
-    Records name blobs by hash; `files` has their paths, `absent` the source of those that an imported release did not
-    contain. `verdicts` also contains those of a panel's members, and the decisive ones, which are in the attempts
-    too.
+    Records name images by SHA-256. `files` maps each hash to its path; `absent` maps the hash of an image that is not
+    here to a sentence on where to obtain it. `verdicts` has every verdict, also those of a panel's members; the
+    decisive ones are also in their attempts.
     """
     image = reader.image(task.task.image_id)
     attempts = reader.attempts(task.id)
@@ -145,7 +145,7 @@ class RoundStory:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the judge's deciding verdict, else the published one; None without either."""
+        """The judge's deciding verdict, else the published one; None without either."""
         return self.attempt.verdict or self.published
 
 
@@ -168,17 +168,17 @@ class Story:
 
     @property
     def name(self) -> str:
-        """Return the image's id for pages; "" for a credentialed image, because pages are shared."""
+        """The image's id for pages; "" for a credentialed image, because pages are shared."""
         return "" if self.image.licence is Licence.CREDENTIALED else self.image.id
 
     @property
     def counted(self) -> int:
-        """Return the number of the task's rounds, without those superseded by a retry."""
+        """The number of the task's rounds, without those superseded by a retry."""
         return sum(not shown.attempt.superseded for shown in self.rounds)
 
     @property
     def last(self) -> RoundStory | None:
-        """Return the last round with an edited image; None without one."""
+        """The last round with an edited image; None without one."""
         return next((one for one in reversed(self.rounds) if one.frame), None)
 
 

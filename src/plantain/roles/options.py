@@ -154,12 +154,12 @@ class ProviderSettings(Section):
 
     @property
     def in_jobs(self) -> bool:
-        """Return True if calls are sent in batch jobs."""
+        """True if calls are sent in batch jobs."""
         return bool(self.get("transport") == "batch")
 
     @property
     def stated(self) -> frozenset[str]:
-        """Return the names of the fields that a resumed run must repeat and that differ from their defaults."""
+        """The names of the fields that a resumed run must repeat and that differ from their defaults."""
         return frozenset(self.frozen_part())
 
     def origin_of(self, name: str, section: str) -> str:

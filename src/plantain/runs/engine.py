@@ -84,7 +84,7 @@ async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine]:
 
 @asynccontextmanager
 async def watching(engine: WorkEngine, journal: Journal, address: str) -> AsyncIterator[None]:
-    """Keep the engine's state in the journal, every few seconds until the block ends."""
+    """Record the engine's state and `address` in the journal every few seconds, and as ended when the block ends."""
     looks: deque[tuple[float, int]] = deque(maxlen=WINDOW)
 
     async def keep(*, ended: bool) -> None:

@@ -53,7 +53,7 @@ class OpenRun:
 
     @property
     def stopping(self) -> bool:
-        """Return True if a stop was requested: no new call is made."""
+        """True if a stop was requested: no new call is made."""
         return self.client.stop_requested
 
     def calls(self, task_id: str, generation: int) -> TaskCalls:
@@ -320,7 +320,7 @@ class CachedImage(EncodedImage):
 
     @property
     def data(self) -> bytes:
-        """Return the JPEG's bytes. Raise BadBlob if missing or damaged."""
+        """The JPEG's bytes. Raise BadBlob if missing or damaged."""
         return self._cache.read(self._sha256)
 
     def __reduce__(self) -> tuple[type[EncodedImage], tuple[bytes, str]]:

@@ -52,7 +52,7 @@ class MimicFiles:
 
     @property
     def version(self) -> str:
-        """Return the release that a folder's name states; "" if none does."""
+        """The release that a folder's name states; "" if none does."""
         names = (folder.resolve().name for folder in (self.images.parent, self._tables))
         return next((name for name in names if _VERSION.fullmatch(name)), "")
 

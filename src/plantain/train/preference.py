@@ -67,7 +67,7 @@ class PreferenceErrors:
 
     @property
     def gap(self) -> Tensor:
-        """Return (w - w0) - (l - l0), float32 (n,); negative if the winner improved more than the loser."""
+        """(w - w0) - (l - l0), float32 (n,); negative if the winner improved more than the loser."""
         return (self.winner - self.winner_reference) - (self.loser - self.loser_reference)
 
 

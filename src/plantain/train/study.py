@@ -46,7 +46,7 @@ class StudyCell:
 
     @property
     def place(self) -> Path:
-        """Return the model's folder, relative to the study's models, e.g. "edema-1a2b3c/n10-s0"."""
+        """The model's folder, relative to the study's models, e.g. "edema-1a2b3c/n10-s0"."""
         digest = hashlib.sha256(self.task.encode()).hexdigest()[:6]
         slug = re.sub(r"[^a-z0-9]+", "-", self.task.casefold()).strip("-")[:40]
         return Path(f"{slug}-{digest}") / f"n{self.size}-s{self.seed}"

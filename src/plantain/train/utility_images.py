@@ -139,7 +139,7 @@ class LabelledFrames:
 
     @property
     def healthy(self) -> npt.NDArray[np.bool_]:
-        """Return bool (N,), True for images without any finding."""
+        """Bool (N,), True for images without any finding."""
         return np.asarray(~self.labels.any(axis=1))
 
     def select(self, which: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> LabelledFrames:

@@ -254,7 +254,7 @@ class Benchmark:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of all samples' content, whatever the folder's path and the key concepts."""
+        """The SHA-256 (hex) of all samples' content, whatever the folder's path and the key concepts."""
         fields = [[self.content_of(sample), sample.cluster] for sample in self.samples]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 

@@ -217,7 +217,10 @@ class PaperFigure:
 
 
 def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
-    """List which of the paper's Figures 3, 4 and 5 can be drawn; Figure 5 has no file, as it needs a run's scores."""
+    """Describe the paper's Figures 3, 4 and 5 for this benchmark: file, contents, and what is missing and why.
+
+    Figure 5 never has a file, as it needs a run's scores.
+    """
     found = {row.organ for row in description.organs}
     absent = ", ".join(organ for organ in ORGANS if organ not in found)
     without = description.samples - description.with_roi

@@ -74,7 +74,7 @@ class Conversion:
 
     @property
     def restricted(self) -> str:
-        """Return one line with the number of images that may not be shared, by licence; "" if all may be shared."""
+        """One line with the number of images that may not be shared, by licence; "" if all may be shared."""
         closed = {
             name: n for name, n in self.licences.items() if name not in (Licence.OPEN, Licence.ATTRIBUTION)
         }

@@ -108,7 +108,7 @@ class Leakage:
 
     @property
     def line(self) -> str:
-        """Return one line with the number of originals and samples that occur in the other folder."""
+        """One line with the number of originals and samples that occur in the other folder."""
         if not self.pairs:
             compared = f"{counted(self.seen, 'image')} in {self.place}"
             return f"no sample is a near duplicate of {compared}{_not_read(self.unread)}"

@@ -117,7 +117,7 @@ class BenchmarkWriter:
 
     @property
     def count(self) -> int:
-        """Return the number of samples added."""
+        """The number of samples added."""
         return len(self._rows)
 
     def __enter__(self) -> BenchmarkWriter:

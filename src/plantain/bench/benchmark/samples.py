@@ -65,12 +65,12 @@ class Sample:
 
     @property
     def synthetic_truth(self) -> bool:
-        """Return True if the image after exists and a note marks it as synthetic."""
+        """True if the image after exists and a note marks it as synthetic."""
         return self.changed is not None and self.notes_synthetic_truth
 
     @property
     def notes_synthetic_truth(self) -> bool:
-        """Return True if a note marks the image after as synthetic, even if its file is not known yet."""
+        """True if a note marks the image after as synthetic, even if its file is not known yet."""
         return any(note.startswith(SYNTHETIC_TRUTH) for note in self.notes)
 
 
@@ -130,7 +130,7 @@ class Reading:
 
     @property
     def errors(self) -> tuple[BenchmarkProblem, ...]:
-        """Return the problems that make the benchmark unusable."""
+        """The problems that make the benchmark unusable."""
         return tuple(problem for problem in self.problems if not problem.warning)
 
     @property

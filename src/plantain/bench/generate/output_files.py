@@ -80,7 +80,7 @@ class ImportedOutputs:
 
     @property
     def arm(self) -> Arm:
-        """Return the arm of these files; it has as many outputs per sample as the highest k plus 1."""
+        """The arm of these files; it has as many outputs per sample as the highest k plus 1."""
         grid = tuple(GridPoint(k) for k in range(max(k for _, k in self.files) + 1))
         return Arm(self.label, self.label, ArmKind.OUTPUTS, grid=grid, fingerprint=FINGERPRINT)
 

@@ -77,17 +77,17 @@ class ArmRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of all editors and presets, without duplicates."""
+        """The names of all editors and presets, without duplicates."""
         return tuple(dict.fromkeys((*self.editors, *self.preset_names)))
 
     @property
     def preset_names(self) -> tuple[str, ...]:
-        """Return the presets' full names "provider/NAME", with "@FOLDER" of the weights if given."""
+        """The presets' full names "provider/NAME", with "@FOLDER" of the weights if given."""
         return tuple(found_preset(name).name + "".join(name.partition("@")[1:]) for name in self.presets)
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Return the names of all models that are called, without duplicates; the terms must name the same."""
+        """The names of all models that are called, without duplicates; the terms must name the same."""
         named = map(model_of, self.names)
         return tuple(dict.fromkeys((*named, *(own.name for own in self.own.values()))))
 

@@ -208,7 +208,7 @@ class Output:
 
     @property
     def edited(self) -> str | None:
-        """Return the hash of the output's PNG; None without an image."""
+        """The hash of the output's PNG; None without an image."""
         return self.attempt.edited if self.attempt is not None else None
 
     def score(self, metric: str, score: Score, detail: Mapping[str, JsonValue]) -> StoredScore:
@@ -246,7 +246,7 @@ class BenchRun:
 
     @property
     def benchmark_root(self) -> Path:
-        """Return the benchmark's folder: the recorded path relative to the run if it exists, else the absolute one."""
+        """The benchmark's folder: the recorded path relative to the run if it exists, else the absolute one."""
         moved = (self.run.resolve() / self.header.beside).resolve()
         return moved if moved.exists() else Path(self.header.root)
 

@@ -86,12 +86,12 @@ class FailureRow:
 
     @property
     def split(self) -> tuple[int, int]:
-        """Return (failures with high IoU, failures with low IoU) among edits with low EA and high CP (MedEBench, 4)."""
+        """(failures with high IoU, failures with low IoU) among edits with low EA and high CP (MedEBench, 4)."""
         return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
 
     @property
     def split_line(self) -> str:
-        """Return one line with the arm's label and its failures with high and with low IoU."""
+        """One line with the arm's label and its failures with high and with low IoU."""
         high, low = self.split
         return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
 

@@ -39,7 +39,15 @@ Values = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class GalleryOutput:
-    """One output of an arm on a sample; `reason` is why it has no image."""
+    """One output of an arm on a sample.
+
+    Attributes:
+        label: name of the arm.
+        baseline: True for a baseline of plantain.
+        image: a data URI; None without an image.
+        reason: why the image is missing; "" with an image.
+        values: (measure, formatted score) of each main measure.
+    """
 
     label: str
     baseline: bool
@@ -67,7 +75,7 @@ class SampleStory:
 
     @property
     def across(self) -> int:
-        """Return the number of images per row on a wide page, chosen to make the rows as equal as possible."""
+        """The number of images per row on a wide page, chosen to make the rows as equal as possible."""
         images = 2 + len(self.outputs)
         return -(-images // -(-images // PER_ROW))
 

@@ -301,7 +301,13 @@ def arm_note(arm: Arm, scores: Scores) -> str:
 
 
 def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
-    """Return (reason, count) for a cell's unscored outputs: the commonest reasons, then one entry for all others."""
+    """Return (reason, count) for a cell's unscored outputs: the commonest reasons, then one entry for all others.
+
+    Args:
+        cell: a cell of the table.
+        scores: the scores of its run.
+        stored: name of the cell's metric in the journal.
+    """
     missing = scores.missing.get((cell.model, stored))
     counted = sorted(missing.items() if missing else (), key=lambda one: (-one[1], one[0]))
     rest = counted[REASONS:]

@@ -57,29 +57,29 @@ class Scores:
 
     @property
     def metrics(self) -> list[str]:
-        """Return the stored names of all metrics for which an arm has a score."""
+        """The stored names of all metrics for which an arm has a score."""
         return sorted({metric for _, metric in self.outputs})
 
     @property
     def organs(self) -> list[str]:
-        """Return the organs that occur: MedEBench's in the order of its Table 2, then others by name."""
+        """The organs that occur: MedEBench's in the order of its Table 2, then others by name."""
         present = {sample.organ for sample in self.samples}
         return [organ for organ in ORGANS if organ in present] + sorted(present - set(ORGANS))
 
     @property
     def clusters(self) -> list[str]:
-        """Return the cluster of each sample, in the order of `samples`."""
+        """The cluster of each sample, in the order of `samples`."""
         return [sample.cluster for sample in self.samples]
 
     @property
     def truths(self) -> tuple[int, int]:
-        """Return (number of samples with a synthetic image after, number of samples with any image after)."""
+        """(number of samples with a synthetic image after, number of samples with any image after)."""
         truths = [sample for sample in self.samples if sample.has_truth]
         return sum(sample.synthetic_truth for sample in truths), len(truths)
 
     @property
     def distance_names(self) -> list[str]:
-        """Return the names of the distances between sets for which an arm has a value."""
+        """The names of the distances between sets for which an arm has a value."""
         return sorted({distance.metric for distance in self.distances if distance.value is not None})
 
     def to_come(self, metric: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class ShotRow:
 
     @property
     def differs(self) -> bool:
-        """Return True if the change from the fewest shots is significant."""
+        """True if the change from the fewest shots is significant."""
         return self.p_holm is not None and self.p_holm < 0.05
 
 

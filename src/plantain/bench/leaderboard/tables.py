@@ -69,12 +69,12 @@ class TableCell:
 
     @property
     def coverage(self) -> float:
-        """Return the share of the group's samples that have a score, in [0, 1]."""
+        """The share of the group's samples that have a score, in [0, 1]."""
         return self.scored / self.samples if self.samples else 0.0
 
     @property
     def rank_text(self) -> str:
-        """Return the rank as text, e.g. "2" or "1 to 3"; "" without one."""
+        """The rank as text, e.g. "2" or "1 to 3"; "" without one."""
         if self.rank is None:
             return ""
         low, high = self.rank
@@ -119,7 +119,7 @@ class Table:
 
     @property
     def card_lines(self) -> tuple[str, ...]:
-        """Return one line on the reliability of every judge with a column in this table."""
+        """One line on the reliability of every judge with a column in this table."""
         found = (self.scores.standing(measure) for measure in self.measures)
         return tuple(dict.fromkeys(one.line for one in found if one is not None))
 
@@ -134,12 +134,12 @@ class Table:
 
     @property
     def barred(self) -> frozenset[str]:
-        """Return the names of the measures whose judge was not shown to be reliable."""
+        """The names of the measures whose judge was not shown to be reliable."""
         return frozenset(measure.name for measure in self.measures if self.scores.barred(measure))
 
     @property
     def main(self) -> list[Measure]:
-        """Return the main measures: EA, CP, CP (strict) and VQ if they exist, else ranks by human raters.
+        """The main measures: EA, CP, CP (strict) and VQ if they exist, else ranks by human raters.
 
         "CP judge" replaces a missing CP; under the published protocol Accuracy_D and Quality_D replace EA and VQ.
         """
@@ -151,7 +151,7 @@ class Table:
 
     @property
     def unfinished(self) -> str:
-        """Return the share of EA, CP and VQ scored so far, e.g. "23 % of EA and VQ"; "" if scoring is complete."""
+        """The share of EA, CP and VQ scored so far, e.g. "23 % of EA and VQ"; "" if scoring is complete."""
         left = {m.name: self.scores.to_come(m.stored) for m in self.main}
         left = {name: counts for name, counts in left.items() if counts[0]}
         if not left:
@@ -161,7 +161,7 @@ class Table:
 
     @property
     def general(self) -> list[Arm]:
-        """Return the arms of the main table in its order, without those of few-shot studies.
+        """The arms of the main table in its order, without those of few-shot studies.
 
         Models come first, by mean if they are `ranked`, else as recorded; then models that receive the region, then
         baselines.
@@ -182,7 +182,7 @@ class Table:
 
     @property
     def ranked(self) -> Measure | None:
-        """Return the measure by which models are ranked: the first main one if it has ranks, else None."""
+        """The measure by which models are ranked: the first main one if it has ranks, else None."""
         for measure in self.main[:1]:
             if any(cell.rank for (_, _, name), cell in self.cells.items() if name == measure.name):
                 return measure

@@ -54,7 +54,7 @@ class Alignment:
 
     @property
     def refusal(self) -> str:
-        """Return the reason for refusing a pair with this alignment; "" if it is accepted."""
+        """The reason for refusing a pair with this alignment; "" if it is accepted."""
         if self.overlap < LEAST_OVERLAP:
             return f"the images overlap in {self.overlap:.0%} only; at least {LEAST_OVERLAP:.0%} is needed"
         if self.quality < LEAST_QUALITY:
@@ -63,7 +63,7 @@ class Alignment:
 
     @property
     def line(self) -> str:
-        """Return the alignment as one line for a sample's notes."""
+        """The alignment as one line for a sample's notes."""
         return (
             f"aligned ({self.method}): quality {self.quality:.2f} (was {self.before:.2f}), SSIM {self.similarity:.2f} "
             f"on an overlap of {self.overlap:.0%}, corners moved by {self.shift:.1%}"

@@ -67,7 +67,7 @@ class PreparePlan:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Return the settings that are stored in the benchmark's file, by name."""
+        """The settings that are stored in the benchmark's file, by name."""
         rules = self.rules
         read = rules.reader.name if rules.reader else "not detected"
         return {

@@ -82,19 +82,19 @@ class JudgeName:
 
     @property
     def label(self) -> str:
-        """Return the judge's label, the end of its scores' names: "gemini/m/P", "offline/instruments/D-blind"."""
+        """The judge's label, the end of its scores' names: "gemini/m/P", "offline/instruments/D-blind"."""
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
 
     @property
     def wording(self) -> str:
-        """Return the name of the folder of prompts in a-z, 0-9 and hyphens; "" for the default prompts."""
+        """The name of the folder of prompts in a-z, 0-9 and hyphens; "" for the default prompts."""
         if self.prompts is None:
             return ""
         return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
 
     @property
     def variety(self) -> str:
-        """Return the middle of its scores' names: the rubric, unless it is MedEBench's, and the wording."""
+        """The middle of its scores' names: the rubric, unless it is MedEBench's, and the wording."""
         own = "" if self.rubric == MEDEBENCH else self.rubric.name
         return "-".join(filter(None, (own, self.wording)))
 

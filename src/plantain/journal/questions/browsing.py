@@ -53,7 +53,7 @@ class TaskQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """Return the fields that are not empty, as text by name."""
+        """The fields that are not empty, as text by name."""
         return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
 
 

@@ -55,7 +55,7 @@ class CompositionRow:
 
     @property
     def tasks(self) -> int:
-        """Return the number of tasks in any state."""
+        """The number of tasks in any state."""
         return self.success + self.failed + self.undecided + self.not_applicable + self.stopped + self.pending
 
 

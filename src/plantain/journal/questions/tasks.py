@@ -40,7 +40,7 @@ class EndedTask:
 
     @property
     def ending(self) -> str:
-        """Return the call's outcome that stopped the task, else the task's state."""
+        """The call's outcome that stopped the task, else the task's state."""
         return (self.outcome if self.state == TaskState.STOPPED else None) or self.state
 
 

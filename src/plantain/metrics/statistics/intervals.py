@@ -46,7 +46,7 @@ class Sampling:
 
     @property
     def likely_skewness(self) -> float:
-        """Return the observed skewness, enlarged by the part that few sources are likely to hide; in [-1, 1]."""
+        """The observed skewness, enlarged by the part that few sources are likely to hide; in [-1, 1]."""
         more = 1.0 + HIDDEN * min(1.0, FEW / (self.freedom + 1.0))
         return max(-1.0, min(1.0, more * self.skewness))
 

@@ -41,7 +41,7 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Return True if the models differ significantly: the corrected p is below 5 %."""
+        """True if the models differ significantly: the corrected p is below 5 %."""
         return self.p_holm is not None and self.p_holm < 0.05
 
 

@@ -26,7 +26,7 @@ class Running:
 
     @property
     def settings(self) -> dict[str, int | bool | str]:
-        """Return the settings that differ from their defaults (0, False, ""), by name."""
+        """The settings that differ from their defaults (0, False, ""), by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value}
 
@@ -76,7 +76,7 @@ class Steering:
 
     @property
     def settings(self) -> dict[str, float]:
-        """Return the settings that are not None, by name."""
+        """The settings that are not None, by name."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
         return {name: value for name, value in values if value is not None}
 

@@ -77,7 +77,7 @@ class EditorPlan:
 
     @property
     def names_sides(self) -> bool:
-        """Return True if the prompt states the patient's left and right; LoRA weights were trained without that."""
+        """True if the prompt states the patient's left and right; LoRA weights were trained without that."""
         return self.lora is None
 
 

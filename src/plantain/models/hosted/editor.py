@@ -73,12 +73,12 @@ class HostedEditor:
 
     @property
     def takes_region(self) -> bool:
-        """Return True if a mask of the region is sent to the model."""
+        """True if a mask of the region is sent to the model."""
         return bool(self._model.mask)
 
     @property
     def most_demonstrations(self) -> int:
-        """Return the largest number of demonstrations in a request: each has two images, the new case one."""
+        """The largest number of demonstrations in a request: each has two images, the new case one."""
         return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:

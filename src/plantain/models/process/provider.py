@@ -60,7 +60,7 @@ def load(name: str, role: str, options: Settings) -> object:
     """Return the editor or judge; its program is started with the first request.
 
     Raises:
-        InputError: the role is neither editor nor judge, or the worker has no command.
+        InputError: the model cannot have this role (presets are editors only), or its worker has no command.
     """
     roles = MODELS.get(name, ("editor", "judge"))
     if role not in roles:

@@ -47,22 +47,22 @@ class Sketch:
 
     @property
     def scale(self) -> float:
-        """Return the number of pixels of the image for each pixel of the map, along one axis."""
+        """The number of pixels of the image for each pixel of the map, along one axis."""
         return float(self.image.shape[1]) / SIDE
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return (height, width) of the image."""
+        """(height, width) of the image."""
         return int(self.image.shape[0]), int(self.image.shape[1])
 
     @property
     def yard(self) -> float:
-        """Return the map's unit of length (thorax width, head width or disc diameter) in pixels of the image."""
+        """The map's unit of length (thorax width, head width or disc diameter) in pixels of the image."""
         return self.anatomy.yard * self.scale
 
     @property
     def size(self) -> float:
-        """Return the size to draw, in pixels of the image."""
+        """The size to draw, in pixels of the image."""
         small, large = self.stroke.size
         return (small + self.extent * (large - small)) * self.yard
 
@@ -72,7 +72,7 @@ class Sketch:
 
     @property
     def middle(self) -> float:
-        """Return the middle of the stroke's size range, divided by the size that is drawn."""
+        """The middle of the stroke's size range, divided by the size that is drawn."""
         return 0.5 * sum(self.stroke.size) * self.yard / self.size
 
     def spot(self, margin: float) -> Point:

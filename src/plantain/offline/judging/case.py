@@ -41,7 +41,7 @@ class Case:
 
     @property
     def whole_field(self) -> bool:
-        """Return True if the finding changes the whole image."""
+        """True if the finding changes the whole image."""
         return any(stroke.shape == "haze" for stroke in self.strokes)
 
 

@@ -52,7 +52,7 @@ class Pair:
 
     @property
     def unit(self) -> float:
-        """Return the number of pixels of this image for each pixel of a 1024-pixel image."""
+        """The number of pixels of this image for each pixel of a 1024-pixel image."""
         return float(max(self.clean.shape)) / 1024
 
 
@@ -184,12 +184,12 @@ class Change:
 
     @property
     def radius(self) -> float:
-        """Return the radius of the largest disc in the edit, the largest of `radii`."""
+        """The radius of the largest disc in the edit, the largest of `radii`."""
         return max(self.radii)
 
     @property
     def alike(self) -> float:
-        """Return the standard deviation of the radii over their mean: close to 0 for copies of one spot."""
+        """The standard deviation of the radii over their mean: close to 0 for copies of one spot."""
         return float(np.std(self.radii) / np.mean(self.radii))
 
 

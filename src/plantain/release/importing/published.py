@@ -91,7 +91,11 @@ class PublishedTree:
             yield image.path, Path(image.path).read_bytes()
 
     def edits(self) -> Iterator[TreeImage]:
-        """Yield every edited image by its path, without opening it. Raise InputError for a name of another form."""
+        """Yield the tree's edited images, identified by their paths and not opened; links and large files are skipped.
+
+        Raises:
+            InputError: a name is not IMAGE-DISEASE-TASK[-failed[-ROUND]].jpeg.
+        """
         for folder, place in self._folders():
             for finding, name in _images_below(folder):
                 path = f"{finding}/{name}"

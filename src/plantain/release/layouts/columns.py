@@ -278,7 +278,10 @@ def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
 
 
 def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Return the cells of the columns INSTRUCTIONS for a task, of the current generation only."""
+    """Return the cells `positive_instructions` and `negative_instructions` of a task: successful and failed ones.
+
+    Attempts of superseded generations are left out.
+    """
     positive, negative = [], []
     for attempt in record.attempts:
         if attempt.instruction and not attempt.superseded:

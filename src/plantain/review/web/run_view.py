@@ -97,7 +97,7 @@ class ViewedRound:
 
     @property
     def names(self) -> list[str]:
-        """Return the names of all criteria, then of all facts, that at least one judge reported."""
+        """The names of all criteria, then of all facts, that at least one judge reported."""
         criteria = {name: None for one in self.judges for name in one.verdict.observations.criteria}
         facts = {name: None for one in self.judges for name in one.verdict.observations.facts}
         return [*criteria, *(name for name in facts if name not in criteria)]
@@ -112,7 +112,7 @@ class ViewedRound:
 
     @property
     def differ(self) -> bool:
-        """Return True if two judges disagree on the verdict."""
+        """True if two judges disagree on the verdict."""
         return len({one.verdict.qualified for one in self.judges}) > 1
 
 
@@ -149,18 +149,18 @@ class ViewedTask:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return the sum of its calls' known costs in US dollars; None if no cost is known."""
+        """The sum of its calls' known costs in US dollars; None if no cost is known."""
         known = [call.cost_usd for call in self.calls if call.cost_usd is not None]
         return sum(known) if known else None
 
     @property
     def seconds(self) -> float:
-        """Return the sum of its calls' latencies in seconds."""
+        """The sum of its calls' latencies in seconds."""
         return sum(call.latency_s or 0.0 for call in self.calls)
 
     @property
     def mark(self) -> str:
-        """Return a text that changes whenever the task, its attempts or verdicts change."""
+        """A text that changes whenever the task, its attempts or verdicts change."""
         settled = sum(call.outcome is not None for call in self.calls)
         rounds = (*self.rounds, *self.earlier)
         reports = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
@@ -189,7 +189,7 @@ class RunView:
 
     @property
     def reader(self) -> JournalReader:
-        """Return this thread's reader, opened on first use."""
+        """This thread's reader, opened on first use."""
         found = getattr(self._local, "reader", None)
         if found is None:
             found = self._local.reader = JournalReader.open(self.run)

@@ -36,7 +36,7 @@ class CaseQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """Return the fields that are not empty, by name."""
+        """The fields that are not empty, by name."""
         return {name: value for name, value in asdict(self).items() if value}
 
 

@@ -62,7 +62,7 @@ class AttentionRecorder:
 
     @property
     def wanted(self) -> bool:
-        """Return True if the current call of the network is recorded."""
+        """True if the current call of the network is recorded."""
         return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:

@@ -29,7 +29,7 @@ class WatchedEditor:
 
     @property
     def names_sides(self) -> bool:
-        """Return True if the prompt states the patient's left and right."""
+        """True if the prompt states the patient's left and right."""
         return self._plan.names_sides
 
     async def look(

@@ -36,7 +36,7 @@ class BatchClient:
 
     @property
     def models(self) -> frozenset[str]:
-        """Return the names of the models whose calls are sent in jobs."""
+        """The names of the models whose calls are sent in jobs."""
         return frozenset(model for model, _ in self.batchers)
 
     async def open(self, journal: Journal, note: Callable[[str], None]) -> set[int]:
