@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import spearmanr
 
 from bench.scored_run import make_benchmark, make_run
 from plantain.bench.generate.runfile import Arm, BenchRun
@@ -73,8 +73,7 @@ def ranking(table: Table, tmp_path_factory: pytest.TempPathFactory) -> Ranking:
     return rank(table, ratings)
 
 
-def test_the_ceiling_and_agreement_stand_beside_it(ranking: Ranking) -> None:
-    assert 0.7 < (ranking.ceiling["EA"]["spearman"].value or 0.0) < 1.0
+def test_agreement_of_raters(ranking: Ranking) -> None:
     (one,) = ranking.agreement
     assert (one.level, list(one.cohen)) == ("ordinal", [("ana", "ben")])
     assert one.fleiss is not None
@@ -93,9 +92,7 @@ def test_correlations_are_those_of_scipy_image_by_image(table: Table, tmp_path: 
     people = ratings.values["EA"][0]
     ties = [i for i in range(SAMPLES) if len(set(people[i])) > 1]
     rho = np.mean([spearmanr(metric[i], people[i]).statistic for i in ties])
-    tau = np.mean([kendalltau(metric[i], people[i]).statistic for i in ties])
     assert found["psnr"].spearman.value == pytest.approx(rho, abs=1e-12)
-    assert found["psnr"].kendall.value == pytest.approx(tau, abs=1e-12)
     assert (found["ssim"].spearman.value or 0) == pytest.approx(found["lpips"].spearman.value)
     assert found["ssim"].spearman.clusters == 12
 
@@ -109,34 +106,6 @@ def test_ranks_and_scores_say_the_same(table: Table, tmp_path: Path) -> None:
     np.testing.assert_array_equal(*read)
     assert read[0][0].tolist() == [1.0, pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0]
     assert np.isnan(read[0][1]).all()
-
-
-@pytest.mark.parametrize("scales", [("EA", "EA", "EA"), ("EA", "EA", "EA_rank")])
-def test_the_ceiling_does_not_hang_on_the_scales_that_people_used(
-    table: Table, tmp_path: Path, scales: tuple[str, ...]
-) -> None:
-    # Ana uses the whole scale and Ben a narrow one; Cleo's order is Ben's. By raw means Ana would speak for both.
-    orders = {"ana": (0, 9, 3, 6), "ben": (5.3, 5.0, 5.2, 5.1), "cleo": (4, 1, 3, 2)}
-    files = [
-        write(
-            tmp_path / f"{name}.csv",
-            [
-                {"sample": 1, "model": m, scale: 5 - order[i] if scale == "EA_rank" else order[i]}
-                for i, m in enumerate(MODELS)
-            ],
-        )
-        for (name, order), scale in zip(orders.items(), scales, strict=True)
-    ]
-    ids = [s.id for s in table.scores.samples]
-    found = rank(table, read_ratings(files, ids, list(MODELS)))
-    ranks = {"ana": [0, 3, 1, 2], "ben": [3, 0, 2, 1], "cleo": [3, 0, 2, 1]}
-    expected = [
-        spearmanr(own, others).statistic
-        for name, own in ranks.items()
-        for others in [np.sum([ranks[other] for other in ranks if other != name], axis=0)]
-        if len(set(others)) > 1  # an all-tied mean of others has no order, and counts for nothing
-    ]
-    assert found.ceiling["EA"]["spearman"].value == pytest.approx(np.mean(expected))
 
 
 @pytest.mark.parametrize(
@@ -170,8 +139,7 @@ def test_the_command_prints_table_three(
     assert {row["metric"] for row in said["rows"]} == {"ssim", "psnr", "lpips"}
     assert main(["bench", "rank", str(run), "--ratings", files[0], "--ratings", files[1], "--latex"]) == 0
     text = capsys.readouterr().out
-    assert text.count(r"\\") == 5  # heading, three metrics, the ceiling
-    assert "One rater with the others" in text
+    assert text.count(r"\\") == 4  # heading, three metrics
     assert main(["bench", "rank", str(run), "--ratings", files[0]]) == 0
     assert "one rater" in capsys.readouterr().out
     assert main(["bench", "rank", str(run)]) == 2

@@ -1,4 +1,4 @@
-"""Strengths from comparisons: against `choix`, with planted ties, position and readers; regions against SimpleITK."""
+"""Strengths from comparisons: against `choix`, with planted ties, position and readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from plantain.metrics.statistics.bradley_terry import Comparison, bradley_terry
-from plantain.metrics.statistics.regions import dice, majority, staple
 
 
 def drawn(
@@ -72,33 +71,3 @@ def test_coverage_of_a_small_slice():
 
     strengths, position = coverage_of_strengths(5, 30, 40)
     assert strengths >= 0.93 and position >= 0.88  # of 200 and of 40 intervals
-
-
-def outlines(seed: int, readers: int = 4) -> list[np.ndarray]:
-    """Readers' versions of one disc: shifted, grown, with noise at the edge."""
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[:96, :96]
-    found = []
-    for _ in range(readers):
-        dy, dx, radius = rng.normal(48, 2), rng.normal(44, 2), rng.normal(15, 2)
-        found.append((y - dy) ** 2 + (x - dx) ** 2 + rng.normal(0, 25, y.shape) < radius**2)
-    return found
-
-
-def test_staple_is_simpleitks_inside_the_widened_union():
-    itk = pytest.importorskip("SimpleITK")
-    import cv2
-
-    masks = outlines(3)
-    mine = staple(masks, margin=4)
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (9, 9))
-    inside = cv2.dilate(np.logical_or.reduce(masks).astype(np.uint8), kernel) > 0
-    flat = [itk.GetImageFromArray(mask[inside].astype(np.uint8)[None, :]) for mask in masks]
-    check = itk.STAPLEImageFilter()
-    check.SetForegroundValue(1)
-    theirs = itk.GetArrayFromImage(check.Execute(flat))[0]
-    assert mine.probability[inside] == pytest.approx(theirs, abs=1e-3)
-    assert mine.sensitivity == pytest.approx(tuple(check.GetSensitivity()), abs=1e-3)
-    assert mine.specificity == pytest.approx(tuple(check.GetSpecificity()), abs=1e-3)
-    assert dice(mine.region, majority(masks)) > 0.9
-    assert not mine.probability[~inside].any()

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from plantain.metrics.statistics.areas import paired_areas
-from plantain.metrics.statistics.ranks import average_ranks, formula_one, kendall, spearman
+from plantain.metrics.statistics.ranks import average_ranks, formula_one, spearman
 
 tied = st.integers(2, 40).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(0, 6), min_size=n, max_size=n) for _ in range(2)])
@@ -22,10 +22,9 @@ tied = st.integers(2, 40).flatmap(
 def test_rank_correlations_agree_with_scipy(pair):
     a, b = pair
     if len(set(a)) == 1 or len(set(b)) == 1:
-        assert spearman(a, b).reason == kendall(a, b).reason == "all items tied"
+        assert spearman(a, b).reason == "all items tied"
         return
     assert spearman(a, b).value == pytest.approx(stats.spearmanr(a, b).statistic, abs=1e-10)
-    assert kendall(a, b).value == pytest.approx(stats.kendalltau(a, b).statistic, abs=1e-10)
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1))
@@ -36,11 +35,7 @@ def test_average_ranks_agree_with_scipy(values):
 def test_rounding_is_a_tie():
     third = (0.7 + 0.7 + 0.7) / 3  # 0.6999999999999998
     assert average_ranks([third, 0.7, 0.9]).tolist() == [1.5, 1.5, 3.0]
-    assert (
-        spearman([third, 0.7, 0.7], [1, 2, 3]).reason
-        == kendall([third, 0.7], [1, 2]).reason
-        == "all items tied"
-    )
+    assert spearman([third, 0.7, 0.7], [1, 2, 3]).reason == "all items tied"
 
 
 @given(st.permutations(range(5)))

@@ -184,35 +184,31 @@ def _shot(row: ShotRow | None) -> str:
 
 
 def table_three(ranking: Ranking) -> str:
-    """Return Table 3 as LaTeX: Spearman's rho and Kendall's tau-b of metrics with raters; last, between raters."""
+    """Return Table 3 as LaTeX: Spearman's rho of metrics with raters."""
     dimensions = list(ranking.images)
     rows: dict[str, dict[str, str]] = {}
     for row in ranking.rows:
-        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.kendall, row.formula_1)
+        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.formula_1)
     body = [
         f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
         for metric, cells in rows.items()
     ]
-    if ranking.ceiling:
-        ceiling = [_pair(**ranking.ceiling[name]) for name in dimensions]
-        body += [r"\midrule", f"One rater with the others & {' & '.join(ceiling)} " + r"\\"]
     return _table(
         f"l{'c' * len(dimensions)}",
         f"Metric & {' & '.join(dimensions)} " + r"\\",
         body,
         f"Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over images: "
-        r"Spearman's $\rho$ with average ranks for ties, Kendall's $\tau_b$, each with its 95\,\% interval; in "
+        r"Spearman's $\rho$ with average ranks for ties and its 95\,\% interval; in "
         r"parentheses $\rho$ by formula (1), which ignores ties."
         + escaped("".join(f" {r}" for r in ranking.remarks)),
     )
 
 
-def _pair(spearman: Estimate, kendall: Estimate, formula_1: Estimate) -> str:
-    if spearman.value is None or kendall.value is None:
+def _pair(spearman: Estimate, formula_1: Estimate) -> str:
+    if spearman.value is None:
         return "--"
     plain = "" if formula_1.value is None else f" ({formula_1.value:z.2f})"
-    text = f"{spearman.value:z.2f}{_bounds(spearman)}{plain}, {kendall.value:z.2f}{_bounds(kendall)}"
-    return text.replace("-", "$-$")
+    return f"{spearman.value:z.2f}{_bounds(spearman)}{plain}".replace("-", "$-$")
 
 
 def _bounds(found: Estimate) -> str:

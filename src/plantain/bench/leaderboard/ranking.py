@@ -15,14 +15,7 @@ from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import OVERALL, Table
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from plantain.metrics.statistics.means import Estimate, mean_of_known
-from plantain.metrics.statistics.ranks import (
-    average_ranks,
-    formula_one,
-    human_ceiling,
-    image_correlation,
-    kendall,
-    spearman,
-)
+from plantain.metrics.statistics.ranks import average_ranks, formula_one, image_correlation, spearman
 from plantain.pixels.arrays import Floats
 from plantain.records import Score
 
@@ -31,7 +24,6 @@ MOST_CATEGORIES = 25
 
 STATISTICS: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Score]] = {
     "spearman": spearman,
-    "kendall": kendall,
     "formula_1": formula_one,
 }
 
@@ -53,7 +45,6 @@ class RankRow:
     dimension: str
     organ: str
     spearman: Estimate
-    kendall: Estimate
     formula_1: Estimate
 
 
@@ -86,7 +77,6 @@ class Ranking:
         raters, models: names of the raters and labels of the models.
         images: number of samples of which a rater rated at least two models, by dimension.
         rows: one per metric and dimension over all images; organs: the same for each organ.
-        ceiling: by dimension and statistic, how well one rater orders models as the others do; empty for one rater.
         agreement: agreement of the raters by dimension; empty for one rater.
         remarks: notes on how the ratings were collected.
     """
@@ -96,7 +86,6 @@ class Ranking:
     images: Mapping[str, int]
     rows: tuple[RankRow, ...]
     organs: tuple[RankRow, ...]
-    ceiling: Mapping[str, Mapping[str, Estimate]]
     agreement: tuple[RaterAgreement, ...]
     remarks: tuple[str, ...] = ()
 
@@ -129,7 +118,6 @@ def rank(table: Table, ratings: HumanRatings) -> Ranking:
         images={name: int((np.isfinite(people[name]).sum(axis=1) > 1).sum()) for name in dimensions},
         rows=rows(OVERALL),
         organs=tuple(row for organ in scores.organs for row in rows(organ)),
-        ceiling={name: _ceiling(scores, ratings.values[name]) for name in dimensions if several},
         agreement=tuple(_agreement(scores, name, ratings) for name in dimensions if several),
         remarks=ratings.remarks,
     )
@@ -166,14 +154,6 @@ def _row(
     return RankRow(measure.name, paper_name(measure), dimension, organ, **found)
 
 
-def _ceiling(scores: Scores, ratings: Floats) -> dict[str, Estimate]:
-    ranks = ranks_within(ratings)  # as for metrics: the others' mean is of ranks, not of scores
-    return {
-        name: human_ceiling(ranks, scores.clusters, statistic=statistic)
-        for name, statistic in STATISTICS.items()
-    }
-
-
 def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAgreement:
     values, level = ratings.values[dimension], ""
     if dimension in ratings.mixed:
@@ -185,9 +165,9 @@ def _agreement(scores: Scores, dimension: str, ratings: HumanRatings) -> RaterAg
     spearmans = {
         (one, other): {
             name: image_correlation(
-                values[numbers[one]], values[numbers[other]], scores.clusters, statistic=STATISTICS[name]
+                values[numbers[one]], values[numbers[other]], scores.clusters, statistic=statistic
             )
-            for name in ("spearman", "formula_1")
+            for name, statistic in STATISTICS.items()
         }
         for one, other in combinations(ratings.raters, 2)
     }
@@ -225,7 +205,6 @@ def ranking_json(ranking: Ranking) -> dict[str, object]:
         "remarks": list(ranking.remarks),
         "rows": [_row_json(row) for row in ranking.rows],
         "organs": [_row_json(row) for row in ranking.organs],
-        "ceiling": [{"dimension": name, **_correlations(**found)} for name, found in ranking.ceiling.items()],
         "agreement": [
             {
                 "dimension": one.dimension,
@@ -235,8 +214,7 @@ def ranking_json(ranking: Ranking) -> dict[str, object]:
                     {"raters": list(pair), **_agreement_json(kappa)} for pair, kappa in one.cohen.items()
                 ],
                 "spearman": [
-                    {"raters": list(pair), **_correlations(found["spearman"], None, found["formula_1"])}
-                    for pair, found in one.spearman.items()
+                    {"raters": list(pair), **_correlations(**found)} for pair, found in one.spearman.items()
                 ],
             }
             for one in ranking.agreement
@@ -245,22 +223,16 @@ def ranking_json(ranking: Ranking) -> dict[str, object]:
 
 
 def _row_json(row: RankRow) -> dict[str, object]:
-    found = _correlations(row.spearman, row.kendall, row.formula_1)
+    found = _correlations(row.spearman, row.formula_1)
     return {"metric": row.metric, "name": row.name, "dimension": row.dimension, "organ": row.organ, **found}
 
 
-def _correlations(spearman: Estimate, kendall: Estimate | None, formula_1: Estimate) -> dict[str, object]:
-    tau = (
-        {"kendall": kendall.value, "kendall_low": kendall.low, "kendall_high": kendall.high}
-        if kendall
-        else {}
-    )
+def _correlations(spearman: Estimate, formula_1: Estimate) -> dict[str, object]:
     return {
         "spearman": spearman.value,
         "low": spearman.low,
         "high": spearman.high,
         "formula_1": formula_1.value,
-        **tau,
         "n": spearman.n,
         "clusters": spearman.clusters,
     }

@@ -23,7 +23,7 @@ from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunAr
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.metrics.statistics.regions import FEWEST, majority, staple
+from plantain.metrics.statistics.regions import majority
 from plantain.pixels.arrays import Mask
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
@@ -209,8 +209,8 @@ def _take_chosen(benchmark: Path | None, study: Path, as_json: bool) -> int:
 def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Replace a benchmark's regions by those that a study's readers drew or chose.
 
-    Regions of three or more readers are combined by STAPLE, of two by their intersection. A sample whose readers'
-    regions do not overlap keeps its region.
+    A pixel belongs to the region if more than half of the readers included it: of two readers, both. A sample without
+    such a pixel keeps its region.
 
     Returns:
         By sample: how the region was chosen; and the readers' answers if none was.
@@ -227,11 +227,11 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
-        joint = staple(regions).region if len(regions) >= FEWEST else majority(regions)
+        joint = majority(regions)
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
-        how = f"{words}; {'STAPLE' if len(regions) >= FEWEST else 'intersection'} of {len(regions)}"
+        how = f"{words}; majority of {len(regions)}"
         if not joint.any():
             undecided[sample] = how
             continue

@@ -147,21 +147,15 @@ def correlations(found: Ranking) -> RichTable:
         title="Table 3: rank correlation with raters, mean over images",
         caption=f"{counted(len(found.raters), 'rater')}, {counted(len(found.models), 'model')}; images "
         + ", ".join(f"{name} {n}" for name, n in found.images.items())
-        + "\nSpearman's rho, tie-corrected, and its 95 % interval / Kendall's tau-b / rho by the paper's formula (1),"
-        "\nwhich ignores ties (expected over ties broken at random)",
+        + "\nSpearman's rho, tie-corrected, and its 95 % interval / rho by the paper's formula (1), which ignores ties"
+        "\n(expected over ties broken at random)",
         caption_justify="left",
     )
     by_metric: dict[str, dict[str, str]] = {}
     for row in found.rows:
-        by_metric.setdefault(row.name, {})[row.dimension] = _correlation(
-            row.spearman, row.kendall, row.formula_1
-        )
+        by_metric.setdefault(row.name, {})[row.dimension] = _correlation(row.spearman, row.formula_1)
     for metric, cells in by_metric.items():
-        last = metric == list(by_metric)[-1]
-        shown.add_row(metric, *(cells[name] for name in dimensions), end_section=last)
-    if found.ceiling:
-        ceiling = [found.ceiling[name] for name in dimensions]
-        shown.add_row("one rater with the others", *(_correlation(**each) for each in ceiling))
+        shown.add_row(metric, *(cells[name] for name in dimensions))
     return shown
 
 
@@ -177,19 +171,16 @@ def _by_organ(found: Ranking) -> RichTable:
     cells = {(row.organ, row.dimension): row for row in own}
     for organ in dict.fromkeys(row.organ for row in found.organs):
         rows = [cells.get((organ, name)) for name in found.images]
-        shown.add_row(
-            organ, *(_correlation(row.spearman, row.kendall, row.formula_1) if row else "–" for row in rows)
-        )
+        shown.add_row(organ, *(_correlation(row.spearman, row.formula_1) if row else "–" for row in rows))
     return shown
 
 
-def _correlation(spearman: Estimate, kendall: Estimate | None, formula_1: Estimate) -> str:
+def _correlation(spearman: Estimate, formula_1: Estimate) -> str:
     if spearman.value is None:
         return "–"
     bounds = "" if spearman.low is None else f" ({spearman.low:+z.2f} to {spearman.high:+z.2f})"
-    others = [one.value for one in (kendall, formula_1) if one is not None]
-    return " / ".join(
-        [f"{spearman.value:+z.2f}{bounds}", *("–" if v is None else f"{v:+z.2f}" for v in others)]
+    return (
+        f"{spearman.value:+z.2f}{bounds} / {'–' if formula_1.value is None else f'{formula_1.value:+z.2f}'}"
     )
 
 
@@ -204,10 +195,7 @@ def _agreements(found: Ranking) -> RichTable:
     )
     for one in found.agreement:
         pairs = [f"{a} and {b}: {_agreement(kappa)}" for (a, b), kappa in one.cohen.items()]
-        ranks = [
-            f"{a} and {b}: {_correlation(one.spearman[a, b]['spearman'], None, one.spearman[a, b]['formula_1'])}"
-            for a, b in one.spearman
-        ]
+        ranks = [f"{a} and {b}: {_correlation(**found)}" for (a, b), found in one.spearman.items()]
         prevalence = one.krippendorff.prevalence
         shown.add_row(
             one.dimension,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
 
@@ -50,7 +50,8 @@ def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     x, y, reason = _pairs(first, second)
     if reason:
         return unscored(reason)
-    return _cosine(*(ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y))))
+    a, b = (ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y)))
+    return Score(float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0)))
 
 
 def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
@@ -64,19 +65,6 @@ def formula_one(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
         return unscored(reason)
     a, b = (ranks - ranks.mean() for ranks in (average_ranks(x), average_ranks(y)))
     return Score(float(12.0 * (a @ b) / (x.size**3 - x.size)))
-
-
-def kendall(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
-    """Return Kendall's tau-b, in [-1, 1]; arguments and unscored cases as for `spearman`."""
-    x, y, reason = _pairs(first, second)
-    if reason:
-        return unscored(reason)
-    ranks = (average_ranks(values) for values in (x, y))
-    return _cosine(*(np.sign(np.subtract.outer(one, one)).ravel() for one in ranks))
-
-
-def _cosine(a: Floats, b: Floats) -> Score:
-    return Score(float(np.clip((a @ b) / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0)))
 
 
 def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats, str]:
@@ -100,7 +88,7 @@ def image_correlation(
     Args:
         metric, human: (images, models), higher is better in both; NaN for a missing value.
         clusters: name of each image's cluster (patient, source).
-        statistic: `spearman` or `kendall`.
+        statistic: `spearman` or `formula_one`.
 
     Returns:
         The mean correlation with its interval; images with all models tied are skipped.
@@ -108,27 +96,3 @@ def image_correlation(
     rows = zip(np.asarray(metric, np.float64), np.asarray(human, np.float64), strict=True)
     values = [statistic(a, b).value for a, b in rows]
     return ClusteredMeans(clusters).mean(np.array(values, np.float64), low=-1.0, high=1.0)
-
-
-def human_ceiling(
-    ratings: npt.ArrayLike, clusters: Sequence[Hashable], *, statistic: Statistic = spearman
-) -> Estimate:
-    """Return how well one rater's order of the models agrees with the other raters': an upper limit for metrics.
-
-    Args:
-        ratings: (raters, images, models), higher is better; NaN where a rater gave none.
-        clusters: name of each image's cluster (patient, source).
-        statistic: `spearman` or `kendall`.
-
-    Returns:
-        The mean over images of the mean over raters of each rater's correlation with the mean of the others.
-    """
-    table = np.asarray(ratings, np.float64)
-    means = np.full(table.shape[1], np.nan)
-    for image, rows in enumerate(table.transpose(1, 0, 2)):
-        found = [
-            statistic(row, mean_of_known(np.delete(rows, i, axis=0), 0)).value for i, row in enumerate(rows)
-        ]
-        if scored := [value for value in found if value is not None]:
-            means[image] = np.mean(scored)
-    return ClusteredMeans(clusters).mean(means, low=-1.0, high=1.0)

@@ -22,7 +22,7 @@ from plantain.metrics.statistics.bradley_terry import (
 )
 from plantain.metrics.statistics.paired import holm
 from plantain.metrics.statistics.readers import over_readers
-from plantain.metrics.statistics.regions import FEWEST, dice, majority, staple
+from plantain.metrics.statistics.regions import dice, majority
 from plantain.pixels.arrays import Floats
 from plantain.review.answers import region_of
 from plantain.review.results.rows import (
@@ -85,7 +85,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
             found |= _by_model(judged, number_of, (0.0, 1.0))
         case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
-        case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
+        case ReaderTask.REAL_OR_EDITED:
             found |= _accuracy(judged)
         case ReaderTask.WHICH_FINDING:
             found["confusion"] = _confusion(judged)
@@ -274,14 +274,13 @@ def _confusion(rows: Sequence[Row]) -> Found:
 
 
 def _regions(rows: Sequence[Row]) -> list[Found]:
-    """Return for each case the mean Dice of pairs of readers, the majority's area, and STAPLE from three readers."""
+    """Return for each case the mean Dice of pairs of readers, and the majority's area."""
     found = []
     for case in sorted({row.case for row in rows}):
         mine = [row for row in rows if row.case == case]
         drawn = {row.reader: region_of(row.value) for row in mine if row.value.get("mask")}
         pairs = itertools.combinations(drawn.values(), 2)
         overlaps = [one for a, b in pairs if (one := dice(a, b)) is not None]
-        made = staple(list(drawn.values())) if len(drawn) >= FEWEST else None
         found.append(
             {
                 "case": case,
@@ -289,13 +288,7 @@ def _regions(rows: Sequence[Row]) -> list[Found]:
                 "drawn": len(drawn),
                 "chosen": dict(Counter(row.answer for row in mine if not row.value.get("mask"))),
                 "dice": statistics.mean(overlaps) if overlaps else None,
-                "majority_pixels": int(majority(list(drawn.values())).sum()) if made else None,
-                "staple": made
-                and {
-                    "pixels": int(made.region.sum()),
-                    "sensitivity": dict(zip(drawn, made.sensitivity, strict=True)),
-                    "specificity": dict(zip(drawn, made.specificity, strict=True)),
-                },
+                "majority_pixels": int(majority(list(drawn.values())).sum()) if len(drawn) > 2 else None,
             }
         )
     return found
@@ -316,12 +309,9 @@ def _agreement(block: Block, rows: Sequence[Row]) -> Found:
 
 
 def _checks(rows: Sequence[Row]) -> Found:
-    """Return how many anchors and training items were answered right."""
-    found = {}
-    for kind in (ItemKind.ANCHOR, ItemKind.TRAINING):
-        known = [row.right for row in rows if row.kind is kind and row.right is not None]
-        found[kind.value] = {"right": sum(known), "of": len(known)}
-    return found
+    """Return how many training items were answered right."""
+    known = [row.right for row in rows if row.kind is ItemKind.TRAINING and row.right is not None]
+    return {"training": {"right": sum(known), "of": len(known)}}
 
 
 def _times(rows: Sequence[Row]) -> Found:
