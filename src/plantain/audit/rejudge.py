@@ -268,7 +268,7 @@ async def run_rejudge(
         observer: receives the progress.
 
     Raises:
-        InputError: as `juries_for`; the run is of another kind or in use, or an image may not be sent to a hosted judge.
+        InputError: as `juries_for`; the run is of another kind or in use, or an image may not be sent to a judge.
     """
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)

@@ -90,7 +90,7 @@ class TaskRecord:
         round: round of success, else the last one; None if unknown.
         reason: why it did not succeed; "" if it did.
         split: "train", "validation" or "test".
-        canary: GUID on tasks of the test split: a model that can recite it was trained on the test data; None otherwise.
+        canary: GUID, only on tasks of the test split: a model that can recite it was trained on the test data.
         image: record of the original, as released.
         attempts: rounds of all generations.
     """

@@ -71,7 +71,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The distribution of a quantity over the `n` samples that have it; `low` and `high`: its 5th and 95th percentile."""
+    """Statistics of a quantity over the `n` samples that have it; `low` and `high` are its 5th and 95th percentile."""
 
     n: int
     mean: float

@@ -36,7 +36,7 @@ class RankRow:
         metric: the metric's name in tables; `name`: its name in the paper.
         dimension: what the people rated.
         organ: the organ of the images, or `OVERALL`.
-        spearman, kendall: Spearman's rho and Kendall's tau, corrected for ties.
+        spearman: Spearman's rho, corrected for ties.
         formula_1: Spearman's rho by MedEBench's formula, which ignores ties.
     """
 

@@ -212,7 +212,7 @@ def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[St
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """Combine a judge's draws into an output's scores, one per criterion: a mean in [0, 1]; unscored if no draw has one.
+    """Average a judge's draws into an output's scores in [0, 1], one per criterion; unscored if every draw is.
 
     The detail lists each draw with the number of its call in the journal.
 

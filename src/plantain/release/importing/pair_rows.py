@@ -86,8 +86,8 @@ class PairRow:
         model: the editor.
         group: the patient or study.
         licence, dataset: licence and dataset of the image before.
-        own_modality: None except for edits of a benchmark, which are resized to the shape of their original. If True, the
-            modality is kept as the benchmark writes it: its "MRI" may be of any organ.
+        own_modality: None except for edits of a benchmark, which are resized to the shape of their original. If True,
+            the modality is kept as the benchmark writes it: its "MRI" may be of any organ.
     """
 
     id: str
