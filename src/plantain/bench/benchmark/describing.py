@@ -220,7 +220,7 @@ class PaperFigure:
         name: its name in the paper, e.g. "Figure 3".
         file: name of its SVG file; "" for a figure that cannot be drawn.
         shown: the numbers of samples that it shows, in words; "" without a file.
-        missing: what is missing in it, and why; "" if complete.
+        missing: missing parts, and why; "" if complete.
     """
 
     name: str

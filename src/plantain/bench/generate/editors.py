@@ -242,7 +242,7 @@ class FunctionEditor:
     Attributes:
         function: the function.
         name: "python/FUNCTION".
-        fingerprint: identity of its code; `of` explains on what it depends.
+        fingerprint: identity of its code, as `of` computes it.
         images: type of its first argument: "array" (uint8 RGB, (H, W, 3)) or "pil".
     """
 

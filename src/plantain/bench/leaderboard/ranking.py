@@ -34,7 +34,7 @@ class RankRow:
 
     Attributes:
         metric: the metric's name in tables; `name`: its name in the paper.
-        dimension: what the people rated.
+        dimension: the rated dimension of MedEBench, e.g. "EA".
         organ: the organ of the images, or `OVERALL`.
         spearman: Spearman's rho, corrected for ties.
         formula_1: Spearman's rho by MedEBench's formula, which ignores ties.

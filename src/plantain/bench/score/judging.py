@@ -172,7 +172,7 @@ def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | N
         seated: the judge.
         rows: the output's stored scores by metric.
         blob: hash of the image.
-        retry: True if failed draws are to be repeated.
+        retry: True if failed draws must be repeated.
     """
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))

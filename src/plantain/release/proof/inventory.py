@@ -37,7 +37,7 @@ class KnownFile:
     """One path of a release.
 
     Attributes:
-        size: size on disk in bytes; None if there is no such file.
+        size: size on disk in bytes; None without such a file.
         sums: hash in SHA256SUMS; None if missing there.
         listed: hash in the manifest; None if missing there, "" if the manifest has no valid hash of it.
         whole: True once the file was found to be undamaged.
