@@ -32,10 +32,10 @@ NATURES = {
 
 
 def answers(
-    rng: np.random.Generator, readers: int, cases: int, nature: Nature, *, groups: int = 1, kind: str = "binary",
+    rng: np.random.Generator, readers: int, cases: int, nature: Nature, *, kind: str = "binary",
     better: float = 0.0,
 ) -> list[Floats]:  # fmt: skip
-    """Two models' answers, (readers, cases) each; NaN where a split-plot gives a reader other cases.
+    """Two models' answers, (readers, cases) each.
 
     Args:
         kind: "binary" (accepted or not) or "score" (0 to 10).
@@ -58,22 +58,19 @@ def answers(
         + normal(1.0, readers, cases)
         for model in (0, 1)
     ]
-    read = np.equal.outer(np.arange(readers) % groups, np.arange(cases) % groups)
     shape = {
         "binary": lambda x: (x > -0.4).astype(np.float64),
         "score": lambda x: np.clip(np.round(5 + 2 * x), 0, 10),
     }[kind]
-    return [np.where(read, shape(one), np.nan) for one in latent]
+    return [shape(one) for one in latent]
 
 
-def false_alarms(
-    readers: int, cases: int, nature: Nature, studies: int, *, groups: int = 1, kind: str = "binary"
-) -> float:
+def false_alarms(readers: int, cases: int, nature: Nature, studies: int, *, kind: str = "binary") -> float:
     """The share of studies without a true difference in which the test finds one."""
-    rng = np.random.default_rng([readers, cases, groups, len(kind)])
+    rng = np.random.default_rng([readers, cases, 1, len(kind)])
     found = 0
     for _ in range(studies):
-        first, second = answers(rng, readers, cases, nature, groups=groups, kind=kind)
+        first, second = answers(rng, readers, cases, nature, kind=kind)
         p = over_readers(first - second).p
         found += p is not None and p < 0.05
     return found / studies
@@ -91,12 +88,9 @@ def false_alarms_pooled(readers: int, cases: int, nature: Nature, studies: int) 
     return found / studies
 
 
-def found_share(
-    effect: float, readers: int, cases: int, parts: Components, studies: int, *, groups: int = 1
-) -> float:
+def found_share(effect: float, readers: int, cases: int, parts: Components, studies: int) -> float:
     """The share of studies in which the test finds a true difference, its components normal: what `power` computes."""
-    rng = np.random.default_rng([readers, cases, groups, round(1000 * effect)])
-    read = np.equal.outer(np.arange(readers) % groups, np.arange(cases) % groups)
+    rng = np.random.default_rng([readers, cases, 1, round(1000 * effect)])
     found = 0
     for _ in range(studies):
         apart = (
@@ -105,7 +99,7 @@ def found_share(
             + rng.normal(0, np.sqrt(parts.case), (1, cases))
             + rng.normal(0, np.sqrt(parts.rest), (readers, cases))
         )
-        p = over_readers(np.where(read, apart, np.nan)).p
+        p = over_readers(apart).p
         found += p is not None and p < 0.05
     return found / studies
 

@@ -113,8 +113,6 @@ def answer_to(case: dict, right: bool = True) -> dict:
             return {"ranks": list(range(1, len(case["slots"]) + 1))}
         case "real-or-edited":
             return {"real": right}
-        case "real-or-edited-2afc":
-            return {"real": "left"}
         case "which-finding":
             return {"finding": case["choices"][0]}
         case "describe-ok":

@@ -1,7 +1,7 @@
 """What a study feeds, ratings of others that come in, what a study is made from; and a messy study by hand.
 
 The last is counted again from what was planted: numpy, scipy and scikit-learn, none of our functions. Readers tie,
-cannot judge, change their minds, read half or nothing; training, repeats and anchors are answered at the other end of
+cannot judge, change their minds, read half or nothing; training and repeats are answered at the other end of
 the scale, so that any of them that leaked into a number would move it.
 """
 
@@ -156,7 +156,7 @@ def plant(
     return planted
 
 
-CHECKS = ("--training", "1", "--repeats", "0.4", "--anchors", "1")
+CHECKS = ("--training", "1", "--repeats", "0.4")
 
 
 def test_rank_is_scipys_mean_over_images(tmp_path: Path):
@@ -210,7 +210,7 @@ def accepted(own_run: Path) -> tuple[Path, Planted, list[str]]:
     planted = plant(
         study,
         lambda rng, *_: {name: bool(rng.random() < 0.6) for name in names},
-        lambda item: dict.fromkeys(names, item.kind is not ItemKind.ANCHOR),
+        lambda item: dict.fromkeys(names, True),
         lambda said: {"criteria": said, "codes": []},
     )
     return own_run, planted, names

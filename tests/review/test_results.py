@@ -24,7 +24,7 @@ from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
 from plantain.review.results.writing import export_files
-from plantain.review.study import Block, Item, ItemKind, ReaderTask
+from plantain.review.study import Block, Item, ReaderTask
 from plantain.review.web.desk import Desk
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, all_criteria, material, read_all, small_study
@@ -40,15 +40,12 @@ def read(tmp_path_factory):
         ReaderTask.CHOOSE_ROI,
         cases=6,
         repeats=0.2,
-        anchors=2,
     )
 
     def say(reader: int, block: Block, item: Item, slots: list[str]) -> dict:
         if block.task is ReaderTask.ACCEPT:
             half = slots == [MODELS[1]] and reader < 2 and int(item.case[-1]) % 2
-            return all_criteria(
-                block, bool(slots == [MODELS[0]] or half) and item.kind is not ItemKind.ANCHOR
-            )
+            return all_criteria(block, bool(slots == [MODELS[0]] or half))
         if block.task is ReaderTask.PAIR:
             return {"better": ("left", "right")[min(range(2), key=lambda i: MODELS.index(slots[i]))]}
         return {"cannot": "too dark"} if item is block.items[0] else {"proposal": 0, "mask": None}
@@ -70,7 +67,6 @@ def test_what_was_planted_comes_out(read):
     )
     assert difference["value"] == pytest.approx(by_hand.value) and difference["p"] == pytest.approx(by_hand.p)
     assert difference["unbiased"] == pytest.approx(by_hand.unbiased)
-    assert accept["checks"]["anchor"] == {"right": 6, "of": 6}
     assert accept["agreement"]["with themselves"]["value"] == 1.0
     assert [one for one, _ in sorted(pair["strengths"].items(), key=lambda e: -e[1]["value"])] == list(MODELS)
     assert abs(pair["position"]["value"]) < 1.5 and regions["cannot"] == 3
@@ -127,7 +123,7 @@ def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp
 
 
 def test_every_task_has_results_from_simulated_readers(tmp_path: Path):
-    study = small_study(tmp_path / "s", cases=3, training=1, repeats=0.2, anchors=1)
+    study = small_study(tmp_path / "s", cases=3, training=1, repeats=0.2)
     ratings = Ratings.open(study)
     assert simulate(study, ratings) == 2 * sum(len(block.items) for block in study.blocks)
     ratings.close()
@@ -230,8 +226,6 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
     assert sizes[5, 100] == found["power"] < sizes[8, 100]
     page = (tmp_path / "plan.html").read_text()
     assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
-    split = json_of("review", "plan", "--readers", "6", "--cases", "90", "--groups", "3", "--effect", "0.15")
-    assert split["groups"] == 3 and [d["groups"] for d in split["split_plot"]] == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +237,6 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
         ),
         (["--effect", "0"], "--effect 0: give a difference other than 0"),
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "the variances come from one of them"),
-        (["--effect", "0.1", "--groups", "4"], "--groups 4: 5 readers and 100 cases in 4 groups"),
         (["--effect", "0.1", "--study", "nowhere.csv"], "nowhere.csv"),
     ],
 )

@@ -70,7 +70,7 @@ def read_whole(visitor: Visitor) -> int:
 
 def test_nothing_that_a_reader_gets_tells_a_model(tmp_path: Path):
     """Names of models, and any value that goes with one model only, over all bodies, headers and pictures."""
-    study, ratings, app = opened(tmp_path / "s", cases=2, training=1, repeats=0.3, anchors=1)
+    study, ratings, app = opened(tmp_path / "s", cases=2, training=1, repeats=0.3)
     readers = [Visitor(app, ratings.invite()[1]) for _ in range(2)]
     for reader in readers:
         with reader.web:  # one event loop for hundreds of requests

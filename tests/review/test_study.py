@@ -23,7 +23,7 @@ from plantain.review.blinding import served, stored_images
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, STUDY, ItemKind, ReaderTask, Study, open_study
-from plantain.review.web.desk import reader_items, reader_order, slot_order
+from plantain.review.web.desk import reader_order, slot_order
 from plantain.review.withdrawing import withdraw_from_study
 from plantain.rubrics import MED_BANANA
 from review.study_on_paper import MODELS, drawn, material, read_all, small_study
@@ -31,18 +31,18 @@ from review.study_on_paper import MODELS, drawn, material, read_all, small_study
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25, anchors=1)
+    return small_study(tmp_path_factory.mktemp("studies") / "all", training=2, repeats=0.25)
 
 
 def test_the_same_seed_freezes_the_same_study(study, tmp_path: Path):
-    again = small_study(tmp_path / "again", training=2, repeats=0.25, anchors=1)
+    again = small_study(tmp_path / "again", training=2, repeats=0.25)
     assert again.digest == study.digest and again.secret != study.secret
     assert open_study(again.folder).blocks == study.blocks
     assert {block.task for block in study.blocks} == set(ReaderTask)
     kinds = Counter(
         item.kind for block in study.blocks for item in block.items if block.task is ReaderTask.ACCEPT
     )
-    wanted = {ItemKind.MAIN: 12, ItemKind.REPEAT: 3, ItemKind.ANCHOR: 1, ItemKind.TRAINING: 2}
+    wanted = {ItemKind.MAIN: 12, ItemKind.REPEAT: 3, ItemKind.TRAINING: 2}
     assert kinds == wanted
 
 
@@ -101,19 +101,6 @@ def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(stu
     assert reader_order(study, block, 7) == reader_order(study, block, 7)
 
 
-def test_groups_read_cases_of_their_own_with_the_same_share_of_each_stratum(tmp_path: Path):
-    """Strata take turns in a draw: groups by place alone would each have read a stratum of their own."""
-    study = small_study(tmp_path / "split", ReaderTask.ACCEPT, cases=8, groups=2, training=1)
-    read = [
-        {item.case for item in reader_order(study, study.blocks[0], number) if item.kind is ItemKind.MAIN}
-        for number in range(4)
-    ]
-    assert read[0] == read[2] and read[1] == read[3] and not read[0] & read[1]
-    strata = [Counter(study.by_case[case].stratum for case in cases) for cases in read[:2]]
-    assert all(set(one) == {"add", "remove"} for one in strata)
-    assert all(abs(strata[0][name] - strata[1][name]) <= 1 for name in ("add", "remove"))
-
-
 def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
     made = small_study(tmp_path / "s", ReaderTask.PAIR)
     ratings = Ratings.open(made)
@@ -152,7 +139,6 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
         ({"cases": 9}, r"--cases 9: there are 5$"),
         ({"cases": 4, "training": 2}, r"--cases 4: there are 3 after 2 for training"),
         ({"training": 5}, r"--training 5: no case of 5 is left"),
-        ({"groups": 6}, r"--groups 6: more groups than cases \(5\)"),
         ({"name": f"Is {MODELS[0].upper()} good?"}, rf"names the model {MODELS[0]}"),
         ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it names the model"),
         ({"tasks": (ReaderTask.PAIR,)}, "--task pair: needs cases with outputs of two models"),
@@ -171,8 +157,8 @@ GONE = "patient3"
 
 
 def answered(folder: Path) -> Study:
-    """A study of eight cases for two groups, with one answer to each item, a page and an export."""
-    study = small_study(folder, cases=8, models=MODELS[:2], groups=2)
+    """A study of eight cases, with one answer to each item, a page and an export."""
+    study = small_study(folder, cases=8, models=MODELS[:2])
     read_all(study, 1, lambda _, block, item, slots: {"cannot": f"about {item.case}"})
     (folder / "results.html").write_text(GONE)
     (folder / "export").mkdir()
@@ -185,16 +171,13 @@ def test_a_withdrawn_patient_is_in_no_file_and_other_answers_stay(tmp_path: Path
     (case,) = (one for one in before.cases if one.cluster == GONE)
     withdraw_from_study(tmp_path / "s", {GONE})
     after = open_study(tmp_path / "s")
-    assert after.cases == tuple(one for one in before.cases if one.id != case.id)  # groups of readers too
+    assert after.cases == tuple(one for one in before.cases if one.id != case.id)
     words = (GONE, case.source, case.image, f"about {case.id}")
     files = [path for path in (tmp_path / "s").rglob("*") if path.is_file()]
     assert not [path for path in files for word in words if word.encode() in path.read_bytes()]
     assert not [path for path in files if path.name.startswith(f"{case.id}-")]
     with closing(Ratings.open(after)) as ratings:
         assert {one.item for one in ratings.current()} == set(after.by_item)
-    for block in after.blocks:
-        own = [item for item in reader_items(after, block, 1) if item.kind is ItemKind.MAIN]
-        assert all(before.by_case[item.case].group == 1 for item in own)
 
 
 def test_a_withdrawal_that_was_killed_is_finished_by_doing_it_again(

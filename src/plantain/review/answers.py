@@ -80,8 +80,6 @@ def _task_answer(block: Block, item: Item, case: Case, given: dict[str, Any]) ->
             return {"ranks": ranks}
         case ReaderTask.PAIR:
             return {"better": _one_of(given, "better", (LEFT, RIGHT, TIE))}
-        case ReaderTask.TWO_CHOICES:
-            return {"real": _one_of(given, "real", (LEFT, RIGHT))}
         case ReaderTask.REAL_OR_EDITED:
             return {"real": _one_of(given, "real", (True, False))}
         case ReaderTask.WHICH_FINDING:
@@ -112,8 +110,8 @@ def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> st
             return "yes" if all(value["criteria"].values()) else "no"
         case ReaderTask.RATE:
             return " ".join(str(score) for score in value["scores"].values())
-        case ReaderTask.PAIR | ReaderTask.TWO_CHOICES:
-            where = value["better" if block.task is ReaderTask.PAIR else "real"]
+        case ReaderTask.PAIR:
+            where = value["better"]
             return TIE if where == TIE else slots[(LEFT, RIGHT).index(where)]
         case ReaderTask.REAL_OR_EDITED:
             return "real" if value["real"] else "edited"

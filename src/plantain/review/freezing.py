@@ -40,13 +40,12 @@ TITLES = {
     ReaderTask.PAIR: "Which is better?",
     ReaderTask.RANK: "Rank",
     ReaderTask.REAL_OR_EDITED: "Real or edited?",
-    ReaderTask.TWO_CHOICES: "Which one is real?",
     ReaderTask.WHICH_FINDING: "Which finding?",
     ReaderTask.CHOOSE_ROI: "Where is it?",
     ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
 
-OF_REAL = frozenset({ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING})
+OF_REAL = frozenset({ReaderTask.REAL_OR_EDITED, ReaderTask.WHICH_FINDING})
 """Their answers are known only if the original is real, not an accepted edit that a later turn edits."""
 
 NEEDED = {
@@ -69,10 +68,8 @@ class StudySettings:
         tasks: the readers' tasks, one block each, in this order; `rank` makes a block per dimension of MedEBench.
         rubric: rubric whose criteria are accepted or rated.
         cases: number of main cases to draw; None: all that are not used for training.
-        groups: number of groups of readers, each with different cases.
         training: number of training items with feedback, on separate cases.
         repeats: share of each block's main items that are read again, in [0, 1].
-        anchors: number of items of known truth in each block.
         scale: smallest and largest rating.
     """
 
@@ -81,10 +78,8 @@ class StudySettings:
     tasks: tuple[ReaderTask, ...]
     rubric: Rubric
     cases: int | None = None
-    groups: int = 1
     training: int = 0
     repeats: float = 0.0
-    anchors: int = 0
     scale: tuple[int, int] = (0, 10)
 
 
@@ -138,16 +133,14 @@ def new_study(
                 criteria = ((dimension.name, dimension.question),)
                 block = replace(block, title=title, criteria=criteria, dimension=dimension.short)
             blocks.append(block)
-        groups = _groups(main, blocks, settings.groups)
         study = freeze(
             Study(
                 unfinished,
                 settings.name,
                 settings.seed,
                 tuple(sources),
-                tuple(replace(case, group=groups.get(case.id, 0)) for case in cases),
+                tuple(cases),
                 tuple(blocks),
-                settings.groups,
                 damaged=tuple(damaged),
             )
         )
@@ -157,13 +150,6 @@ def new_study(
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     return replace(study, folder=folder)
-
-
-def _groups(main: Sequence[Case], blocks: Sequence[Block], groups: int) -> dict[str, int]:
-    """Return the group of readers of each main case: each group has the same share of each stratum."""
-    read = {item.case for block in blocks for item in block.items if item.kind is ItemKind.MAIN}
-    mine = sorted((case for case in main if case.id in read), key=lambda case: case.stratum)
-    return {case.id: place % groups for place, case in enumerate(mine)}
 
 
 # --- cases ------------------------------------------------------------------------------------------
@@ -188,8 +174,6 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
         raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
     if main < 1:
         raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
-    if settings.groups > main:
-        raise InputError(f"--groups {settings.groups}: more groups than cases ({main})")
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
@@ -289,15 +273,13 @@ def _block(
         )
     again = draw.sample(items, min(len(items), round(settings.repeats * len(items))))
     repeats = [replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again]
-    anchors = _anchors(task, main, draw)[: settings.anchors]
-    known = _anchors(task, spare, draw)[: settings.training // 2]
+    known = _known(task, spare, draw)[: settings.training // 2]
     taught = [item for case in spare for item in _items(case, task)]
     if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so feedback is omitted
         taught = [replace(item, truth="") for item in taught]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [
-        replace(item, id=f"{block}-{n:05d}")
-        for n, item in enumerate([*items, *repeats, *anchors, *training], 1)
+        replace(item, id=f"{block}-{n:05d}") for n, item in enumerate([*items, *repeats, *training], 1)
     ]
     numbered = [replace(item, of=numbered[int(item.of)].id) if item.of else item for item in numbered]
     return Block(
@@ -330,8 +312,6 @@ def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
             # The original once, whatever the number of models: results weigh edited and real images alike.
             yield from (item(model, reference=False, truth="edited") for model in models)
             yield item(ORIGINAL, reference=False, truth="real")
-        case ReaderTask.TWO_CHOICES:
-            yield from (item(ORIGINAL, model, reference=False, truth=ORIGINAL) for model in models)
         case ReaderTask.WHICH_FINDING if case.finding:
             shows = case.finding if case.direction == "add" else ""
             yield from (item(model, reference=False, truth=shows) for model in models)
@@ -341,7 +321,7 @@ def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
             yield item() if case.ground_truth else item(*models[:1])
 
 
-def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> list[Item]:
+def _known(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> list[Item]:
     """Return items whose answer is known, one for each case that allows it, in a drawn order."""
     found = []
     for case in draw.sample(list(cases), len(cases)):
@@ -354,12 +334,10 @@ def _anchors(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> li
             case ReaderTask.REAL_OR_EDITED if models:
                 truth = draw.choice(["real", "edited"])
                 shown = (ORIGINAL if truth == "real" else models[0],)
-            case ReaderTask.TWO_CHOICES if models:
-                shown, truth = (ORIGINAL, models[0]), ORIGINAL
             case ReaderTask.WHICH_FINDING if case.label:
                 truth = _label(case)
         if truth:
-            found.append(Item("", case.id, ItemKind.ANCHOR, shown, reference, truth))
+            found.append(Item("", case.id, ItemKind.TRAINING, shown, reference, truth))
     return found
 
 

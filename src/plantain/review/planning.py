@@ -32,14 +32,12 @@ class Design:
     """One possible size of a study, with its power.
 
     Attributes:
-        groups: 1: all readers read every case; more: split-plot, each group of readers reads different cases.
         power: probability to find the effect; type_1: probability to find one although none exists.
         hours: reading time of all readers together, both models of a case read one after the other.
     """
 
     readers: int
     cases: int
-    groups: int
     power: float
     type_1: float
     hours: float
@@ -47,14 +45,13 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class ReaderStudyPlan:
-    """A plan of a study: the requested design, split-plots with as many readings, and a table of sizes."""
+    """A plan of a study: the requested design, and a table of sizes."""
 
     effect: float
     components: Components
     source: str
     seconds: float
     asked: Design
-    split: tuple[Design, ...]
     table: tuple[Design, ...]
 
     @property
@@ -70,7 +67,6 @@ class ReaderStudyPlan:
             "components_from": self.source,
             "seconds_per_reading": self.seconds,
             **asdict(self.asked),
-            "split_plot": [asdict(design) for design in self.split],
             "table": [asdict(design) for design in self.table],
             "wanted_power": WANTED,
             "smallest": None if self.smallest is None else asdict(self.smallest),
@@ -83,11 +79,10 @@ def plan_study(
     effect: float,
     parts: Components,
     *,
-    groups: int = 1,
     seconds: float = 20.0,
     source: str = "",
 ) -> ReaderStudyPlan:
-    """Compute the power of one design, of split-plots with as many readings, and of a table of sizes.
+    """Compute the power of one design, and of a table of sizes.
 
     Args:
         readers, cases: total numbers.
@@ -95,22 +90,13 @@ def plan_study(
         parts: variance components of a difference.
         seconds: seconds to read one image once.
         source: origin of the components, in words.
-
-    Raises:
-        ValueError: readers or cases do not divide into the groups.
     """
 
-    def design(r: int, c: int, g: int = 1) -> Design:
-        found = power(effect, r, c, parts, groups=g)
-        return Design(r, c, g, found, power(0.0, r, c, parts, groups=g), 2 * r * c * seconds / g / 3600)
+    def design(r: int, c: int) -> Design:
+        return Design(r, c, power(effect, r, c, parts), power(0.0, r, c, parts), 2 * r * c * seconds / 3600)
 
-    split = tuple(
-        design(readers, g * cases, g)
-        for g in range(2, readers // 2 + 1)
-        if readers % g == 0 and readers // g >= 2
-    )
     table = tuple(design(r, c) for r in sorted({*READERS, readers}) for c in sorted({*CASES, cases}))
-    return ReaderStudyPlan(effect, parts, source, seconds, design(readers, cases, groups), split, table)
+    return ReaderStudyPlan(effect, parts, source, seconds, design(readers, cases), table)
 
 
 def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:

@@ -31,7 +31,6 @@ class ReaderTask(StrEnum):
     PAIR = "pair"
     RANK = "rank"
     REAL_OR_EDITED = "real-or-edited"
-    TWO_CHOICES = "real-or-edited-2afc"
     WHICH_FINDING = "which-finding"
     CHOOSE_ROI = "choose-roi"
     DESCRIBE_OK = "describe-ok"
@@ -47,7 +46,6 @@ class ItemKind(StrEnum):
     MAIN = "main"
     TRAINING = "training"
     REPEAT = "repeat"
-    ANCHOR = "anchor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,6 @@ class Case:
         id: "c0001" and so on.
         source: id of its task or sample, to link results back; readers never see it.
         image: id of the original in the run, for withdrawals; "" if unknown; readers never see it.
-        group: number of the group of readers who read it.
         stratum: stratum of the case; cases are drawn evenly from the strata.
         cluster: patient or group; cases of one cluster are not independent.
         modality, finding, direction, instruction, description: those of the edit, "" if unknown.
@@ -92,7 +89,6 @@ class Case:
     spacing_mm: float | None = None
     credentialed: bool = False
     image: str = ""
-    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class Item:
         id: "b1-00001" and so on.
         shown: models whose images are judged, in frozen order; each reader sees them in a different order.
         reference: True if the original is shown next to them, named as such.
-        truth: the right answer if one is known (training, anchors, real or edited).
+        truth: the right answer if one is known (training, real or edited).
         of: id of the item that this one repeats.
     """
 
@@ -145,7 +141,6 @@ class Study:
 
     Attributes:
         sources: names of the runs, benchmarks or tables of its cases.
-        groups: number of groups of readers, each with different cases; 1: every reader reads everything.
         digest: SHA-256 of the frozen document.
         damaged: images that are damaged in the source, whose cases were skipped.
     """
@@ -156,7 +151,6 @@ class Study:
     sources: tuple[str, ...]
     cases: tuple[Case, ...]
     blocks: tuple[Block, ...]
-    groups: int = 1
     digest: str = ""
     damaged: tuple[str, ...] = ()
 

@@ -56,7 +56,6 @@ def demo(
             rubric=MED_BANANA,
             training=min(2, len(found) // 2),
             repeats=0.2,
-            anchors=1,
         )
         register_study(study, [run], found)
         new_study(study, found, [run.name], settings)
@@ -95,7 +94,7 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
 def _answer(
     study: Study, block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
 ) -> dict[str, Any]:
-    known = item.kind in (ItemKind.TRAINING, ItemKind.ANCHOR)
+    known = item.kind is ItemKind.TRAINING
     wanted = item.truth if known and draw.random() < 0.9 else ""
     match block.task:
         case ReaderTask.ACCEPT:
@@ -120,9 +119,6 @@ def _answer(
         case ReaderTask.REAL_OR_EDITED:
             real = slots[0] == ORIGINAL
             return {"real": real if draw.random() < 0.7 else not real}
-        case ReaderTask.TWO_CHOICES:
-            right = slots.index(ORIGINAL) if draw.random() < 0.7 else 1 - slots.index(ORIGINAL)
-            return {"real": ("left", "right")[right]}
         case ReaderTask.WHICH_FINDING:
             finding = study.by_case[item.case].finding
             return {"finding": finding if quality > 0.25 and finding in block.choices else "none"}

@@ -24,9 +24,7 @@ from plantain.rubrics import rubric_named
 VALIDATION, VALIDATED = "med-banana-validation", 100
 """Preset for the validation of a judge by readers (Med-Banana-50K, human validation), and its number of edits."""
 
-TASKS = (
-    "accept, rate, pair, rank, real-or-edited, real-or-edited-2afc, which-finding, choose-roi, describe-ok"
-)
+TASKS = "accept, rate, pair, rank, real-or-edited, which-finding, choose-roi, describe-ok"
 
 
 def new(
@@ -41,10 +39,8 @@ def new(
     seed: Seed = 0,
     rubric: str = typer.Option("med-banana", help="Criteria: a rubric's name or file.toml."),
     scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
-    groups: int = typer.Option(1, min=1, help="Groups of readers with cases of their own (split-plot)."),
     training: int = typer.Option(0, min=0, help="Training items before each block."),
     repeats: float = typer.Option(0.0, min=0, max=1, help="Fraction of items read twice."),
-    anchors: int = typer.Option(0, min=0, help="Items of known truth in each block."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     column: PairColumns = None,
@@ -66,10 +62,8 @@ def new(
         tasks=tasks,
         rubric=rubric_named(rubric),
         cases=VALIDATED if preset and cases is None else cases,
-        groups=groups,
         training=training,
         repeats=repeats,
-        anchors=anchors,
         scale=_scale(scale),
     )
     roles = by_role("--column", column), by_role("--set", constant)

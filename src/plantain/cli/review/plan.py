@@ -20,7 +20,6 @@ def plan(
     effect: float = typer.Option(..., help="Difference of two models to detect."),
     readers: int = typer.Option(5, min=2, max=1000, help="Readers in all."),
     cases: int = typer.Option(100, min=2, max=1_000_000, help="Cases in all."),
-    groups: int = typer.Option(1, min=1, help="Groups of readers with own cases."),
     base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
     sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
     study: Path | None = typer.Option(None, metavar="STUDY", help="Take variances from this study."),
@@ -33,30 +32,20 @@ def plan(
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
     """
     parts, source = _components(effect, base_rate, sd, study)
-    try:
-        made = plan_study(readers, cases, effect, parts, groups=groups, seconds=seconds, source=source)
-    except ValueError as error:
-        raise InputError(f"--groups {groups}: {error}") from error
+    made = plan_study(readers, cases, effect, parts, seconds=seconds, source=source)
     page = None if to is None else write_plan(made, to)
     if as_json:
         shown = made.as_json() | ({"page": str(page)} if page else {})
         print_json(shown)
         return
     asked = made.asked
-    split = f" in {counted(groups, 'group')}" if groups > 1 else ""
     print(
-        f"{counted(readers, 'reader')} x {counted(cases, 'case')}{split}: power {100 * asked.power:.0f} % for a "
+        f"{counted(readers, 'reader')} x {counted(cases, 'case')}: power {100 * asked.power:.0f} % for a "
         f"difference of {effect:g},"
     )
     print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
     print_table(table_of(made))
-    for design in made.split:
-        found = f"power {100 * design.power:.0f} %"
-        print(
-            f"split-plot, the same hours: {counted(design.groups, 'group')}, {counted(design.cases, 'case')} in "
-            f"all: {found}"
-        )
     if page:
         print(f"page: {page}")
     print(next_line("review", "new", "STUDY", "--from", "RUN", "--task", "accept", "--cases", cases))

@@ -73,44 +73,28 @@ def piloted(differences: npt.ArrayLike) -> Components:
     return Components(max(0.0, reader - neither), max(0.0, case - neither), max(0.0, rest))
 
 
-def power(
-    effect: float, readers: int, cases: int, parts: Components, *, groups: int = 1, level: float = LEVEL
-) -> float:
+def power(effect: float, readers: int, cases: int, parts: Components, *, level: float = LEVEL) -> float:
     """Return the probability of finding a difference of `effect` at a two-sided level; with 0, the type-1 error.
 
     Args:
         effect: true mean difference, in the unit of the answers.
-        readers, cases: total numbers over all groups.
+        readers, cases: numbers, at least 2; every reader reads every case.
         parts: variance components of a difference.
-        groups: 1: every reader reads every case; more: split-plot, each group of readers reads other cases.
-
-    Raises:
-        ValueError: a group would have fewer than two readers or two cases.
     """
-    if groups < 1 or readers // groups < 2 or cases // groups < 2 or readers % groups:
-        raise ValueError(
-            f"{readers} readers and {cases} cases in {groups} groups: each group needs the same number of readers, "
-            "at least 2, and at least 2 cases"
-        )
     from scipy.special import ndtr
 
-    reach, error = _reach(readers, cases, parts, groups, level)
+    reach, error = _reach(readers, cases, parts, level)
     return float(np.mean(ndtr((effect - reach) / error) + ndtr((-effect - reach) / error)))
 
 
 @lru_cache(maxsize=4)
-def _reach(readers: int, cases: int, parts: Components, groups: int, level: float) -> tuple[Floats, float]:
+def _reach(readers: int, cases: int, parts: Components, level: float) -> tuple[Floats, float]:
     """Return the critical mean difference for each draw, and the standard error of that mean."""
     from scipy.special import stdtrit
 
-    in_group, own_cases = readers // groups, cases / groups
-    total = in_group * own_cases * groups
-    free = (readers - groups, groups * (own_cases - 1), groups * (in_group - 1) * (own_cases - 1))
-    size = (
-        parts.rest + own_cases * parts.reader,
-        parts.rest + in_group * parts.case,
-        parts.rest,
-    )
+    total = readers * cases
+    free = (readers - 1, cases - 1, (readers - 1) * (cases - 1))
+    size = (parts.rest + cases * parts.reader, parts.rest + readers * parts.case, parts.rest)
     by_reader, by_case, left = (
         mean * _chi_squared(axis, df) / df / total
         for axis, (mean, df) in enumerate(zip(size, free, strict=True))

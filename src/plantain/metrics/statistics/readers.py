@@ -3,14 +3,13 @@
 Each answer shares its reader with some answers and its case with others; treating them as independent invents
 differences. The variance is the one-shot U-statistic of Gallas (2006; binary answers and scores: Gallas, Pennello and
 Myers 2007, doi 10.1364/JOSAA.24.000B70), for any design. It is unbiased and can therefore be negative by chance. Tests
-and intervals have Hillis' degrees of freedom (2007; split-plot: 2014).
+and intervals have Hillis' degrees of freedom (2007).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from plantain.metrics.statistics.intervals import Sampling
 from plantain.pixels.arrays import Floats
 
 UNBIASED = "unbiased"
-BY_GROUP = "unbiased, each group of readers and cases by itself"
 NO_CASE_COVARIANCE = "truncated: the covariance over cases came out negative and counts as 0"
 TRUNCATED = "truncated: the unbiased variance is not above 0"
 CASE_ONLY = (
@@ -108,9 +106,8 @@ def over_readers(
     if readers < 2 or table.shape[1] < 2:
         raise ValueError(f"two readers and two cases are needed; there are {readers} and {cases}")
     value = float(table[given].mean())
-    unbiased, group = unbiased_variance(table), _groups(given)
-    reader_part, freedom = _reader_part(table, group)
-    variance, how = _tested(table, group, unbiased, reader_part)
+    unbiased, reader_part, freedom = unbiased_variance(table), _reader_part(table), readers - 1.0
+    variance, how = _tested(table, unbiased, reader_part)
     if variance <= ROUNDING * max(1.0, value * value):
         variance = max(variance, 0.0)
         return OverReaders(value, unbiased, variance, NONE, 0.0, None, None, None, null, readers, cases, n)
@@ -154,51 +151,23 @@ def pair_sums(table: Floats) -> PairSums:
     return PairSums(float(table.sum()) ** 2 - reader - case + both, reader - both, case - both, both)
 
 
-def _tested(
-    answers: Floats, group: npt.NDArray[np.intp], unbiased: float, reader_part: float
-) -> tuple[float, str]:
+def _tested(answers: Floats, unbiased: float, reader_part: float) -> tuple[float, str]:
     """Return the variance of intervals and tests, and its label."""
-    label, given = UNBIASED, np.isfinite(answers)
-    sizes = np.bincount(group)
-    if sizes.size > 1 and sizes.min() > 1:
-        # Groups share nothing: the variance of each is more precise than products across groups.
-        share = np.bincount(group, given.sum(axis=1)) / given.sum()
-        unbiased = sum(w * w * unbiased_variance(answers[group == g]) for g, w in enumerate(share))
-        label = BY_GROUP
     truncated = max(unbiased if math.isfinite(unbiased) else 0.0, reader_part)
-    label = label if truncated == unbiased else NO_CASE_COVARIANCE
-    if unbiased > 0 and group.size >= FEW:
+    label = UNBIASED if truncated == unbiased else NO_CASE_COVARIANCE
+    if unbiased > 0 and len(answers) >= FEW:
         return truncated, label
     labels = (label, FEW_READERS) if unbiased > 0 else (TRUNCATED, CASE_ONLY)
     return max((truncated, labels[0]), (_case_only(answers), labels[1]))
 
 
-def _reader_part(answers: Floats, group: npt.NDArray[np.intp]) -> tuple[float, float]:
-    """Return the readers' part of the variance of the mean, and its degrees of freedom.
-
-    In a split-plot the readers of one group of cases are compared with each other; where a group has a single reader,
-    groups are compared instead.
-    """
+def _reader_part(answers: Floats) -> float:
+    """Return the readers' part of the variance of the mean."""
     count = np.isfinite(answers).sum(axis=1).astype(np.float64)
     mean = np.nansum(answers, axis=1) / count
-    sizes = np.bincount(group)
     weight = count / count.sum()
-    if sizes.size > 1 and sizes.min() < 2:
-        total = np.bincount(group, weight)
-        mean = np.bincount(group, weight * mean) / total
-        weight, group, sizes = total, np.zeros(sizes.size, np.intp), np.array([sizes.size])
-    centre = (np.bincount(group, weight * mean) / np.bincount(group, weight))[group]
-    scale = (sizes / np.maximum(sizes - 1, 1))[group]
-    return float(np.sum(scale * weight**2 * (mean - centre) ** 2)), float(group.size - sizes.size)
-
-
-def _groups(known: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
-    """Return one number for readers who share cases, directly or through others."""
-    group = np.arange(known.shape[0])
-    for i, j in combinations(range(known.shape[0]), 2):
-        if group[i] != group[j] and (known[i] & known[j]).any():
-            group[group == group[j]] = group[i]
-    return np.unique(group, return_inverse=True)[1].astype(np.intp)
+    apart = weight * (mean - np.sum(weight * mean))
+    return float(count.size / (count.size - 1) * np.sum(apart**2))
 
 
 def _case_only(answers: Floats) -> float:

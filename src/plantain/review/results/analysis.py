@@ -85,7 +85,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
             found |= _by_model(judged, number_of, (0.0, 1.0))
         case ReaderTask.PAIR | ReaderTask.RANK:
             found |= _strengths(judged)
-        case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
+        case ReaderTask.REAL_OR_EDITED:
             found |= _accuracy(judged)
         case ReaderTask.WHICH_FINDING:
             found["confusion"] = _confusion(judged)
@@ -309,12 +309,9 @@ def _agreement(block: Block, rows: Sequence[Row]) -> Found:
 
 
 def _checks(rows: Sequence[Row]) -> Found:
-    """Return how many anchors and training items were answered right."""
-    found = {}
-    for kind in (ItemKind.ANCHOR, ItemKind.TRAINING):
-        known = [row.right for row in rows if row.kind is kind and row.right is not None]
-        found[kind.value] = {"right": sum(known), "of": len(known)}
-    return found
+    """Return how many training items were answered right."""
+    known = [row.right for row in rows if row.kind is ItemKind.TRAINING and row.right is not None]
+    return {"training": {"right": sum(known), "of": len(known)}}
 
 
 def _times(rows: Sequence[Row]) -> Found:

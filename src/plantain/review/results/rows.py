@@ -64,7 +64,7 @@ DICTIONARY = {
     "task": "the question, as in `plantain review new --task`",
     "dimension": "the ranked dimension: EA, CP or VQ; empty for other tasks",
     "item": "the question about this case",
-    "kind": "main, training, repeat or anchor; only main items count in main figures",
+    "kind": "main, training or repeat; only main items count in main figures",
     "repeats": "of a repeat, the item that it repeats",
     "case": "case of the study",
     "source": "task or sample of the run that the case was made from",
@@ -189,7 +189,7 @@ def number_of(row: Row) -> float | None:
             return float(np.mean(list(row.value["scores"].values())))
         case ReaderTask.DESCRIBE_OK:
             return float(row.value["right"])
-        case ReaderTask.REAL_OR_EDITED | ReaderTask.TWO_CHOICES:
+        case ReaderTask.REAL_OR_EDITED:
             return None if row.right is None else float(row.right)
     return None
 

@@ -56,7 +56,7 @@ def _figure(block: dict[str, Any]) -> str:
     def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         row_axis(axes, [name for name, _ in rows])
-        if block["task"] in ("accept", "describe-ok", "real-or-edited", "real-or-edited-2afc"):
+        if block["task"] in ("accept", "describe-ok", "real-or-edited"):
             percent_axis(axes, "x")
         elif block.get("strengths"):
             axes.axvline(0, color=RULE, lw=1)
@@ -234,7 +234,6 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     document = {
         "name": study.name,
         "seed": study.seed,
-        "groups": study.groups,
         "cases": cases,
         "blocks": blocks,
     }

@@ -27,28 +27,14 @@ def reader_order(study: Study, block: Block, number: int) -> list[Item]:
     They are shuffled by study, block and reader, if possible so that no two neighbours show the same case, and the
     first does not show the last case of the previous block.
     """
-    mine = reader_items(study, block, number)
-    training = [item for item in mine if item.kind is ItemKind.TRAINING]
-    rest = [item for item in mine if item.kind is not ItemKind.TRAINING]
+    training = [item for item in block.items if item.kind is ItemKind.TRAINING]
+    rest = [item for item in block.items if item.kind is not ItemKind.TRAINING]
     draw = random.Random(study.keyed("order", block.id, number))
     draw.shuffle(rest)
     place = study.blocks.index(block)
     earlier = reader_order(study, study.blocks[place - 1], number) if place else []
     first = _apart(training, draw, _last_case(earlier))
     return [*first, *_apart(rest, draw, _last_case(first or earlier))]
-
-
-def reader_items(study: Study, block: Block, number: int) -> list[Item]:
-    """Return the items of a block that reader `number` reads, in frozen order.
-
-    With groups of readers, a main case belongs to one of them; training and anchors are for all.
-    """
-    shared_kinds = (ItemKind.TRAINING, ItemKind.ANCHOR)
-    return [
-        item
-        for item in block.items
-        if item.kind in shared_kinds or study.by_case[item.case].group == number % study.groups
-    ]
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
@@ -99,7 +85,7 @@ def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item
 AHEAD = 2
 """Items beyond the first unanswered one that are served, so that the page can load them early."""
 
-HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.TWO_CHOICES, ReaderTask.WHICH_FINDING)
+HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.WHICH_FINDING)
 """Tasks whose question would be answered by the instruction."""
 
 SHOWS_TRUTH = (ReaderTask.RANK, ReaderTask.DESCRIBE_OK)
@@ -249,7 +235,7 @@ class Desk:
         if item.kind is ItemKind.TRAINING and item.truth:
             reply["feedback"] = {
                 "right": is_right(block, item, slots, value),
-                "truth": _truth_in_words(block, item, place.slots),
+                "truth": _truth_in_words(block, item),
             }
         return reply
 
@@ -282,9 +268,7 @@ class Desk:
         return self.orders[block_id][position], str(block["state"])
 
 
-def _truth_in_words(block: Block, item: Item, slots: tuple[str, ...]) -> str:
-    if block.task in (ReaderTask.PAIR, ReaderTask.TWO_CHOICES) and item.truth in slots:
-        return ("left", "right")[slots.index(item.truth)]
+def _truth_in_words(block: Block, item: Item) -> str:
     if block.task is ReaderTask.ACCEPT:
         return "accept" if item.truth == "yes" else "reject: this is an unchanged copy"
     return item.truth

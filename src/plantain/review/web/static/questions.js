@@ -101,7 +101,6 @@ const QUESTIONS = {
     },
   },
   pair: simple("Which image follows the instruction better and leaves the rest unchanged?", "Better", "better", () => [["left", "A, left", "1"], ["tie", "Tie", "2"], ["right", "B, right", "3"]]),
-  "real-or-edited-2afc": simple("One of these images is real, one was edited.", "Which one is real?", "real", () => [["left", "A, left", "1"], ["right", "B, right", "2"]]),
   "real-or-edited": simple("", "Is this image real, or was it edited?", "real", () => [["true", "Real", "1"], ["false", "Edited", "2"]], (value) => value === "true"),
   "which-finding": simple("", "Which of these does the image show?", "finding", (item) => [...item.choices.map((one, i) => [one, one, i < 9 ? String(i + 1) : ""]), ["none", "None of these", "0"]], (value) => value, true),
   "describe-ok": {
