@@ -47,14 +47,14 @@ ROOM = 6 << 30
 """Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
 
 SLOW = (
-    "attention audit batch_run bench_demo benchmarks blocks browser build cards clouds cluster "
-    "consent control crash demo dicom diffusers_editor diffusers_engine distributions engine evaluating "
-    "export feeding frames from_build fuzz generate generate_hosted hosted_outcomes hosted_run hostile "
-    "hostile_releases importing ingest judge keys_in_runs killed_heads kills layouts leaderboard limits "
-    "means nifti originals page paired planted_defects power_loss preparing preparing_hosted private "
-    "provenance publish quarantine python_api reference release_terms restore retry run "
-    "run_setup run_tables score seed_x_worker simulated_day slow_server stateful stopping study tables "
-    "text_check train training verify"
+    "attention audit batch_run bench_demo benchmarks blocks browser build cards clouds cluster consent "
+    "control crash demo dicom diffusers_editor diffusers_engine distributions engine evaluating examples "
+    "export feeding first_sight frames from_build fuzz generate generate_hosted hosted_outcomes hosted_run "
+    "hostile hostile_releases importing ingest judge keys_in_runs killed_heads kills layouts leaderboard "
+    "limits means nifti notebooks originals page paired planted_defects power_loss preparing "
+    "preparing_hosted private provenance publish python_api quarantine reference release_terms restore retry "
+    "run run_setup run_tables safe_path score seed_x_worker simulated_day slow_server stateful stopping "
+    "study tables text_check train training verify"
 )
 """Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
 

@@ -105,7 +105,7 @@ def naive(name: str, edit: CleanEdit, seed: int) -> Pixels:
     """Return the output of the naive editor `name` for an original to which a finding is added.
 
     Raises:
-        NotApplicable: the edit is a removal, or the drawing does not change this image.
+        NotApplicable: the edit is a removal or has an empty mask, or the drawing does not change this image.
     """
     if edit.direction is not Direction.ADD:
         raise NotApplicable("naive editors add")

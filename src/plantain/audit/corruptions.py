@@ -90,7 +90,15 @@ def corner(mask: Mask, box: tuple[int, int], apart: int, rng: np.random.Generato
 
 
 def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, level: float) -> Pixels:
-    """Burn text into an image, with capitals `height` pixels high and `level` grey levels brighter."""
+    """Burn text into an image, `level` grey levels brighter than the pixels below it.
+
+    Args:
+        pixels: uint8 (H, W, 3); the result is a new array like it.
+        text: the words, on one line.
+        place: (x, y) of the top left corner of the text.
+        height: height of capitals in pixels.
+        level: brightness added to the image, in grey levels.
+    """
     layer = np.zeros(pixels.shape[:2], np.uint8)
     thickness = max(1, round(height / 9))
     scale = height / 21.0
@@ -102,7 +110,10 @@ def written(pixels: Pixels, text: str, place: tuple[int, int], height: float, le
 
 
 def with_copies(pixels: Pixels, mask: Mask, side: int, rng: np.random.Generator) -> Field:
-    """Copy a patch of the image twice over the mask's middle, matched in level; float32 (H, W, 3)."""
+    """Copy a patch of the image twice over the mask's middle, matched in level; float32 (H, W, 3).
+
+    Without a textured patch of `side` by `side` pixels, the image is returned unchanged.
+    """
     ys, xs = np.nonzero(mask)
     cy, cx = int(np.median(ys)), int(np.median(xs))
     lit = content(pixels)
@@ -168,7 +179,7 @@ ANYWHERE = ("Diabetes", "Hypertension")
 
 
 def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tuple[float, float] | None:
-    """Return a place (x, y) where a finding cannot be by definition; None if it can be anywhere.
+    """Return a place (x, y) where a finding cannot be by definition; None if it can be anywhere or the image is empty.
 
     Chest: below the diaphragm at the lower border of the film, under the middle of the spine. Brain: the
     background or scalp outside the head for a glioma; for a meningioma the middle of the hemisphere, far from

@@ -61,12 +61,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAttempt:
-    """One stored attempt with the answers of all judges that have a verdict, by the judge's name.
+    """One stored attempt and its judges' answers.
 
     Attributes:
         about: "id" (of the imported row, else of the task), "task", "round", "modality", "finding", "direction",
             "cluster", and the hashes "original" and "edited".
         key: task, generation and round.
+        answers: the answer of each judge that has a verdict, by the judge's name.
     """
 
     about: Record
@@ -100,6 +101,11 @@ def judged_attempts(reader: JournalReader, done: Rejudged, request: RejudgeReque
     """Return the attempts that the request chooses, and all others that another judge has judged before.
 
     Each contains the answers of all judges so far, the run's judge included, and the published verdict.
+
+    Args:
+        reader: journal of the run.
+        done: the result of the rejudging.
+        request: the request that it answered.
     """
     names = _stored_names(reader, done.juries)
     drawn = {one.key for one in chosen_attempts(reader, request)}

@@ -44,7 +44,12 @@ _KNOWN = ("instruction_compliance", "structural_plausibility", "realism", "fidel
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A limit that a judge must reach, and the reason for it."""
+    """A limit that a judge must reach.
+
+    Attributes:
+        because: the reason for the limit.
+        least, most: smallest and largest allowed value.
+    """
 
     because: str
     least: float = 0.0
@@ -78,7 +83,7 @@ class Thresholds:
         """Return True if an edit is wrong by a criterion.
 
         Args:
-            criterion: criterion of any rubric; if it covers no known one, every kind is wrong for it.
+            criterion: criterion of any rubric. By one that is unknown and not in `covers`, every edit is wrong.
             kind: kind of the edit.
             violates: criteria of Med-Banana that a planted defect violates.
         """

@@ -43,7 +43,7 @@ VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditImage:
-    """An image's record and its prepared bytes, as a catalogue stores them."""
+    """An image's record, `image`, and the bytes of its prepared file, `data`, as a catalogue stores them."""
 
     image: SourceImage
     data: bytes

@@ -117,7 +117,15 @@ def write_rejudged(
     to: Path | None = None,
     studies: Sequence[Record] = (),
 ) -> Path:
-    """Write the page that compares judges, by default `rejudged.html` in the run, and return its path."""
+    """Write the page that compares judges, and return its path.
+
+    Args:
+        reader: journal of the run.
+        tallies: counts by judge, from `flips.tallies`.
+        flips: differences between judges, from `flips.flips`.
+        to: the HTML file; default: `rejudged.html` in the run.
+        studies: consistency of repeated verdicts, from `flips.consistency`.
+    """
     target = html_target(to if to is not None else reader.run / "rejudged.html")
     cards, rubric = cards_of(reader.run), recorded(reader.header.frozen).name
     names = [str(one["judge"]) for one in tallies]

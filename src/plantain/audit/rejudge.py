@@ -115,9 +115,14 @@ def repeated(name: str, repeat: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rejudged:
-    """The result of a rejudging: juries in the requested order, summary, and missing verdicts by (jury, reason).
+    """The result of a rejudging.
 
-    `vetoed` counts edits on which a decisive judge does not decide: the text check or the original check rejects them.
+    Attributes:
+        juries: juries in the requested order.
+        summary: calls, cost, and the reason for a stop.
+        unjudged: number of missing verdicts by (name of the jury, reason).
+        vetoed: number of edits on which a decisive judge does not decide, as the text check or the original check
+            rejects them.
     """
 
     juries: tuple[JuryInRun, ...]
@@ -209,7 +214,8 @@ def juries_for(
         missing: as for `jury_of`.
 
     Raises:
-        InputError: no judge, a judge named twice, two equal sets of prompts, or an unknown set.
+        InputError: no judge, a judge named twice, two equal sets of prompts, an unknown judge or set, or a decisive
+            request that names several judges or another rubric than the run's.
     """
     if not request.judges:
         raise InputError("--judge: name at least one judge")
@@ -262,7 +268,7 @@ async def run_rejudge(
         observer: receives the progress.
 
     Raises:
-        InputError: the run is of another kind, a judge is unknown, or an image may not be sent to a hosted judge.
+        InputError: as `juries_for`; the run is of another kind or in use, or an image may not be sent to a judge.
     """
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)

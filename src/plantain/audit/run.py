@@ -68,9 +68,13 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The result of an audit: the card, every answer in the order of the edits, and this process's summary.
+    """The result of an audit.
 
-    `examples` are the first edit of each kind, for the card's page.
+    Attributes:
+        card: the judge's card.
+        answers: every answer, in the order of the edits.
+        examples: the first edit of each kind, for the card's page.
+        summary: calls and cost of this process.
     """
 
     card: JudgeCard
@@ -215,7 +219,8 @@ async def run_audit(
         observer: receives the progress.
 
     Raises:
-        InputError: a judge is unknown, or the folder contains another audit or another kind of run.
+        InputError: a judge is unknown, an image may not be sent to it, or the folder contains another audit or another
+            kind of run.
     """
     setup = RunSetup(terms)
     named = models_of(plan.judge) if isinstance(plan.judge, str) else ()

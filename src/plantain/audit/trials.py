@@ -49,11 +49,14 @@ class Trial:
 
     Attributes:
         kind: kind of the edit, out of `KINDS`.
-        detail: text that distinguishes trials of one kind and recipe.
+        recipe: inputs of the clean edit that it is, or was made from.
         finding: the requested finding; for a swapped label not the drawn one.
+        instruction: the instruction that the judge receives.
+        original, edited: the images before and after, as the bytes of files.
+        detail: text that distinguishes trials of one kind and recipe.
         violates: criteria that a planted defect violates.
         may_be: True if the drawing may really show the requested finding.
-        injection: planted words that demand a verdict.
+        injection: planted words that demand a verdict; None without any.
     """
 
     kind: str

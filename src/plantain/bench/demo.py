@@ -158,7 +158,13 @@ PLANTED_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """An expected order of editors, the metric that should show it, and the share of resamplings that do."""
+    """The result of comparing the editors' scores with their known order.
+
+    Attributes:
+        metric: name of the metric.
+        order: labels of the editors, best first.
+        probability: share of resamplings in which the means have this order; None if it could not be checked.
+    """
 
     metric: str
     order: tuple[str, ...]
@@ -175,7 +181,15 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """Paths and results of the benchmark's demo."""
+    """The result of the benchmark's demo.
+
+    Attributes:
+        run: folder of the run.
+        report: HTML file of the leaderboard.
+        table: the leaderboard's numbers.
+        recoveries: for each known order of editors, how often the scores show it.
+        stopped: why the demo ended early; None if it is complete.
+    """
 
     run: Path
     report: Path
@@ -274,10 +288,12 @@ def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
     """Draw bootstrap weights of clusters within strata: float64 (draws, clusters).
 
     Within each stratum, n - 1 of its n clusters are drawn with replacement and weighted by n / (n - 1), which keeps the
-    variance of small strata unbiased (Rao and Wu 1988).
+    variance of small strata unbiased (Rao and Wu 1988). A stratum of one cluster has weight 1 in every draw.
 
     Args:
         stratum: (clusters,), the label of each cluster's stratum.
+        seed: seed of the draws.
+        draws: number of bootstrap samples.
     """
     labels = np.asarray(stratum)
     rng = np.random.default_rng(seed)

@@ -33,7 +33,7 @@ class Grounding:
         mass: share of the attention inside the region over the region's share of the area; 1 is chance.
         pointing: 1.0 if the map's maximum is inside the region, else 0.0; of several maxima, the share inside.
         auroc: probability that a pixel inside has more attention than one outside, ties half; 0.5 is chance.
-        threshold: alpha times Otsu's threshold, on the map's [0, 1] scale; None when unscored.
+        threshold: `ALPHA` times Otsu's threshold, on the map's [0, 1] scale; None when unscored.
         selected: share of the pixels above the threshold, in [0, 1].
     """
 
@@ -57,13 +57,12 @@ def scaled(attention: Map) -> Floats | None:
     return (values - low) / (high - low)
 
 
-def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
+def grounding(attention: Map, roi: Mask) -> Grounding:
     """Measure how well one attention map agrees with one region.
 
     Args:
         attention: float (H, W), any scale; more is more attention.
         roi: bool (H, W), or uint8 of two levels.
-        alpha: factor on Otsu's threshold.
 
     Returns:
         The measures; unscored, with the reason, if map or region is constant. A threshold above every value selects
@@ -84,7 +83,7 @@ def grounding(attention: Map, roi: Mask, *, alpha: float = ALPHA) -> Grounding:
     if values is None:
         return _nothing("degenerate map: no value differs from another")
     share = inside / roi.size
-    level = alpha * float(threshold_otsu(values, nbins=256))
+    level = ALPHA * float(threshold_otsu(values, nbins=256))
     chosen = values > level
     selected = int(np.count_nonzero(chosen))
     overlap = int(np.count_nonzero(chosen & roi))

@@ -66,8 +66,13 @@ MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
 class Numbers:
     """Counts of the released tasks, for the tables of cards.
 
-    `synthetic_sources` and `unchecked_sources` count rendered source images, and those that were not searched for
-    burned-in text.
+    Attributes:
+        composition: tasks by modality and direction (Table 1).
+        judged: attempts by criterion (Table 2).
+        rounds: successes by round.
+        findings: success by finding and direction.
+        synthetic_sources: number of source images that were rendered, not taken.
+        unchecked_sources: number of source images that were not searched for burned-in text.
     """
 
     composition: Composition
@@ -227,6 +232,10 @@ def card(
     """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
+        facts, numbers, images: the run, its counts, and the numbers of released images.
+        configs: tables that can be loaded by name.
+        parts: the parts of the release with their licences.
+        options: options of the export.
         judged_by: a line for each judge.
     """
     header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
@@ -360,7 +369,14 @@ def citation(
     sources: Mapping[str, Mapping[str, str | int]],
     doi: str = "",
 ) -> str:
-    """Return the text of CITATION.cff (Citation File Format 1.2.0), with strings escaped as in JSON."""
+    """Return the text of CITATION.cff (Citation File Format 1.2.0), with strings escaped as in JSON.
+
+    Args:
+        facts: the run.
+        parts: the parts of the release with their licences.
+        sources: facts of each source dataset by name, such as "images" (their number) and "version".
+        doi: DOI of the dataset; "" without one.
+    """
     licences = sorted({part.licence.spdx for part in parts if not part.licence.spdx.startswith("LicenseRef")})
     reference: dict[str, object] = {
         "cff-version": "1.2.0",

@@ -64,7 +64,11 @@ def croissant(
 
     Args:
         out: folder of the release; columns are read from its tables.
+        facts: the run.
+        configs: tables that can be loaded by name.
+        parts: the parts of the release with their licences.
         files: its data files; shards and records are listed with their hashes, images of a tree are not.
+        doi: DOI of the dataset; "" without one.
     """
     listed = [
         file for file in files if not file.embedded and file.path.endswith((".parquet", ".tar", ".jsonl"))

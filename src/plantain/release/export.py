@@ -70,7 +70,10 @@ class ExportSummary:
     """The result of an export.
 
     Attributes:
+        out: folder of the release.
+        facts: facts about the run.
         licences: entries of LICENSES/parts.json: "part", "licence", "decided" and more.
+        files, bytes: number of files, and their total size.
         images: number of edited images in all layouts together; `originals`: number of distinct source images.
         resumed: True if an earlier, unfinished export was continued.
         complete: True if the release was complete already, and nothing was written.

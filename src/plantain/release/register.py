@@ -21,7 +21,17 @@ _SCHEMA = (
 
 
 def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
-    """Record, before an export, that a release contains these images. Raise InputError if the file is not writable."""
+    """Record in a run, before an export, that a release contains these images.
+
+    Args:
+        run: folder of the run.
+        out: folder of the release.
+        state: hash of the export's options and of the run's state, which distinguishes exports to one folder.
+        image_ids: ids of the images.
+
+    Raises:
+        InputError: the register cannot be written.
+    """
     with _opened(run) as database:
         try:
             database.execute("BEGIN IMMEDIATE")

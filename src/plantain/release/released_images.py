@@ -27,7 +27,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReleasedImage:
-    """One image as released: the bytes of the run's blob, with a signed manifest if there is a signer."""
+    """One image as released.
+
+    Attributes:
+        data: the released bytes: those of the run's blob, or with a signed manifest if there is a signer.
+        sha256: hash of `data`.
+        recorded: the run's blob.
+    """
 
     data: bytes
     sha256: str
@@ -61,7 +67,13 @@ class ReleasedImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """One image to be read, and its attempt."""
+    """A request to read one image.
+
+    Attributes:
+        image: the run's blob.
+        task, round: the attempt to which it belongs.
+        edited: True for an edited image, which is signed if there is a signer.
+    """
 
     image: BlobRef
     task: str

@@ -278,7 +278,7 @@ class Staging:
         return self.connection.execute(query, (path,)).fetchone() is not None
 
     def write(self, path: str, role: str, fill: Fill) -> None:
-        """Write one file with `fill` unless it is finished; it is recorded with the images embedded in it."""
+        """Write one file with `fill` unless it is finished; record it with the images that `fill` yields."""
         if self.is_done(path):
             return
         with self.transaction():
@@ -300,7 +300,7 @@ class Staging:
     def write_together(
         self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
     ) -> None:
-        """Write several files in one pass, unless all are finished; `fill` gets them opened, in this order."""
+        """Write several files in one pass unless all are finished; `fill` gets the open files in this order."""
         if all(map(self.is_done, paths)):
             return
         with contextlib.ExitStack() as stack:

@@ -28,7 +28,12 @@ from plantain.records import (
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
-    """One judge's verdict on an attempt; of a panel, only the joint verdict is decisive."""
+    """One judge's verdict on an attempt.
+
+    Attributes:
+        draw: number of the verdict among the judge's verdicts on this attempt, from 0.
+        decisive: True if it decides; of a panel, only the joint verdict does.
+    """
 
     verdict: Verdict
     draw: int
@@ -47,7 +52,14 @@ class ScoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One round of a task. `role` is its image's role in the release; "" without an image."""
+    """One round of a task; attributes as in `Attempt`, with blobs instead of hashes.
+
+    Attributes:
+        round: number of the round; None if unknown.
+        role: the role of its edited image in the release; "" without an image.
+        verdicts: verdicts of all judges.
+        scores: scores of all metrics.
+    """
 
     generation: int
     round: int | None
@@ -71,9 +83,16 @@ class AttemptRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A closed task; `round` is the round of success, else the last one, None if unknown.
+    """A closed task.
 
-    `canary` is a GUID on tasks of the test split: a model that can recite it was trained on the test data.
+    Attributes:
+        generation: how often a retry restarted it.
+        round: round of success, else the last one; None if unknown.
+        reason: why it did not succeed; "" if it did.
+        split: "train", "validation" or "test".
+        canary: GUID, only on tasks of the test split: a model that can recite it was trained on the test data.
+        image: record of the original, as released.
+        attempts: rounds of all generations.
     """
 
     task_id: str
@@ -246,7 +265,12 @@ WITHIN_TASK_SUCCESS = "within_task_success"
 
 @dataclass(frozen=True, slots=True)
 class AttemptPair:
-    """A preference pair: indices of two attempts of one task; `chosen_first`: True if slot 0 has the chosen one."""
+    """A preference pair of one task.
+
+    Attributes:
+        chosen, rejected: indices of the two attempts in the task's record.
+        chosen_first: True if slot 0 shows the chosen one.
+    """
 
     chosen: int
     rejected: int

@@ -48,10 +48,12 @@ class WithdrawnRun:
     """The content that a withdrawal removes, or has removed, from a run.
 
     Attributes:
+        extent: how much it is.
         released_as: ids of the images in releases.
         releases: folders of releases that contain the images or their edits, and of studies made from the run.
         batch_jobs: a provider's jobs whose files contain the images and could not be deleted there.
         before: True if they were withdrawn earlier, and no content is left to remove.
+        image_ids, tasks: ids of the images, and of the tasks that edit them.
         known: the requested names that the run contains, or contained before a withdrawal.
         groups: groups of which the run has no other image.
     """

@@ -27,13 +27,12 @@ from plantain.bench.leaderboard.attention_page import (
     write_attention_page,
 )
 from plantain.bench.leaderboard.reading import read_scores
-from plantain.bench.score.attention import MapOptions, map_path, measure_attention
+from plantain.bench.score.attention import map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
 from plantain.engines.contract import EngineSection
 from plantain.engines.local import LocalEngine
 from plantain.journal import JournalReader
-from plantain.metrics.grounding import ALPHA
 from plantain.pixels.arrays import Pixels
 from plantain.runs.engine import stored_state
 from plantain.runs.progress import ProgressObserver, RunSummary
@@ -76,8 +75,8 @@ class Planted:
         return PlantedLook(np.exp(-((distance / 16) ** 4)).astype(np.float32))
 
 
-def look(run: Path, benchmark: Benchmark, watched: Planted, alpha: float = ALPHA, **more: Any) -> RunSummary:
-    return asyncio.run(measure_attention(run, benchmark, ARM, watched, MapOptions(alpha), **more))
+def look(run: Path, benchmark: Benchmark, watched: Planted, **more: Any) -> RunSummary:
+    return asyncio.run(measure_attention(run, benchmark, ARM, watched, **more))
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,6 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     assert scores.missing[ARM, "attention_iou"] == {"the model does not see 'disc' in its prompt": 1}
     map_path(run, arm, "1", 0).unlink()
     assert look(run, benchmark, watched).measured == 1
-    assert look(run, benchmark, watched, 1.0).measured == 6
 
 
 def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
@@ -132,9 +130,9 @@ def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
             if len(watched.asked) == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    part = look(run, benchmark, watched, 1.5, observer=Stopping())
+    part = look(run, benchmark, watched, observer=Stopping())
     assert 2 <= part.measured < 6 and part.stopped == "interrupted"
-    rest = look(run, benchmark, watched, 1.5)
+    rest = look(run, benchmark, watched)
     assert (rest.measured, rest.kept) == (6 - part.measured, part.measured)
 
 

@@ -17,8 +17,8 @@ from diffusers.models.transformers import (  # noqa: E402
     transformer_qwenimage,
 )
 
+from plantain.models.diffusers.attention import watching  # noqa: E402
 from plantain.models.diffusers.attention.attender import Attender  # noqa: E402
-from plantain.models.diffusers.attention.watching import Watching  # noqa: E402
 from plantain.models.diffusers.jobs import Job, Steering  # noqa: E402
 from plantain.models.diffusers.methods import FLUX_DEV  # noqa: E402
 from plantain.models.diffusers.plan import plan_editor  # noqa: E402
@@ -34,23 +34,6 @@ PICTURE = np.random.default_rng(0).integers(0, 255, (64, 96, 3), np.uint8)
 STEPS = 3
 
 
-@pytest.fixture(scope="module")
-def watched(tiny_folder: Callable[[str], Path]) -> Callable[..., Attender]:
-    loaded: dict[str, Attender] = {}
-
-    def attender(method: str, **choices: object) -> Attender:
-        watching = Watching(**choices)
-        if method not in loaded:
-            options = Settings(device="cpu", side=64, steps=STEPS, accept_licence=(FLUX_DEV,))
-            loaded[method] = Attender(
-                plan_editor(f"diffusers/{tiny_folder(method)}", options), "cpu", watching
-            )
-        loaded[method].watching = watching
-        return loaded[method]
-
-    return attender
-
-
 def plain_edit(attender: Attender, words: str) -> np.ndarray:
     frame = attender.plan.method.frame.frame(96, 64, 64)
     steering = Steering.of(attender.plan.steering.settings)
@@ -60,10 +43,12 @@ def plain_edit(attender: Attender, words: str) -> np.ndarray:
 
 @pytest.mark.parametrize("method", MODULES)
 def test_it_equals_the_softmax_written_out_and_changes_no_pixel(
-    method: str, watched: Callable[..., Attender], monkeypatch: pytest.MonkeyPatch
+    method: str, tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The peer sees the queries and keys that the model multiplies, where it multiplies them."""
-    attender = watched(method, layers="all", steps="all")
+    monkeypatch.setattr(watching, "SHARE", 1)  # every step
+    options = Settings(device="cpu", side=64, steps=STEPS, accept_licence=(FLUX_DEV,))
+    attender = Attender(plan_editor(f"diffusers/{tiny_folder(method)}", options), "cpu")
     words = "remove the mole from the skin"
     plain = plain_edit(attender, words)
     tokens = attender._tokens(words, "mole")
@@ -77,24 +62,17 @@ def test_it_equals_the_softmax_written_out_and_changes_no_pixel(
         return usual(query, key, value, **said)
 
     monkeypatch.setattr(MODULES[method], "dispatch_attention_fn", spy)
-    looks = {block: watched(method, layers="all", steps="all", block=block).look(
-        PICTURE, words, 3, "mole", {}
-    ) for block in ("output", "reference")}  # fmt: skip
-    calls = len(seen) // 2 // STEPS
-    layers = looks["output"].layers
-    first = [
-        map_ for at, map_ in enumerate(seen[: len(seen) // 2]) if at % calls < layers
-    ]  # without words come after
+    look = attender.look(PICTURE, words, 3, "mole", {})
+    transformer = attender._runner.pipe.transformer
+    layers = sum(hasattr(part, "norm_q") for part in transformer.modules())
+    calls = len(seen) // STEPS
+    first = [map_ for at, map_ in enumerate(seen) if at % calls < layers]  # without words come after
     mean = torch.stack(first).mean(0)
-    height, width = looks["output"].attention.shape
+    height, width = look.attention.shape
     places = height * width
     text = mean.shape[0] - 2 * places
-    column = tokens[-1] % text
-    for start, block in ((text, "output"), (text + places, "reference")):
-        wanted = mean[start : start + places][:, column].reshape(height, width)
-        assert np.abs(looks[block].attention - wanted.numpy()).max() < 1e-6
-        assert looks[block].what == f"joint attention, text to {block} ({layers} layers, 3 of 3 steps)"
-        assert np.array_equal(looks[block].edited, plain)
-    assert not np.allclose(looks["output"].attention, looks["reference"].attention)
-    transformer = attender._runner.pipe.transformer
+    wanted = mean[text : text + places][:, tokens[-1] % text].reshape(height, width)
+    assert np.abs(look.attention - wanted.numpy()).max() < 1e-6
+    assert look.what == f"joint attention, text to output ({layers} layers, 3 of 3 steps)"
+    assert np.array_equal(look.edited, plain)
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in transformer.modules())

@@ -42,8 +42,14 @@ BINS = 20
 
 @dataclass(frozen=True, slots=True)
 class OrganRow:
-    """One organ: counts, its regions' mean share of the image (None without regions), and the smallest detectable
-    difference between two models if it varies between sources with standard deviation `USUAL`."""
+    """The counts and measurements of one organ's samples.
+
+    Attributes:
+        clusters: number of independent sources.
+        roi_share: mean share of the image that the regions cover, in [0, 1]; None without regions.
+        detectable: smallest detectable difference between two models whose differences vary between sources with
+            standard deviation `USUAL`; None below five sources.
+    """
 
     organ: str
     samples: int
@@ -55,7 +61,7 @@ class OrganRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """Counts for one task of one organ."""
+    """The numbers of samples and of independent sources (clusters) of one task of one organ."""
 
     organ: str
     task: str
@@ -65,7 +71,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, median, and 5th and 95th percentile of a quantity over the samples that have it."""
+    """Statistics of a quantity over the `n` samples that have it; `low` and `high` are its 5th and 95th percentile."""
 
     n: int
     mean: float
@@ -208,7 +214,14 @@ def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PaperFigure:
-    """A figure of MedEBench's paper for this benchmark: name, file, contents, and missing parts with the reason."""
+    """A figure of MedEBench's paper for this benchmark.
+
+    Attributes:
+        name: its name in the paper, e.g. "Figure 3".
+        file: name of its SVG file; "" for a figure that cannot be drawn.
+        shown: the numbers of samples that it shows, in words; "" without a file.
+        missing: missing parts, and why; "" if complete.
+    """
 
     name: str
     file: str

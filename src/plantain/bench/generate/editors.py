@@ -129,22 +129,22 @@ COARSE = 8
 
 
 def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with only the true change inside the region, uint8 (H, W, 3)."""
+    """Return the real image after, uint8 (H, W, 3): the whole change; `region` and `rng` are not used."""
     return _moved(before, truth, 1.0)
 
 
 def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with half of the true change inside the region, uint8 (H, W, 3)."""
+    """Return the mean of the images before and after, uint8 (H, W, 3); `region` and `rng` are not used."""
     return _moved(before, truth, 0.5)
 
 
 def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with a fifth of the true change inside the region, uint8 (H, W, 3)."""
+    """Return the image before with a fifth of the true change, uint8 (H, W, 3); `region` and `rng` are not used."""
     return _moved(before, truth, 0.2)
 
 
 def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with the true change, and noise over the whole image, uint8 (H, W, 3)."""
+    """Return the real image after with Gaussian noise drawn from `rng`, the same in all channels, uint8 (H, W, 3)."""
     grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
     return _bytes(truth + grain)
 
@@ -161,7 +161,11 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
 
 
 def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image with the change mirrored left to right, or moved down by a third if the region overlaps."""
+    """Return the image before with the change elsewhere, uint8 (H, W, 3); the region itself is unchanged.
+
+    The change is mirrored left to right, or moved down by a third of the height if the mirrored region overlaps the
+    region.
+    """
     change = truth.astype(np.float64) - before
     there, elsewhere = change[:, ::-1], region[:, ::-1]
     if (elsewhere & region).any():
@@ -233,7 +237,14 @@ Images = Literal["array", "pil"]
 
 @dataclass(frozen=True, slots=True)
 class FunctionEditor:
-    """A Python function as an editor; unless it is async, threads call it for several samples at once."""
+    """A Python function as an editor; unless it is async, threads call it for several samples at once.
+
+    Attributes:
+        function: the function.
+        name: "python/FUNCTION".
+        fingerprint: identity of its code, as `of` computes it.
+        images: type of its first argument: "array" (uint8 RGB, (H, W, 3)) or "pil".
+    """
 
     function: EditFunction
     name: str

@@ -36,6 +36,12 @@ def check_wanted(
 ) -> None:
     """Check that a request is possible, before a run folder is made.
 
+    Args:
+        benchmark: the benchmark.
+        wanted: the requested arms.
+        resolve: returns the editor of a model's name.
+        seed: seed by which a few-shot study is chosen.
+
     Raises:
         InputError: an editor does not support it, two arms have one name, or no task fits a few-shot study.
     """
@@ -48,8 +54,10 @@ async def make_plan(
 ) -> tuple[PlannedArm, ...]:
     """Add the request's samples, arms and tasks to the run and return the request's arms; no model is called.
 
+    Args are those of `check_wanted`, and the run's journal.
+
     Raises:
-        InputError: the benchmark or an arm is not the one that this run was started with.
+        InputError: as `check_wanted`; or the benchmark or an arm is not the one that this run was started with.
     """
     facts = _facts(benchmark, journal)
     recorded = read_arms(journal.reader)

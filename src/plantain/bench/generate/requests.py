@@ -94,7 +94,13 @@ class ArmRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlannedArm:
-    """An arm with the function that produces its outputs; `by_example` identifies the prompt with demonstrations."""
+    """An arm with the source of its outputs.
+
+    Attributes:
+        arm: the arm.
+        source: the editor that makes the outputs, or output files made elsewhere.
+        by_example: identity of the editor's prompt with demonstrations; "" outside a few-shot study.
+    """
 
     arm: Arm
     source: Editor | ImportedOutputs

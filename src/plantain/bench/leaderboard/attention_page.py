@@ -114,7 +114,12 @@ class GroundingRow:
 
 
 def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
-    """Count the edits of each failure type; scores are float64 (edits,), without NaN.
+    """Count the edits of each failure type.
+
+    Args:
+        ea, cp, iou: editing accuracy, context preservation, and overlap of attention with the region; float64 (edits,)
+            each, without NaN.
+        cuts: limits of low and high scores.
 
     Example:
         >>> import numpy as np
@@ -130,7 +135,7 @@ def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[F
 
 
 def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
-    """Count the failure types of an arm's edits; scores are float64 (edits,), NaN where unscored."""
+    """Count the failure types of an arm's edits; arguments as for `count_failures`, with NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
     scores = ea[known], cp[known], iou[known]
     return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()))
@@ -196,6 +201,12 @@ def write_attention_page(
     run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
     """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
+
+    Args:
+        run: the run's folder.
+        benchmark: its benchmark, for the images shown.
+        to: the folder to write to; default: the run's.
+        judge: label of the judge whose accuracy scores classify failures; None: as for `make_table`.
 
     Raises:
         InputError: attention was not measured yet, the judge is unknown, or the folder cannot be written to.

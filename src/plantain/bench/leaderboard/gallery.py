@@ -58,10 +58,16 @@ class GalleryOutput:
 
 @dataclass(frozen=True, slots=True)
 class SampleStory:
-    """One sample: images before and after as data URIs, the region as an SVG path in pixels, all arms' outputs.
+    """One sample with its images and all arms' outputs.
 
-    The output of `ground-truth` is the image after, and not shown a second time; its scores are `truth_values`.
-    `synthetic` is (True if the image before is synthetic, True if the image after is).
+    Attributes:
+        facts: the sample.
+        size: (width, height) of its image in pixels.
+        previous, truth: the images before and after as data URIs; `truth` is None without an image after.
+        truth_values: scores of the baseline `ground-truth`, whose output is the image after and not shown again.
+        synthetic: (True if the image before is synthetic, True if the image after is).
+        outline: the region as an SVG path in pixels; "" without a region.
+        outputs: output 0 of each arm except `ground-truth`.
     """
 
     facts: SampleFacts
@@ -82,7 +88,15 @@ class SampleStory:
 
 @dataclass(frozen=True, slots=True)
 class GridStory:
-    """The images of a sweep on one sample, by (row, column)."""
+    """The images of a sweep on one sample.
+
+    Attributes:
+        sweep: the sweep, with its rows and columns.
+        facts: the sample.
+        size: (width, height) of its image in pixels.
+        outline: the region as an SVG path in pixels; "" without a region.
+        outputs: outputs by (row, column) of the sweep; those that were not requested are absent.
+    """
 
     sweep: Sweep
     facts: SampleFacts

@@ -53,7 +53,13 @@ class HumanRatings:
     def of(
         cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats], mixed: frozenset[str]
     ) -> HumanRatings:
-        """Make ratings without the models and dimensions that no rater rated; `values` is empty if none remain."""
+        """Make ratings without the models and dimensions that no rater rated; `values` is empty if none remain.
+
+        Args:
+            raters, models: names of the raters and labels of the models.
+            tables: by dimension, as `values`.
+            mixed: dimensions with scores and ranks.
+        """
         rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in tables.values()])
         values = {name: table[:, :, rated] for name, table in tables.items() if np.isfinite(table).any()}
         kept = tuple(models[int(i)] for i in np.flatnonzero(rated))

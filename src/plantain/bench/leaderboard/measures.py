@@ -205,7 +205,10 @@ def against(
     clusters: Sequence[Hashable],
     strata: Sequence[Hashable] | None,
 ) -> tuple[Difference, ...]:
-    """Compare each model with the reference on their common samples; p values are corrected by Holm."""
+    """Compare each model with one model, `reference`, on the samples that both have; other arguments as `differences`.
+
+    The p values are corrected by Holm over all models.
+    """
     found = [
         pair
         for label, array in values.items()

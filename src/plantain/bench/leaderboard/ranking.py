@@ -32,8 +32,12 @@ STATISTICS: dict[str, Callable[[npt.ArrayLike, npt.ArrayLike], Score]] = {
 class RankRow:
     """How well one metric orders models as people do in one dimension: mean rank correlations over images.
 
-    `name` is the metric's name in the paper. `formula_1` is Spearman's rho by MedEBench's formula, which ignores ties;
-    `spearman` corrects for them.
+    Attributes:
+        metric: the metric's name in tables; `name`: its name in the paper.
+        dimension: the rated dimension of MedEBench, e.g. "EA".
+        organ: the organ of the images, or `OVERALL`.
+        spearman: Spearman's rho, corrected for ties.
+        formula_1: Spearman's rho by MedEBench's formula, which ignores ties.
     """
 
     metric: str

@@ -131,7 +131,13 @@ def _negated(estimate: Estimate) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class SweepPoint:
-    """One setting of swept parameters: the number k of its first output, and its means over samples and seeds."""
+    """The scores at one setting of swept parameters.
+
+    Attributes:
+        parameters: name -> value of each swept parameter.
+        k: number of its first output.
+        estimates: means over samples and seeds, by the metric's name in the table.
+    """
 
     parameters: Mapping[str, float]
     k: int

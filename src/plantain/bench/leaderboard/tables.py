@@ -114,7 +114,7 @@ class Table:
         return next((measure for measure in self.measures if measure.name == name), None)
 
     def cell(self, model: str, organ: str, metric: str) -> TableCell | None:
-        """Return the cell of an arm, an organ and a metric, or None."""
+        """Return the cell of an arm, an organ and a metric of the table; None if it has none."""
         return self.cells.get((model, organ, metric))
 
     @property

@@ -63,7 +63,16 @@ LONGEST = 4000
 
 @dataclass(frozen=True, slots=True)
 class RawPair:
-    """One row of `pairs.csv` with its two image files."""
+    """One row of `pairs.csv` with its two image files; an empty cell is "".
+
+    Attributes:
+        id, organ, task, prompt, rephrased, detailed, key_concept: as in `Sample`.
+        given: the cells of the columns `GIVEN`, by column: the owner's description of the pair.
+        licence: licence of the images.
+        patient: name or number of the patient, not hashed yet.
+        url: source of the pair, not hashed yet.
+        before, after: paths of the two images.
+    """
 
     id: str
     organ: str

@@ -7,10 +7,8 @@ made again.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -24,7 +22,7 @@ from plantain.bench.generate.runfile import Arm, ArmKind, BenchRun, Output, outp
 from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
-from plantain.metrics.grounding import ALPHA, Grounding, grounding, scaled
+from plantain.metrics.grounding import Grounding, grounding, scaled
 from plantain.models.diffusers.attention.watched import WatchedEditor
 from plantain.models.diffusers.attention.watching import AttentionLook
 from plantain.pixels.arrays import Pixels
@@ -45,28 +43,6 @@ MAP_SIDE = 128
 
 VERSION = 2
 """Raise it when the same map would be measured differently."""
-
-
-@dataclass(frozen=True, slots=True)
-class MapOptions:
-    """The settings by which attention maps are recorded and measured.
-
-    Attributes:
-        alpha: factor on Otsu's threshold, above 0 (MedEBench uses 1.3).
-        recorded: the recorder's options as JSON.
-    """
-
-    alpha: float = ALPHA
-    recorded: dict[str, JsonValue] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.alpha > 0:
-            raise InputError(f"--set alpha={self.alpha:g}: must be above 0")
-
-    @property
-    def digest(self) -> str:
-        identity = [VERSION, self.alpha, self.recorded]
-        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
@@ -101,19 +77,17 @@ async def measure_attention(
     benchmark: Benchmark,
     arm_label: str,
     recorder: WatchedEditor,
-    options: MapOptions,
     *,
     terms: Terms | None = None,
     observer: ProgressObserver = SILENT,
 ) -> RunSummary:
-    """Measure the attention of an arm's scored outputs; outputs measured with these options are skipped.
+    """Measure the attention of an arm's scored outputs; measured outputs are skipped.
 
     Args:
         run: the run's folder.
         benchmark: the benchmark that the run was generated from.
         arm_label: the arm.
         recorder: the arm's editor.
-        options: how maps are measured.
         terms: limits under which the run is opened; None for the defaults.
         observer: receives progress.
 
@@ -129,7 +103,7 @@ async def measure_attention(
         if not made:
             raise InputError(f"{run}: {arm_label} has no outputs yet; rerun the bench generate that added it")
         observer.stage_started(arm_label, len(made))
-        repeated = _RepeatedEdits(recorded, benchmark, arm, recorder, options)
+        repeated = _RepeatedEdits(recorded, benchmark, arm, recorder)
 
         async def measure(output: Output) -> None:
             if repeated.is_measured(output):
@@ -151,14 +125,12 @@ class _RepeatedEdits:
     benchmark: Benchmark
     arm: Arm
     recorder: WatchedEditor
-    options: MapOptions
 
     def is_measured(self, output: Output) -> bool:
-        """Return True if it was measured for this concept with these options, and its map, if any, still exists."""
+        """Return True if it was measured for this concept by this version, and its map, if any, still exists."""
         found = self.run.scores(output).get(f"attention_{MEASURES[0]}")
         concept, _ = concept_of(self.benchmark.sample(output.sample_id))  # can change at any time
-        now = self.options.digest, concept
-        if found is None or (found.detail["options"], found.detail["concept"]) != now:
+        if found is None or (found.detail["version"], found.detail["concept"]) != (VERSION, concept):
             return False
         path = map_path(self.run.run, self.arm, output.sample_id, output.k)
         return not found.score.scored or path.is_file()
@@ -192,8 +164,8 @@ class _RepeatedEdits:
         if seen.attention is None:
             return self._rows(output, unscored(seen.reason), detail)
         attention = seen.on_image()
-        found = grounding(attention, self.benchmark.roi(sample), alpha=self.options.alpha)
-        detail |= {"threshold": found.threshold, "selected": found.selected, **self.options.recorded}
+        found = grounding(attention, self.benchmark.roi(sample))
+        detail |= {"threshold": found.threshold, "selected": found.selected}
         _write_map(map_path(self.run.run, self.arm, sample.id, output.k), attention)
         return self._rows(output, found, detail)
 
@@ -201,7 +173,7 @@ class _RepeatedEdits:
         self, output: Output, found: Grounding | Score, detail: dict[str, JsonValue]
     ) -> list[StoredScore]:
         concept, _ = concept_of(self.benchmark.sample(output.sample_id))
-        detail = {"options": self.options.digest, "concept": concept, **detail}
+        detail = {"version": VERSION, "concept": concept, **detail}
         return [
             output.score(
                 f"attention_{name}", found if isinstance(found, Score) else getattr(found, name), detail

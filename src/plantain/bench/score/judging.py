@@ -105,7 +105,13 @@ class JudgeName:
 
 @dataclass(frozen=True, slots=True)
 class SeatedJudge:
-    """A judge with its number in a run; a new version (fingerprint) of the judge gets a new number."""
+    """A judge with its number in a run.
+
+    Attributes:
+        name: its model, settings and rubric.
+        judge: the judge.
+        number: its number, from 0; a new version (fingerprint) of the judge gets a new number.
+    """
 
     name: JudgeName
     judge: Judge
@@ -160,7 +166,14 @@ def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, 
 
 
 def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Return True if the judge has scored the image `blob` in all draws, with `retry` without a failed one."""
+    """Return True if a judge has scored an image in all draws; with `retry`, False if a draw failed.
+
+    Args:
+        seated: the judge.
+        rows: the output's stored scores by metric.
+        blob: hash of the image.
+        retry: True if failed draws must be repeated.
+    """
     for criterion in seated.name.rubric.criteria:
         row = rows.get(stored_name(seated.name, criterion))
         if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
@@ -199,9 +212,14 @@ def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[St
 def put_together(
     seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
 ) -> list[StoredScore]:
-    """Combine a judge's draws into an output's scores, one per criterion: means of scored draws, in [0, 1].
+    """Average a judge's draws into an output's scores in [0, 1], one per criterion; unscored if every draw is.
 
     The detail lists each draw with the number of its call in the journal.
+
+    Args:
+        seated: the judge.
+        output: the judged output.
+        draws: (number of the call, answer) of each draw.
     """
     name, rows = seated.name, []
     for criterion in name.rubric.criteria:

@@ -208,7 +208,7 @@ async def measure_on(
     """Measure the outputs of one sample in a worker process of an engine.
 
     Returns:
-        The scores, and those still missing because the worker failed or does not have that version.
+        The scores, and those still missing: the output has no image, or the worker failed or has another version.
     """
     made, rest = [one for one in work if one.output.edited], [one for one in work if not one.output.edited]
     requests = await asyncio.to_thread(_read, case, made, read)

@@ -89,6 +89,12 @@ async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks
 
     Both sets contain only samples for which arm and benchmark have an image, so that an arm cannot gain by omitting
     difficult samples.
+
+    Args:
+        benchmark: the run's benchmark.
+        opened: the run.
+        networks: encoders of the images; distances of a missing one are skipped.
+        wanted: names of the distances, out of `SETS`.
     """
     run = BenchRun(opened.journal.reader)
     computed = 0

@@ -17,7 +17,7 @@ from plantain.bench.leaderboard.attention_page import (
     write_attention_page,
 )
 from plantain.bench.leaderboard.reading import read_scores
-from plantain.bench.score.attention import MapOptions, measure_attention, recordable_arms
+from plantain.bench.score.attention import measure_attention, recordable_arms
 from plantain.cli.bench.table import grounding_table
 from plantain.cli.terminal.options import (
     AsJson,
@@ -29,14 +29,11 @@ from plantain.cli.terminal.options import (
 )
 from plantain.cli.terminal.progress import StageProgress, print_end
 from plantain.cli.terminal.tables import print_table
-from plantain.metrics.grounding import ALPHA
 from plantain.models.diffusers.attention.watched import watched_editor
-from plantain.models.diffusers.attention.watching import Choice, Watching
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
-from plantain.records.messages import next_line, suggest
+from plantain.records.messages import next_line
 from plantain.runs.terms import load_terms
-from plantain.sources.registry import parse_settings
 
 
 def attention(
@@ -46,19 +43,13 @@ def attention(
     bench: BenchPath = None,
     settings: SettingsFile = None,
     engine: EngineKind = "",
-    chosen: list[str] = typer.Option(
-        [],
-        "--set",
-        help="NAME=VALUE, repeatable: block=output or reference of joint attention; "
-        f"layers and steps: numbers from 0, all or some; alpha={ALPHA:g}, factor on Otsu's threshold.",
-    ),
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder of the page. Default: the run."),
     as_json: AsJson = False,
 ) -> int:
     """Repeat each edit, record its attention to the concept's words, and compare that with the region.
 
-    Edits measured with the same options are skipped. Press Ctrl-C to stop; rerun the same command to resume.
+    Measured edits are skipped. Press Ctrl-C to stop; rerun the same command to resume.
 
     Example: plantain bench attention runs/bench --editor diffusers/medebench-instruct-pix2pix
     """
@@ -67,18 +58,15 @@ def attention(
         root = opened.find_benchmark(bench)
     benchmark = Benchmark.load(root)
     terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine, run=run)
-    options, watching = _settings(chosen)
     for arm in arms:
         own = terms.options(arm.model, "editor")
         if not isinstance(own, Settings):
             raise InputError(f"--editor {arm.model}: attention can be read only from a diffusers model")
-        recorder = watched_editor(own, arm.model, arm.fingerprint, watching)
+        recorder = watched_editor(own, arm.model, arm.fingerprint)
         try:
             with StageProgress(quiet=as_json) as progress:
                 summary = asyncio.run(
-                    measure_attention(
-                        run, benchmark, arm.label, recorder, options, terms=terms, observer=progress
-                    )
+                    measure_attention(run, benchmark, arm.label, recorder, terms=terms, observer=progress)
                 )
         finally:
             recorder.close()
@@ -101,33 +89,3 @@ def attention(
     typer.echo(f"attention: {page}")
     print(next_line("bench", "table", run))
     return 0
-
-
-def _settings(given: list[str]) -> tuple[MapOptions, Watching]:
-    """Read NAME=VALUE. Raise InputError naming the setting that is unknown or out of range."""
-    values = parse_settings(given)
-    allowed = ("block", "layers", "steps", "alpha")
-    for name in values:
-        if name not in allowed:
-            raise InputError(f"--set {name}: no such setting; {suggest(name, allowed)}")
-    usual = Watching()
-    layers, steps = (
-        _choice(name, values[name]) if name in values else getattr(usual, name)
-        for name in ("layers", "steps")
-    )
-    watching = Watching(values.get("block", usual.block), layers, steps)
-    watching.check()
-    try:
-        alpha = float(values.get("alpha", ALPHA))
-    except ValueError:
-        raise InputError(f"--set alpha={values['alpha']}: not a number") from None
-    return MapOptions(alpha, watching.as_json()), watching
-
-
-def _choice(name: str, text: str) -> Choice:
-    if text == "some":
-        return "some"
-    try:
-        return "all" if text == "all" else tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--set {name}={text}: give numbers separated by commas, e.g. 16,32") from None

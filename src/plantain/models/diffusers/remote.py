@@ -19,7 +19,7 @@ from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook, Watching
+    from plantain.models.diffusers.attention.watching import AttentionLook
     from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.plan import EditorPlan
 
@@ -78,7 +78,6 @@ def edit_here(
 
 def look_here(
     plan: EditorPlan,
-    watching: Watching,
     pixels: Pixels,
     instruction: str,
     seed: int,
@@ -87,7 +86,7 @@ def look_here(
 ) -> AttentionLook:
     """Record the attention of one edit; see `Attender.look`. End the process when its device is lost."""
     try:
-        return _attender(plan, watching).look(pixels, instruction, seed, concept, parameters)
+        return _attender(plan).look(pixels, instruction, seed, concept, parameters)
     except RuntimeError:
         traceback.print_exc()
         os._exit(1)
@@ -99,20 +98,20 @@ def device_here(named: str) -> str:
     return "cuda:0" if first.startswith("cuda") else first
 
 
-_watched: list[tuple[tuple[EditorPlan, Watching], Attender]] = []
+_watched: list[tuple[EditorPlan, Attender]] = []
 """The last editor whose attention was recorded in this process."""
 
 
-def _attender(plan: EditorPlan, watching: Watching) -> Attender:
+def _attender(plan: EditorPlan) -> Attender:
     from plantain.models.diffusers.attention.attender import Attender
     from plantain.models.diffusers.quiet import quiet_libraries
 
-    if _watched and _watched[0][0] == (plan, watching):
+    if _watched and _watched[0][0] == plan:
         return _watched[0][1]
     for _, earlier in _watched:
         earlier.close()
     quiet_libraries()
-    _watched[:] = [((plan, watching), Attender(plan, device_here(plan.options.device), watching))]
+    _watched[:] = [(plan, Attender(plan, device_here(plan.options.device)))]
     return _watched[0][1]
 
 

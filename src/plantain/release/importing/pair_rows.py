@@ -58,7 +58,13 @@ _GUESSED |= dict.fromkeys(("remove", "erase", "delete", "eliminate"), "remove")
 
 @dataclass(frozen=True, slots=True)
 class RowImage:
-    """An image named by a row: its bytes, or a file below `root`, by default the table's folder."""
+    """An image named by a row.
+
+    Attributes:
+        name: path of the file as the row writes it; "" if it gives none.
+        data: bytes of the image; None if they are in the file.
+        root: folder of the file; None for the table's folder.
+    """
 
     name: str
     data: bytes | None = None
@@ -67,10 +73,21 @@ class RowImage:
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """One row of a table of published edits, with its line (of Parquet its number); "" for empty cells.
+    """One row of a table of published edits; an empty cell is "".
 
-    `own_modality` is set for edits of a benchmark, which are resized to the shape of their original. If it is True, the
-    modality is kept as the benchmark writes it: its "MRI" may be of any organ.
+    Attributes:
+        id: id of the row.
+        row: line of the row; of Parquet its number.
+        original: the image before; None if it is missing.
+        original_name: name of the image before, also if its file is missing.
+        edited: the image after.
+        finding, modality, direction: as written; matched with the taxonomy later.
+        verdict: the published verdict.
+        model: the editor.
+        group: the patient or study.
+        licence, dataset: licence and dataset of the image before.
+        own_modality: None except for edits of a benchmark, which are resized to the shape of their original. If True,
+            the modality is kept as the benchmark writes it: its "MRI" may be of any organ.
     """
 
     id: str

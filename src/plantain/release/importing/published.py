@@ -63,7 +63,14 @@ class TreeKey(NamedTuple):
 
 
 class TreeImage(NamedTuple):
-    """One edited image of a published tree and the parts of its path; `round` if the name has one."""
+    """One edited image of a published tree, described by the parts of its path.
+
+    Attributes:
+        path: the path, relative to the tree.
+        key: the task.
+        failed: True if the path marks it as a failed attempt.
+        round: the round; None if the name has none.
+    """
 
     path: str
     key: TreeKey

@@ -63,7 +63,7 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 
 
 def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
-    """Write the edited images of a layout's tree at their `path_of`, in batches that become durable together."""
+    """Write the edited images of the layout `name` at its `path_of`, in batches that become durable together."""
 
     def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         record = from_json(entry.record)

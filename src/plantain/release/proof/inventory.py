@@ -34,9 +34,13 @@ class ReleaseProblem:
 
 @dataclass(slots=True)
 class KnownFile:
-    """One path of a release: size on disk, and hashes in SHA256SUMS and in the manifest; None if missing there.
+    """One path of a release.
 
-    `listed` is "" for a file that the manifest names without a valid hash.
+    Attributes:
+        size: size on disk in bytes; None without such a file.
+        sums: hash in SHA256SUMS; None if missing there.
+        listed: hash in the manifest; None if missing there, "" if the manifest has no valid hash of it.
+        whole: True once the file was found to be undamaged.
     """
 
     size: int | None = None

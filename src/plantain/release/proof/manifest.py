@@ -54,7 +54,13 @@ class BadManifest(ValueError):
 def write_manifest(
     out: Path, files: Iterable[ReleaseFile], rows_of: Callable[[ReleaseFile], int | None]
 ) -> tuple[str, int]:
-    """Write the manifest of `files`, sorted by (path, row, member); return its SHA-256 and size."""
+    """Write the manifest of a release; return its SHA-256 and size.
+
+    Args:
+        out: folder of the release.
+        files: all entries, sorted by (path, row, member).
+        rows_of: returns the number of rows of a table; None for another file.
+    """
     with (
         open_hashed(out, MANIFEST) as handle,
         pq.ParquetWriter(handle, SCHEMA, compression="zstd", store_schema=False) as writer,
@@ -133,7 +139,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 def write_file(out: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
-    """Write one file of a release durably; return its SHA-256 and size."""
+    """Write the file `path` of a release (relative to `out`) durably; return its SHA-256 and size in bytes."""
     with open_hashed(out, path) as file:
         for chunk in chunks:
             file.write(chunk)

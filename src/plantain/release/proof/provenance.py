@@ -42,7 +42,11 @@ class C2paSigner:
         self._context = c2pa.Context(c2pa.Settings.from_dict(_SETTINGS))
 
     def sign(self, jpeg: bytes, task: str, round: int) -> bytes:
-        """Add a signed manifest to a JPEG; the bytes differ every time. Raise InputError if signing fails."""
+        """Add a signed manifest, which names the task and round, to a JPEG; the bytes differ every time.
+
+        Raises:
+            InputError: signing failed.
+        """
         import c2pa
 
         signed = io.BytesIO()

@@ -15,7 +15,7 @@ from diffusers import DiffusionPipeline
 
 from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
 from plantain.models.diffusers.attention.joint import JointAttentionRecorder
-from plantain.models.diffusers.attention.watching import BLOCKS, AttentionLook, Watching
+from plantain.models.diffusers.attention.watching import AttentionLook
 from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
@@ -144,16 +144,14 @@ class Attender:
     Args:
         plan: plan of the editor.
         device: name of the torch device.
-        watching: settings of the recording.
 
     Raises:
-        InputError: the method's attention cannot be recorded, or not with these settings.
+        InputError: the method's attention cannot be recorded.
     """
 
-    def __init__(self, plan: EditorPlan, device: str, watching: Watching) -> None:
-        watching.check()
-        check_fits(plan, watching)
-        self.plan, self.watching = plan, watching
+    def __init__(self, plan: EditorPlan, device: str) -> None:
+        check_fits(plan)
+        self.plan = plan
         self._runner: Runner = runner_for(plan.loading, device)
 
     def look(
@@ -173,10 +171,12 @@ class Attender:
         frame = plan.method.frame.frame(width, height, plan.options.side)
         words = plan.preset.words(instruction)
         joint = plan.method.name in JOINT_ATTENDING
-        what = f"joint attention, text to {self.watching.block}" if joint else "cross-attention"
+        what = "joint attention, text to output" if joint else "cross-attention"
         tokens = self._tokens(words, concept)
-        if why := _cannot_watch(concept, tokens):
-            return AttentionLook(None, frame, (), None, 0, what, why)
+        if not tokens:
+            return AttentionLook(
+                None, frame, (), None, what, f"the model does not see {concept!r} in its prompt"
+            )
         kept = tokens[-1:]  # of a concept, as in MedEBench, 4
         steering = Steering.of({**plan.steering.settings, **parameters})
         recorder = self._joint(frame, kept) if joint else self._cross(frame, steering)
@@ -184,15 +184,12 @@ class Attender:
             job = Job(frame.enter(pixels), words, seed, side=plan.options.side)
             (drawn,) = self._runner.edit([job], steering)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
-        if not recorder.recorded:
-            why = "none of the chosen layers and steps ran"
-            return AttentionLook(None, frame, tokens, edited, 0, what, why)
         maps = recorder.maps()[0]
-        chosen = maps[BLOCKS.index(self.watching.block)] if joint else maps[list(kept)]
+        chosen = maps if joint else maps[list(kept)]
         steps = recorder.recorded // len(recorder.layers)
         what += f" ({len(recorder.layers)} layers, {steps} of {recorder.step + 1} steps)"
         attention = np.asarray(chosen.mean(0).cpu().numpy(), np.float32)
-        return AttentionLook(attention, frame, tokens, edited, len(recorder.layers), what)
+        return AttentionLook(attention, frame, tokens, edited, what)
 
     def _tokens(self, words: str, concept: str) -> tuple[int, ...]:
         if self.plan.method.name in JOINT_ATTENDING:
@@ -200,26 +197,22 @@ class Attender:
         return concept_tokens(self._runner.pipe.tokenizer, words, concept)
 
     def _joint(self, frame: Frame, tokens: Sequence[int]) -> JointAttentionRecorder:
-        pipe, watching = self._runner.pipe, self.watching
+        pipe = self._runner.pipe
         patch = 2 * int(pipe.vae_scale_factor)  # each token is two by two latents
         return JointAttentionRecorder(
             pipe.transformer,
             (frame.canvas_height // patch, frame.canvas_width // patch),
             tokens,
             total=lambda: len(pipe.scheduler.timesteps),
-            layers=watching.layers,
-            steps=watching.steps,
         )
 
     def _cross(self, frame: Frame, steering: Steering) -> CrossAttentionRecorder:
-        pipe, watching = self._runner.pipe, self.watching
+        pipe = self._runner.pipe
         scale = int(pipe.vae_scale_factor)
         return CrossAttentionRecorder(
             pipe.unet,
             (frame.canvas_height // scale, frame.canvas_width // scale),
             chunks=self._chunks(steering),
-            layers=watching.layers,
-            steps=watching.steps,
         )
 
     def _chunks(self, steering: Steering) -> int:
@@ -237,23 +230,8 @@ class Attender:
             torch.cuda.empty_cache()
 
 
-def check_fits(plan: EditorPlan, watching: Watching) -> None:
-    """Raise InputError if the method's attention cannot be recorded, or an option does not apply to it."""
-    name = plan.method.name
-    if name in CROSS_ATTENDING:
-        if watching.block != "output":
-            raise InputError(
-                f"{plan.name}: --set block {watching.block} is of joint attention; this has cross-attention"
-            )
-    elif name not in JOINT_ATTENDING:
-        able = ", ".join(sorted(CROSS_ATTENDING | JOINT_ATTENDING))
-        raise InputError(f"{plan.name}: {name} cannot be looked into; these can: {able}")
-
-
-def _cannot_watch(concept: str, tokens: Sequence[int]) -> str:
-    """Why there is nothing to watch for; "" where there is."""
-    if not concept:
-        return "no key concept is named"
-    if not tokens:
-        return f"the model does not see {concept!r} in its prompt"
-    return ""
+def check_fits(plan: EditorPlan) -> None:
+    """Raise InputError if the method's attention cannot be recorded."""
+    able = CROSS_ATTENDING | JOINT_ATTENDING
+    if (name := plan.method.name) not in able:
+        raise InputError(f"{plan.name}: {name} cannot be looked into; these can: {', '.join(sorted(able))}")

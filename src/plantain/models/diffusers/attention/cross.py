@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
-from plantain.models.diffusers.attention.watching import Choice, chosen
 
 
 class CrossAttentionRecorder(AttentionRecorder):
@@ -26,7 +25,6 @@ class CrossAttentionRecorder(AttentionRecorder):
         latent: (height, width) of the latents.
         chunks: number of conditions in one pass, the text-conditioned first (3 for InstructPix2Pix under guidance,
             else 1).
-        layers, steps: the layers and steps to record; "some" means all layers.
 
     Example:
         with CrossAttentionRecorder(pipe.unet, (64, 64), chunks=3) as recorder:
@@ -34,23 +32,13 @@ class CrossAttentionRecorder(AttentionRecorder):
         maps = recorder.maps()
     """
 
-    def __init__(
-        self,
-        unet: nn.Module,
-        latent: tuple[int, int],
-        *,
-        chunks: int = 3,
-        layers: Choice = "all",
-        steps: Choice = "all",
-    ) -> None:
-        super().__init__(unet, steps)
+    def __init__(self, unet: nn.Module, latent: tuple[int, int], *, chunks: int = 3) -> None:
+        super().__init__(unet)
         self._unet, self._latent, self._chunks = unet, latent, chunks
-        self._choice = layers
 
     def hang(self) -> None:
-        """Register hooks on queries and keys of the chosen cross-attention layers."""
+        """Register hooks on queries and keys of all cross-attention layers."""
         found = [pair for pair in self._unet.named_modules() if pair[0].endswith("attn2")]
-        found = [found[number] for number in chosen(self._choice, len(found))]
         for _, attention in found:
             waiting: dict[str, Tensor] = {}
             self.keep(attention.to_q.register_forward_hook(last_output(waiting, "queries")))

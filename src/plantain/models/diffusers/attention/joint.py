@@ -19,26 +19,25 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plantain.models.diffusers.attention.recorder import AttentionRecorder, last_output
-from plantain.models.diffusers.attention.watching import SOME, Choice, chosen, usual_steps
+from plantain.models.diffusers.attention.watching import SOME, spread, usual_steps
 
 NORMS = ("norm_q", "norm_k", "norm_added_q", "norm_added_k")
 
 
 class JointAttentionRecorder(AttentionRecorder):
-    """Sum the attention of output and reference to a phrase while a pipeline runs inside its `with` block.
+    """Sum the attention of the output to a phrase while a pipeline runs inside its `with` block.
 
     Args:
         transformer: the one of Kontext, FLUX.2 or Qwen-Image-Edit; LoRA layers must be on it already.
         grid: (height, width) of the output in tokens.
         tokens: positions of the phrase among the text's tokens; negative ones count from the text's end.
-        total: returns the number of steps; called at the first step.
-        layers, steps: the layers and steps to record; "some" means `SOME` evenly spaced ones, and fewer steps if a run
-            is short (`usual_steps`), unless layers were chosen.
+        total: returns the number of steps; called at the first step. `SOME` evenly spaced layers and steps are
+            recorded, fewer steps if a run is short (`usual_steps`).
 
     Example:
         with JointAttentionRecorder(pipe.transformer, (64, 64), (3,), total=lambda: len(pipe.scheduler.timesteps)) as r:
             pipe(prompt=prompt, image=image)
-        output, reference = r.maps().unbind(1)
+        maps = r.maps()
     """
 
     def __init__(
@@ -48,24 +47,22 @@ class JointAttentionRecorder(AttentionRecorder):
         tokens: Sequence[int],
         *,
         total: Callable[[], int],
-        layers: Choice = "some",
-        steps: Choice = "some",
     ) -> None:
-        super().__init__(transformer, steps)
+        super().__init__(transformer)
         self._transformer, self._grid, self._tokens = transformer, grid, tuple(tokens)
-        self._choice, self._planned, self._ask = layers, steps, total
+        self._ask = total
         self._words = 0
         self.count = 0
 
     def hang(self) -> None:
-        """Register hooks on the chosen layers and on their normed queries and keys."""
+        """Register hooks on `SOME` layers and on their normed queries and keys."""
         found = [
             (name, layer)
             for name, layer in self._transformer.named_modules()
             if isinstance(getattr(layer, "norm_q", None), nn.Module)
         ]
         self.count = len(found)
-        found = [found[number] for number in chosen(self._choice, self.count, some=SOME)]
+        found = [found[number] for number in spread(self.count, SOME)]
         self.keep(self._transformer.register_forward_pre_hook(self._begin, with_kwargs=True))
         for _, layer in found:
             waiting: dict[str, Tensor] = {}
@@ -81,8 +78,7 @@ class JointAttentionRecorder(AttentionRecorder):
         self._words = int(arguments["encoder_hidden_states"].shape[1])
         if self.step == 0 and not self._repeated:
             total = self._ask()
-            some = SOME if self._choice != "some" else usual_steps(self.count, len(self.layers), total)
-            self._steps = chosen(self._planned, total, some=some)
+            self._steps = spread(total, usual_steps(self.count, len(self.layers), total))
 
     def _add(
         self, waiting: dict[str, Tensor], rotation: list[Any]
@@ -97,22 +93,22 @@ class JointAttentionRecorder(AttentionRecorder):
         return hook
 
     def _seen(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """From (n, length, heads, dim) to (n, 2, tokens, height, width), float32: output, then reference."""
+        """From (n, length, heads, dim) to (n, tokens, height, width), float32, of the output's places."""
         places = self._grid[0] * self._grid[1]
         if keys.shape[1] != self._words + 2 * places:
             raise ValueError(
                 f"{keys.shape[1]} tokens are not {self._words} words and an output and a reference of {self._grid}"
             )
         queries, keys = (states.transpose(1, 2) for states in (queries, keys))
-        queries = queries[:, :, self._words :]
+        queries = queries[:, :, self._words : self._words + places]
         columns = [token % self._words for token in self._tokens]
         width = max(len(columns), queries.shape[-1])  # fast kernels want values as wide as keys
         units = keys.new_zeros(1, 1, keys.shape[2], width)
         units[..., columns, range(len(columns))] = 1.0
         units = units.expand(*keys.shape[:2], -1, -1)
         shares = functional.scaled_dot_product_attention(queries, keys, units)[..., : len(columns)]
-        mean = shares.float().mean(1).unflatten(1, (2, *self._grid))
-        return mean.permute(0, 1, 4, 2, 3).contiguous()
+        mean = shares.float().mean(1).unflatten(1, self._grid)
+        return mean.permute(0, 3, 1, 2).contiguous()
 
 
 def _take_rotation(

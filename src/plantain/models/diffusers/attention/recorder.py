@@ -8,16 +8,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from plantain.models.diffusers.attention.watching import Choice
-
 
 class AttentionRecorder:
     """Sum attention while a pipeline runs inside its `with` block; the edit is unchanged.
 
+    If a pipeline calls its network twice for a timestep (with the words, then without), the first call is recorded.
+
     Args:
         network: the pipeline's UNet or transformer; LoRA layers must be on it already.
-        steps: the steps to record. If a pipeline calls its network twice for a timestep (with the words, then without),
-            the first call is recorded.
 
     Attributes:
         layers: names of the layers that are recorded.
@@ -25,8 +23,9 @@ class AttentionRecorder:
         step: number of the current step, from 0.
     """
 
-    def __init__(self, network: nn.Module, steps: Choice) -> None:
-        self._network, self._steps = network, steps
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._steps: tuple[int, ...] | None = None
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
         self._timestep: float | None = None
         self._repeated = False
@@ -63,7 +62,7 @@ class AttentionRecorder:
     @property
     def wanted(self) -> bool:
         """True if the current call of the network is recorded."""
-        return not self._repeated and (not isinstance(self._steps, tuple) or self.step in self._steps)
+        return not self._repeated and (self._steps is None or self.step in self._steps)
 
     def add(self, seen: Tensor) -> None:
         """Add one layer's map of one step to the sum: float32, all of one shape. The first map is modified in place."""
@@ -81,14 +80,14 @@ class AttentionRecorder:
     def maps(self) -> Tensor:
         """Return the mean attention over heads, layers and steps: float32, in [0, 1].
 
-        For cross-attention (n, tokens, height, width), summing to 1 over tokens at each place. For joint attention
-        (n, 2, tokens, height, width): the attention of places of the output, and of the reference, to each token.
+        Of shape (n, tokens, height, width): the attention of each place of the output to each token. For
+        cross-attention these are all tokens, which sum to 1 at each place.
 
         Raises:
             ValueError: nothing was recorded.
         """
         if self._total is None:
-            raise ValueError("no attention was recorded: no layer or step was chosen, or nothing ran")
+            raise ValueError("no attention was recorded: nothing ran")
         return self._total / self.recorded
 
 

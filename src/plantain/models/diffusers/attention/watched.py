@@ -13,7 +13,7 @@ from plantain.records import InputError
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook, Watching
+    from plantain.models.diffusers.attention.watching import AttentionLook
     from plantain.models.diffusers.plan import EditorPlan
     from plantain.models.diffusers.provider import Settings
 
@@ -23,8 +23,8 @@ class WatchedEditor:
     which then loads the weights with the first edit.
     """
 
-    def __init__(self, plan: EditorPlan, watching: Watching) -> None:
-        self._plan, self._watching = plan, watching
+    def __init__(self, plan: EditorPlan) -> None:
+        self._plan = plan
         self._attender: Attender | None = None
 
     @property
@@ -45,7 +45,7 @@ class WatchedEditor:
         if engine is not None:
             from plantain.models.diffusers.remote import look_here
 
-            return await repeated(engine, "editor", look_here, self._plan, self._watching, *asked)
+            return await repeated(engine, "editor", look_here, self._plan, *asked)
         return await asyncio.to_thread(lambda: self._here().look(*asked))
 
     def close(self) -> None:
@@ -59,11 +59,11 @@ class WatchedEditor:
 
         if self._attender is None:
             device = device_names(self._plan.options.device)[0]
-            self._attender = Attender(self._plan, device, self._watching)
+            self._attender = Attender(self._plan, device)
         return self._attender
 
 
-def watched_editor(settings: Settings, model: str, fingerprint: str, watching: Watching) -> WatchedEditor:
+def watched_editor(settings: Settings, model: str, fingerprint: str) -> WatchedEditor:
     """Return the editor of that name with recorded attention; the caller closes it.
 
     Raises:
@@ -83,5 +83,5 @@ def watched_editor(settings: Settings, model: str, fingerprint: str, watching: W
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
         )
-    check_fits(plan, watching)
-    return WatchedEditor(plan, watching)
+    check_fits(plan)
+    return WatchedEditor(plan)
