@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass, fields
-from enum import StrEnum
 
 from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
@@ -13,21 +12,13 @@ _STATES = tuple(state.value for state in TaskState)
 Values = list[str | int]
 
 
-class TaskOrder(StrEnum):
-    """The order of tasks: by id; or RECENT, by last call, newest first, without tasks that have no call."""
-
-    ID = "id"
-    RECENT = "recent"
-
-
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
     """The filter for tasks; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        judge: only tasks with a verdict of this judge; `verdict`, `criterion` and `code` then apply to it only.
         verdict: "qualified" or "not": at least one attempt was judged so.
-        criterion, code: at least one attempt failed this criterion, or with this failure code.
+        criterion: at least one attempt failed this criterion.
         differ: "any": two judges, or a judge and a human reader, disagree on at least one attempt.
         text: text in an instruction or a reason, the id of an image, or the first digits of a task's id.
     """
@@ -36,12 +27,8 @@ class TaskQuery:
     modality: str = ""
     finding: str = ""
     direction: str = ""
-    kind: str = ""
-    round: int = 0
-    judge: str = ""
     verdict: str = ""
     criterion: str = ""
-    code: str = ""
     differ: str = ""
     text: str = ""
 
@@ -53,8 +40,8 @@ class TaskQuery:
 
     @property
     def given(self) -> dict[str, str]:
-        """The fields that are not empty, as text by name."""
-        return {field.name: str(value) for field in fields(self) if (value := getattr(self, field.name))}
+        """The fields that are not empty, by name."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +86,6 @@ class BrowsedTask:
     edited: str
     cost_usd: float | None
     marks: tuple[JudgeMark, ...]
-    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +104,6 @@ class Offered:
     modalities: tuple[str, ...]
     findings: tuple[str, ...]
     directions: tuple[str, ...]
-    kinds: tuple[str, ...]
-    judges: tuple[str, ...]
     criteria: tuple[str, ...]
 
 
@@ -132,7 +116,6 @@ _COLUMNS = (
     "(SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
 )
 _OF_TASK = "v.task = t.id AND v.generation = t.generation"
-_NEWEST = "c.id = (SELECT max(d.id) FROM call d WHERE d.task = c.task)"
 _MARKS = (
     "SELECT judge, qualified, decisive FROM verdict WHERE (task, generation, round) = (SELECT v.task, v.generation, "
     f"max(v.round) FROM verdict v JOIN task t ON {_OF_TASK} WHERE t.id = ?) ORDER BY decisive DESC, judge, draw"
@@ -140,30 +123,20 @@ _MARKS = (
 
 
 def page_of(
-    reader: JournalReader,
-    query: TaskQuery,
-    *,
-    size: int,
-    after: str = "",
-    before: str = "",
-    order: TaskOrder = TaskOrder.ID,
+    reader: JournalReader, query: TaskQuery, *, size: int, after: str = "", before: str = ""
 ) -> BrowsedPage:
-    """Return one page of at most `size` tasks that match the query.
+    """Return one page of at most `size` tasks that match the query, by id.
 
-    `after` and `before` are the `place` of a task: the page starts after it, or ends before it. Raise InputError for
-    an unknown place.
+    `after` and `before` are ids of tasks: the page starts after it, or ends before it.
     """
     where, bound = _where(query)
-    recent = order is TaskOrder.RECENT
-    table = f"call c CROSS JOIN task t ON t.id = c.task AND {_NEWEST}" if recent else "task t"
-    key = "c.id" if recent else "t.id"
     mark = after or before
     backwards = bool(before) and not after
-    falls = recent != backwards  # whether the key falls along the reading
     if mark:
-        where += f" AND {key} {'<' if falls else '>'} ?"
-        bound.append(_call_id(mark) if recent else mark)
-    sql = f"SELECT {_COLUMNS}, {key} FROM {table} WHERE {where} ORDER BY {key} {'DESC' if falls else 'ASC'} LIMIT ?"
+        where += f" AND t.id {'<' if backwards else '>'} ?"
+        bound.append(mark)
+    way = "DESC" if backwards else "ASC"
+    sql = f"SELECT {_COLUMNS} FROM task t WHERE {where} ORDER BY t.id {way} LIMIT ?"
     rows = reader.connection.execute(sql, (*bound, size + 1)).fetchall()
     more, rows = len(rows) > size, rows[:size]
     if backwards:
@@ -172,11 +145,9 @@ def page_of(
     return BrowsedPage(tasks, more if backwards else bool(mark), bool(mark) if backwards else more)
 
 
-def count_of(reader: JournalReader, query: TaskQuery, order: TaskOrder = TaskOrder.ID) -> int:
-    """Count the tasks that match a query; with `TaskOrder.RECENT`, without tasks that have no call."""
+def count_of(reader: JournalReader, query: TaskQuery) -> int:
+    """Count the tasks that match a query."""
     where, values = _where(query)
-    if order is TaskOrder.RECENT:
-        where += " AND EXISTS (SELECT 1 FROM call c WHERE c.task = t.id)"
     return int(reader.connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0])
 
 
@@ -191,39 +162,26 @@ def offered(reader: JournalReader) -> Offered:
         distinct("modality", "task"),
         distinct("finding", "task"),
         distinct("direction", "task"),
-        distinct("kind", "task"),
-        distinct("judge", "verdict"),
         distinct("name", "criterion", "kind = 'criterion'"),
     )
 
 
-def newest_call(reader: JournalReader) -> int:
-    """Return the id of the last call that was started, which grows during a build; 0 without any."""
-    return int(reader.connection.execute("SELECT coalesce(max(id), 0) FROM call").fetchone()[0])
-
-
 def _where(query: TaskQuery) -> tuple[str, Values]:
     parts, values = ["TRUE"], Values()
-    for name in ("state", "modality", "finding", "direction", "kind", "round"):
+    for name in ("state", "modality", "finding", "direction"):
         if value := getattr(query, name):
             parts.append(f"t.{name} = ?")
             values.append(value)
 
     def some(table: str, condition: str, *bound: str) -> None:
-        """Some row on the task's current attempts meets a condition, the wanted judge's where one is wanted."""
-        mine = " AND v.judge = ?" if query.judge else ""
-        parts.append(f"EXISTS (SELECT 1 FROM {table} v WHERE {_OF_TASK} AND {condition}{mine})")
-        values.extend((*bound, *([query.judge] if query.judge else [])))
+        """Some row on the task's current attempts meets a condition."""
+        parts.append(f"EXISTS (SELECT 1 FROM {table} v WHERE {_OF_TASK} AND {condition})")
+        values.extend(bound)
 
-    if query.judge and not (query.verdict or query.criterion or query.code):
-        some("verdict", "TRUE")
     if query.verdict:
         some("verdict", f"v.qualified = {int(query.verdict == 'qualified')}")
     if query.criterion:
         some("criterion", "v.name = ? AND v.passed = 0", query.criterion)
-    if query.code:
-        coded = "EXISTS (SELECT 1 FROM json_each(v.codes) e WHERE e.value = ?)"
-        some("criterion", f"v.passed = 0 AND {coded}", query.code)
     if query.differ:
         uneven = "GROUP BY v.round HAVING min(v.qualified) <> max(v.qualified)"
         parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} {uneven})")
@@ -238,15 +196,8 @@ def _where(query: TaskQuery) -> tuple[str, Values]:
 
 
 def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
-    *columns, place = row
     marks = tuple(
         JudgeMark(judge, None if good is None else bool(good), bool(last))
-        for judge, good, last in connection.execute(_MARKS, (columns[0],))
+        for judge, good, last in connection.execute(_MARKS, (row[0],))
     )
-    return BrowsedTask(*(*columns, marks, str(place)))
-
-
-def _call_id(place: str) -> int:
-    if not place.isdigit() or len(place) > 18:
-        raise InputError(f"place {place[:40]!r}: not in this list")
-    return int(place)
+    return BrowsedTask(*row, marks)

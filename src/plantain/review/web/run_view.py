@@ -15,15 +15,7 @@ from PIL import Image
 
 from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.blobs import BlobStore
-from plantain.journal.questions.browsing import (
-    BrowsedPage,
-    Offered,
-    TaskOrder,
-    TaskQuery,
-    newest_call,
-    offered,
-    page_of,
-)
+from plantain.journal.questions.browsing import BrowsedPage, Offered, TaskQuery, offered, page_of
 from plantain.journal.verdicts import published_verdict
 from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
@@ -163,16 +155,6 @@ class ViewedTask:
         """The sum of its calls' latencies in seconds."""
         return sum(call.latency_s or 0.0 for call in self.calls)
 
-    @property
-    def mark(self) -> str:
-        """A text that changes whenever the task, its attempts or verdicts change."""
-        settled = sum(call.outcome is not None for call in self.calls)
-        rounds = (*self.rounds, *self.earlier)
-        reports = sum(len(one.judges) for one in rounds), sum(len(one.scores) for one in rounds)
-        return (
-            f"{self.row.state} {self.row.generation} {self.row.round} {len(self.calls)} {settled} {reports}"
-        )
-
 
 class RunView:
     """A run in the viewer, read from its journal.
@@ -201,8 +183,8 @@ class RunView:
         reader: JournalReader = found
         return reader
 
-    def page(self, query: TaskQuery, order: TaskOrder, after: str, before: str) -> BrowsedPage:
-        return page_of(self.reader, query, size=PAGE, after=after, before=before, order=order)
+    def page(self, query: TaskQuery, after: str, before: str) -> BrowsedPage:
+        return page_of(self.reader, query, size=PAGE, after=after, before=before)
 
     def offered(self) -> Offered:
         """Return the values that the filters offer, cached for up to 30 s."""
@@ -211,8 +193,8 @@ class RunView:
             known = self._offered = (time.monotonic(), offered(self.reader))
         return known[1]
 
-    def standing(self) -> dict[str, object]:
-        """Return counters of the run as JSON values; `newest` grows with every call, so pages know when to reload."""
+    def counters(self) -> dict[str, object]:
+        """Return the run's tasks by state, their total, the cost in dollars and the number of open calls."""
         reader = self.reader
         counts = reader.counts()
         return {
@@ -220,7 +202,6 @@ class RunView:
             "total": sum(counts.values()),
             "spent": reader.spent_usd(),
             "open": len(reader.open_calls()),
-            "newest": newest_call(reader),
         }
 
     def task(self, prefix: str) -> ViewedTask:
@@ -238,10 +219,6 @@ class RunView:
             tuple(calls),
         )
 
-    def mark(self, task: str) -> str:
-        """Return a text that changes whenever a task, its attempts or verdicts change."""
-        return self.task(task).mark
-
     def read(self, sha256: str) -> bytes:
         """Return an image of the run by its hash. Raise InputError if there is none."""
         try:
@@ -249,11 +226,10 @@ class RunView:
         except BadBlob as error:
             raise InputError("no such image") from error
 
-    def neighbours(self, place: str, query: TaskQuery, order: TaskOrder) -> tuple[str, str]:
-        """Return (id of the previous task, id of the next task) for a place in a list; "" at its ends."""
-        reader = self.reader
-        before = page_of(reader, query, size=1, before=place, order=order).tasks
-        behind = page_of(reader, query, size=1, after=place, order=order).tasks
+    def neighbours(self, task: str, query: TaskQuery) -> tuple[str, str]:
+        """Return (id of the previous task, id of the next task) in a list; "" at its ends."""
+        before = page_of(self.reader, query, size=1, before=task).tasks
+        behind = page_of(self.reader, query, size=1, after=task).tasks
         return (before[0].id if before else ""), (behind[0].id if behind else "")
 
 

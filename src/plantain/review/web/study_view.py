@@ -97,14 +97,6 @@ class StudyView:
         rows = self.rows().get(name, [])
         return ViewedCase(case, tuple(rows), _differ(rows))
 
-    def standing(self) -> dict[str, object]:
-        """Return {"newest": id of the newest answer}."""
-        return {"newest": self.ratings.last()}
-
-    def mark(self, name: str) -> str:
-        """Return a text that changes with every new answer of the study."""
-        return str(self.ratings.last())
-
     def read(self, file: str) -> bytes:
         """Return an image of the study by its name. Raise InputError if no case has it."""
         if not file or file not in self._files:

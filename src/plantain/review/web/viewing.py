@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from plantain.journal.questions.browsing import TaskOrder, TaskQuery, count_of, newest_call
+from plantain.journal.questions.browsing import TaskQuery, count_of
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import as_json, href, image, rendered
@@ -31,11 +31,7 @@ def _given(request: Request, query: type[TaskQuery | CaseQuery]) -> dict[str, st
 
 
 async def _task_query(request: Request) -> TaskQuery:
-    given = _given(request, TaskQuery)
-    number = given.pop("round", "0")
-    if not number.isdecimal() or len(number) > 6:
-        raise InputError("round: a whole number")
-    return TaskQuery(**given, round=int(number))
+    return TaskQuery(**_given(request, TaskQuery))
 
 
 async def _case_query(request: Request) -> CaseQuery:
@@ -49,44 +45,30 @@ Tasks = Annotated[TaskQuery, Depends(_task_query)]
 Cases = Annotated[CaseQuery, Depends(_case_query)]
 
 
-def _order(request: Request, view: Run) -> TaskOrder:
-    try:
-        asked = TaskOrder(request.query_params.get("order") or TaskOrder.ID)
-    except ValueError as error:
-        raise InputError(f"order: one of {', '.join(TaskOrder)}") from error
-    return asked if newest_call(view.reader) else TaskOrder.ID  # an imported release has no calls
-
-
-Order = Annotated[TaskOrder, Depends(_order)]
-
 # --- a run ------------------------------------------------------------------------------------------
 
 
 @run_router.get("/")
-def tasks(view: Run, query: Tasks, order: Order, after: str = "", before: str = "") -> Response:
-    found = view.page(query, order, after, before)
-    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
+def tasks(view: Run, query: Tasks, after: str = "", before: str = "") -> Response:
+    found, kept = view.page(query, after, before), query.given
     return rendered(
         "run.html.j2",
         view=view,
         page=found,
         query=query,
         kept=kept,
-        order=order.value,
-        standing=view.standing(),
-        previous=href("/", kept, before=found.tasks[0].place) if found.before and found.tasks else "",
-        next=href("/", kept, after=found.tasks[-1].place) if found.behind and found.tasks else "",
+        counters=view.counters(),
+        previous=href("/", kept, before=found.tasks[0].id) if found.before and found.tasks else "",
+        next=href("/", kept, after=found.tasks[-1].id) if found.behind and found.tasks else "",
         first=href("/", kept),
     )
 
 
 @run_router.get("/task/{task}")
-def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Response:
-    """Return the page of one task; `at` is its place in the list from which it was opened."""
-    found = view.task(task)
-    kept = query.given | ({} if order is TaskOrder.ID else {"order": order.value})
-    place = at if order is TaskOrder.RECENT else found.row.id
-    previous, behind = view.neighbours(place, query, order) if place else ("", "")
+def task(view: Run, query: Tasks, task: str) -> Response:
+    """Return the page of one task."""
+    found, kept = view.task(task), query.given
+    previous, behind = view.neighbours(found.row.id, query)
     return rendered(
         "task.html.j2",
         view=view,
@@ -100,8 +82,8 @@ def task(view: Run, query: Tasks, order: Order, task: str, at: str = "") -> Resp
 
 
 @run_router.get("/api/count")
-def count(view: Run, query: Tasks, order: Order) -> Response:
-    return as_json({"count": count_of(view.reader, query, order)})
+def count(view: Run, query: Tasks) -> Response:
+    return as_json({"count": count_of(view.reader, query)})
 
 
 @run_router.get("/api/offered")
@@ -110,16 +92,6 @@ def filters(view: Run) -> Response:
 
 
 # --- both --------------------------------------------------------------------------------------------
-
-
-@router.get("/api/standing")
-def standing(view: View) -> Response:
-    return as_json(view.standing())
-
-
-@router.get("/api/mark/{name}")
-def mark(view: View, name: str) -> Response:
-    return as_json({"mark": view.mark(name)})
 
 
 @router.get("/image/{name}")
@@ -148,7 +120,6 @@ def cases(view: Study, query: Cases, page: int = 1) -> Response:
         found=found[(page - 1) * PAGE : page * PAGE],
         total=len(found),
         readers=sorted({row.reader for rows in view.rows().values() for row in rows}),
-        last=view.ratings.last(),
         original=ORIGINAL,
         previous=href("/", query.given, page=page - 1) if page > 1 else "",
         next=href("/", query.given, page=page + 1) if page * PAGE < len(found) else "",

@@ -1,4 +1,4 @@
-// A list of tasks or cases: keys, filters that fill themselves, following changes. It works without a script, too.
+// A list of tasks or cases: keys, filters that fill themselves. It works without a script, too.
 "use strict";
 if ($("rows")) {
   const rows = () => [...document.querySelectorAll("#rows tbody tr[id]")];
@@ -23,7 +23,6 @@ if ($("rows")) {
     else if (event.key === "n") turn("next");
     else if (event.key === "p") turn("prev");
     else if (event.key === "d") change("differ", now("differ") ? "" : "any");
-    else if (event.key === "r" && document.querySelector('[name="order"]')) change("order", now("order") ? "" : "recent");
     else if (event.key === "/") $("search").focus();
     else if (/^[1-9]$/.test(event.key) && states[event.key - 1]) location.assign(states[event.key - 1].href);
     else return;
@@ -31,7 +30,7 @@ if ($("rows")) {
   });
   document.querySelector("form.filters-bar").addEventListener("change", (event) => { if (event.target.matches("select, [type=checkbox]")) event.currentTarget.requestSubmit(); });
   document.querySelector("form.filters-bar").addEventListener("formdata", (event) => { for (const [name, value] of [...event.formData]) if (!value) event.formData.delete(name); });
-  const lists = {modality: "modalities", finding: "findings", direction: "directions", kind: "kinds", judge: "judges", criterion: "criteria"};
+  const lists = {modality: "modalities", finding: "findings", direction: "directions", criterion: "criteria"};
   const fill = async () => {
     if (!document.querySelector("[data-offered]")) return;
     const reply = await (await fetch("/api/offered")).json();
@@ -49,25 +48,5 @@ if ($("rows")) {
     const reply = await (await fetch(box.dataset.count)).json();
     box.textContent = `${reply.count.toLocaleString("en").replaceAll(",", "\u202f")} shown`;
   };
-  const same = (reply) => document.body.dataset.live === (reply.counts ? `${reply.newest} ${reply.total} ${reply.counts.pending}` : `${reply.newest}`);
-  const follow = async () => {
-    try {
-      if (!document.hidden && !document.activeElement?.matches("form.filters-bar *")) {
-        const reply = await (await fetch("/api/standing")).json();
-        if (!same(reply)) {
-          const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-          const id = rows()[at]?.id;
-          for (const name of ["rows", "standing", "pager"]) if ($(name) && fresh.getElementById(name)) $(name).replaceWith(document.adoptNode(fresh.getElementById(name)));
-          document.body.dataset.live = fresh.body.dataset.live;
-          document.body.dataset.followed = `${1 + Number(document.body.dataset.followed ?? 0)}`;
-          $("live").textContent = `updated at ${new Date().toLocaleTimeString()}`;
-          at = rows().findIndex((row) => row.id === id);
-          if (at >= 0) rows()[at].classList.add("now");
-          await count();
-        }
-      }
-    } catch { $("live").textContent = "the viewer has stopped"; }
-    setTimeout(follow, EVERY_MS);
-  };
-  fill().catch(() => {}); count().catch(() => {}); setTimeout(follow, EVERY_MS);
+  fill().catch(() => {}); count().catch(() => {});
 }

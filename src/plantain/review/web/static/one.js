@@ -1,4 +1,4 @@
-// One task or one case: its images with one view, its rounds by key, and changes while a run is built.
+// One task or one case: its images with one view, and its rounds by key.
 "use strict";
 const page = document.body.dataset;
 const images = new Images($("panels"), $("view"), $("window"), $("preset"));
@@ -44,24 +44,7 @@ document.addEventListener("keydown", (event) => {
   if (act) act();
   if (act || images.key(event)) event.preventDefault();
 });
-const follow = async () => {
-  try {
-    if (!document.hidden) {
-      const now = await (await fetch(`/api/mark/${encodeURIComponent(page.about)}`)).json();
-      if (now.mark !== page.mark) {
-        const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html"), last = shown === rounds().length - 1;
-        $("story").replaceWith(document.adoptNode(fresh.getElementById("story")));
-        document.querySelector(".crumbs").replaceWith(document.adoptNode(fresh.querySelector(".crumbs")));
-        page.mark = fresh.body.dataset.mark;
-        list();
-        await show(last ? rounds().length - 1 : shown);
-        $("live").textContent = `updated at ${new Date().toLocaleTimeString()}`;
-      }
-    }
-  } catch { $("live").textContent = "the viewer has stopped"; }
-  setTimeout(follow, EVERY_MS);
-};
 list();
 const asked = new URL(location.href).searchParams.get("show");
 const place = rounds().findIndex((one) => one.dataset.round === asked);
-show(place >= 0 ? place : rounds().length - 1).then(() => setTimeout(follow, EVERY_MS));
+show(place >= 0 ? place : rounds().length - 1);

@@ -1,7 +1,6 @@
-// What all pages share: theme, the list of keys, and following changes.
+// What all pages share: theme and the list of keys.
 "use strict";
 const $ = (id) => document.getElementById(id);
-const EVERY_MS = 2000;
 const typing = (event) => event.target.closest?.("input:not([type=radio]):not([type=checkbox]), select, textarea") || event.ctrlKey || event.metaKey || event.altKey;
 const say = (text) => { $("saved").textContent = text; };
 
