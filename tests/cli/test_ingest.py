@@ -148,6 +148,7 @@ def test_wrong_use_is_one_line_and_leaves_nothing(hostile: Path, tmp_path: Path)
         (("folder", hostile, "--to", out, "--modality", "brain"), "did you mean 'brain_mri'"),
         (("foldr", hostile, "--to", out), "did you mean 'folder'"),
         (("folder", hostile), "--to CATALOGUE is missing"),
+        (("folder", f"{hostile}e", "--to", out), f"{hostile}e: does not exist; did you mean '{hostile}'?"),
         (("folder", hostile, "--to", out, "--modality", "fundus", "--licence", "mine"), "--licence 'mine'"),
         (
             ("folder", hostile, "--to", hostile, "--modality", "chest_xray"),
@@ -209,9 +210,21 @@ def test_what_cannot_be_written_is_said_to_be_that(hostile: Path, tmp_path: Path
 
 def test_no_usable_picture_exits_1(tmp_path: Path) -> None:
     (tmp_path / "scans" / "normal").mkdir(parents=True)
-    code, _, errors = ingest("folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c")
-    assert code == 1
+    code, told, errors = ingest("folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c")
+    assert code == 1 and "next:" not in told
     assert "no image could be used" in errors
+
+
+def test_a_sequence_stated_too_late_is_named_and_not_applied(tmp_path: Path) -> None:
+    (tmp_path / "scans" / "notumor").mkdir(parents=True)
+    picture(1).save(tmp_path / "scans" / "notumor" / "a.png")
+    words = ("folder", tmp_path / "scans", "--to", tmp_path / "c", "--modality", "brain_mri")
+    assert ingest(*words, "--set", "plane=axial")[0] == 0
+    told = ingest(*words, "--set", "sequence=T1", "--set", "plane=axial")[2]
+    assert "1 image keeps the sequence recorded at the first ingest; ingest into a new catalogue: " in told
+    assert f"plantain ingest folder {tmp_path / 'scans'} --to {tmp_path / 'c'}-2 --modality brain_mri" in told
+    with Catalogue.open(tmp_path / "c") as catalogue:
+        assert [(one.sequence, one.plane) for one in catalogue.images()] == [("unknown", "axial")]
 
 
 def test_name_version_and_consent_are_recorded(hostile: Path, tmp_path: Path) -> None:

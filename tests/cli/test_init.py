@@ -78,7 +78,7 @@ def test_without_normal_pictures_findings_are_added_to_any(catalogue: Path, tmp_
 def test_nothing_to_edit_is_one_line(tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "empty"):
         pass
-    assert "no image to which a finding could be added" in refused(
+    assert "is empty: no image to which a finding could be added" in refused(
         "init", tmp_path / "empty", "--to", tmp_path / "pilot.toml"
     )
     assert not (tmp_path / "pilot.toml").exists()

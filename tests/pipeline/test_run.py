@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from fakes.commands import refused
 from pipeline.quick import (
     CallLog,
     Draws,
@@ -109,6 +110,11 @@ def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:
     build(quick_recipe(catalogue), tmp_path / "run", quick_method(CallLog(None)))
     with pytest.raises(InputError, match=r"loop\.max_rounds is now 2, .*started with 3; .*frozen"):
         build(quick_recipe(catalogue, max_rounds=2), tmp_path / "run", quick_method(CallLog(None)))
+    other = quick_recipe(catalogue).model_copy(update={"name": "other"})
+    with pytest.raises(InputError, match=r"the name is now other, .*started with quick; name, .*frozen"):
+        build(other, tmp_path / "run", quick_method(CallLog(None)))
+    told = refused("judge", "audit", "--run", tmp_path / "run")
+    assert f"is a build; to audit a judge in it: plantain judge audit {tmp_path / 'run'} --judge" in told
 
 
 def test_changed_model_stops_a_half_done_task_with_a_sentence(catalogue: Path, tmp_path: Path) -> None:

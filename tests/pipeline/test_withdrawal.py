@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from plantain.journal import BlobStore, JournalReader, verify
 from plantain.journal.withdrawal import held_for_withdrawal, take_out
 from plantain.pipeline.run import run_build
 from plantain.records import Consent, Licence, Withdrawal
+from plantain.records.messages import COMMANDS
 from plantain.release.export import export_run
 from plantain.release.naming import CROSSWALK
 from plantain.release.plan import ExportOptions
@@ -191,6 +194,23 @@ def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureF
     out, words = capsys.readouterr().out, f"run withdraw {case / 'run'} --group {pseudonym}"
     assert "would remove 2 images" in out and out.splitlines()[-1] == f"next: plantain {words}"
     assert (case / "run" / REGISTER).is_file()
+
+
+def test_the_catalogue_of_the_runs_recipe_and_a_new_export_are_named(
+    case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, catalogue = case / "run", case / "catalogue"
+    (case / "r.toml").write_text('name = "quick"\n[data]\ncatalogue = "catalogue"\n')
+    with closing(sqlite3.connect(run / "journal.sqlite", isolation_level=None)) as journal:
+        typed = json.dumps([[str(case), ["plantain", "build", "r.toml", "--run", None]]])
+        journal.execute("INSERT INTO meta VALUES (?, ?)", (COMMANDS, typed))
+    again = f"plantain run withdraw {run} {catalogue} --group {GONE}"
+    assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
+    told = capsys.readouterr().out
+    assert f"{catalogue} still contains it: {again}\n" in told
+    assert told.splitlines()[-1].startswith(f"next: plantain export {run} --to ")
+    assert main(again.split()[1:]) == 0
+    assert "still contains" not in capsys.readouterr().out
 
 
 def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> None:

@@ -61,6 +61,7 @@ class Ingested:
             unknown licence, each counted once, by the first of these.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
+        kept: images whose sequence or plane differs from the one stated now and is kept, by the names of these fields.
         doubtful: images of this source by the notes of `DOUBTFUL`.
         tables: how the source's tables were understood.
         refused: files and rows that cannot be used.
@@ -79,6 +80,7 @@ class Ingested:
     ungrouped: int = 0
     by_study: int = 0
     synthetic: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
     doubtful: Counter[str] = field(default_factory=Counter)
     tables: list[TableRead] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -150,6 +152,9 @@ def ingest(
                 on_file(done.refuse(fate))
             else:
                 done.count(result.image, fate)
+                there = catalogue.find(result.image.id)
+                if there is not None and (names := _not_applied(there, result.image)):
+                    done.kept[names] += 1
                 on_file(None)
     catalogue.flush()
     done.near = join_near_duplicates(catalogue)
@@ -336,6 +341,14 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) 
     if labelled or moved:
         return Fate.LABELLED if labelled else Fate.REGROUPED
     return Fate.LICENSED if licensed else Fate.UNCHANGED
+
+
+def _not_applied(there: SourceImage, image: SourceImage) -> str:
+    """Return the stated fields that a later ingest does not change, since the image was prepared by them."""
+    stated = {"sequence": image.sequence, "plane": image.plane}
+    return " and ".join(
+        name for name, value in stated.items() if value not in ("", "unknown", getattr(there, name))
+    )
 
 
 def _difference(there: SourceImage, image: SourceImage) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import time
 from collections import Counter
@@ -25,7 +26,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.records.messages import command_line, counted
+from plantain.records.messages import command_line, counted, like_path, next_line, typed
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
@@ -41,8 +42,6 @@ from plantain.sources.registry import (
 
 SHOWN, ALIKE = 20, 3
 """Rejected files named in all, and for one reason; rejected.csv lists the rest."""
-
-BAR_AFTER_S = 2.0
 
 _MOST = 12
 """Unused columns, and groups in several splits, that are named."""
@@ -97,6 +96,8 @@ def command(
         raise InputError(f"ingest: {missing} is missing, e.g. {example}")
     stated = _permission(licence, consent_by, agreement)
     source = load(kind)
+    if not path.exists():
+        raise InputError(f"{path}: does not exist{like_path(path)}")
     if (table is not None or columns) and not source.label_table:
         raise InputError(f"--table, --column: {kind} has tables of its own")
     asked = parse_settings(columns, "--column")
@@ -150,8 +151,8 @@ def _run(
     `table` is the path of an optional label table, None if this kind of source has its own.
     """
     with Catalogue.create(out) as catalogue:
-        gate = PrivacyGate(catalogue, None if skip_text else open_reader())
         with _Watch(reader.count(), quiet=as_json) as observer:
+            gate = PrivacyGate(catalogue, None if skip_text else open_reader())
             done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
@@ -159,6 +160,12 @@ def _run(
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
             say(_unlabelled(done.unlabelled, table))
+        for fields, images in sorted(done.kept.items()):
+            kept = (
+                f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
+            )
+            other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))
+            say(f"{kept}; ingest into a new catalogue: {other}")
         for note, images in sorted(done.doubtful.items()):
             say(
                 f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
@@ -262,7 +269,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(f"  {command_line('run', 'quarantine', out)}")
     if done.refused:
         print(f"rejected files with reasons: {out / REJECTED}")
-    print(f"next: {command_line('init', out)}")
+    if len(catalogue):
+        other = ("--to", f"{out.name}.toml") if Path("pilot.toml").exists() else ()
+        print(next_line("init", out, *other))
 
 
 def _files(done: Ingested) -> int:
@@ -286,6 +295,7 @@ class _Watch:
         self._started = time.monotonic()
 
     def __enter__(self) -> _Watch:
+        self._bar.move(0, self._total)
         return self
 
     def __exit__(self, *ended: object) -> None:
@@ -313,8 +323,7 @@ class _Watch:
             else:
                 self._named += 1
                 say(f"rejected {refused.name}: {refused.reason}")
-        if seconds > BAR_AFTER_S:
-            self._bar.move(self._done, self._total)
+        self._bar.move(self._done, self._total)
         shown = time_left(self._done, self._total, seconds) if self._total else rate
         self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {shown}")
 

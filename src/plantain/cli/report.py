@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import typer
@@ -28,6 +29,8 @@ def report(
 
     Example: plantain report runs/demo
     """
+    if not as_json:
+        print(f"  writing the report of {run} ...", file=sys.stderr)
     from plantain.report.page import make_report
 
     written = make_report(run, to)

@@ -46,7 +46,8 @@ def first_recipe(
             break
     else:
         raise InputError(
-            f"{catalogue.root}: no image to which a finding could be added or from which one could be removed; "
+            f"{catalogue.root}: {'' if len(catalogue) else 'is empty: '}"
+            f"no image to which a finding could be added or from which one could be removed; "
             f"`{command_line('findings')}` lists the known labels, "
             f"`{command_line('run', 'quarantine', catalogue.root)}` the quarantined images"
         )

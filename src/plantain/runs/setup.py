@@ -240,14 +240,16 @@ async def _open_journal(run: Path, new: NewRun) -> Journal:
         header = RunHeader(os.urandom(8).hex(), new.name, new.seed, frozen, __version__)
         return Journal.create(run, header)
     journal = Journal.open(run)
-    for key in {**frozen, **journal.header.frozen}:
-        value, recorded = frozen.get(key), journal.header.frozen.get(key)
+    before = {"kind": "build", **journal.header.frozen, "name": journal.header.name}
+    now_given = {"kind": "build", **frozen, "name": new.name}
+    for key in {**now_given, **before}:
+        value, recorded = now_given.get(key), before.get(key)
         if recorded != value:
             await journal.close()
             field, now, was = _difference(value, recorded, key)
             raise InputError(
-                f"{run}: the {field} is now {_shown(now)}, but this run was started with {_shown(was)}; models, "
-                "sampling, loop and seed are frozen in a run: use a new --run folder, or restore the old value"
+                f"{run}: the {field} is now {_shown(now)}, but this run was started with {_shown(was)}; name, "
+                "models, sampling, loop and seed are frozen in a run: use a new --run folder, or restore the old value"
             )
     return journal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plantain.journal import JournalReader
-from plantain.journal.questions.status import costs, status_summary
+from plantain.journal.questions.status import costs, reasons, status_summary
 from plantain.journal.questions.tables import call_outcomes, rounds_to_success, table1, table2
 from plantain.metrics.statistics.intervals import wilson_share
 from plantain.rubrics import MED_BANANA
@@ -41,6 +41,8 @@ def test_table1_counts_tasks(reader: JournalReader) -> None:
     }
     assert (table.total.findings, table.total.success, table.total.failed) == (9, 5, 1)
     assert table.controls == 1 and table.superseded_attempts == 2
+    # the row sums above: one of each state
+    assert reasons(reader, 0) == ["  1 not applicable and 1 stopped for more reasons, which the report lists"]
 
 
 def test_mean_rounds_say_which_mean(reader: JournalReader) -> None:

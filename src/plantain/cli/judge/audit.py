@@ -87,6 +87,11 @@ def audit(
         raise InputError(
             f"--run: name a folder for the answers of {judge}, so that finished calls are reused"
         )
+    if run is not None and (run / JOURNAL_NAME).is_file():
+        with JournalReader.open(run) as reader:
+            if "kind" not in reader.header.frozen:
+                inside = command_line("judge", "audit", run, "--judge", judge)
+                raise InputError(f"{run} is a build; to audit a judge in it: {inside}")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
     terms = load_terms(settings, named)

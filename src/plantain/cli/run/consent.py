@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import filterfalse
 from pathlib import Path
@@ -23,8 +24,9 @@ from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.sending import connections, sent_by_address, sent_with_sources
 from plantain.journal.withdrawal import Extent
+from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.messages import counted, next_line, suggest
+from plantain.records.messages import COMMANDS, command_line, counted, next_line, settings_typed, suggest
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,
@@ -182,8 +184,13 @@ def withdraw(
             )
     for row in rows:
         _print_elsewhere(row)
+    for folder, found in runs.items():
+        _print_catalogue(folder, asked, found.image_ids if found else frozenset(), catalogues)
     kind = "bench run" if of["run"][:1] == folders[:1] and is_bench_run(folders[0]) else _kind(folders[0])
-    if kind in _NEXT and not (failed or dry_run):
+    first = next((row for row in rows if row["folder"] == folders[0]), {})
+    if first.get("releases") and not (failed or dry_run):
+        print(next_line("export", folders[0], "--to", f"{first['releases'][0]}-2"))
+    elif kind in _NEXT and not (failed or dry_run):
         print(next_line(*_NEXT[kind].split(), folders[0]))
     return int(failed)
 
@@ -256,6 +263,23 @@ def _learned(
 def _in_catalogue(folder: Path, asked: Withdrawal) -> WithdrawnImages:
     with Catalogue.open(folder) as catalogue:
         return asked_images(catalogue, asked)
+
+
+def _print_catalogue(run: Path, asked: Withdrawal, image_ids: frozenset[str], done: Collection[Path]) -> None:
+    """Name the catalogue of a run's recipe if it contains the images and was not withdrawn from."""
+    with JournalReader.open(run) as reader:
+        recipe = settings_typed(reader.meta(COMMANDS), "build")
+    with suppress(InputError):  # the run has no recipe, or it or its catalogue is no longer there
+        root = load_recipe(Path(*recipe[1:])).data.catalogue.resolve()
+        there = _in_catalogue(root, Withdrawal(asked.groups, asked.images | image_ids))
+        if there.images and root not in map(Path.resolve, done):
+            shown = root.relative_to(Path.cwd()) if root.is_relative_to(Path.cwd()) else root
+            groups = [word for name in sorted(asked.groups & there.known) for word in ("--group", name)]
+            single = Withdrawal(asked.groups).naming
+            names = [word for one in there.images if not single(one) for word in ("--image", one.id)]
+            print(
+                f"{shown} still contains it: {command_line('run', 'withdraw', run, shown, *groups, *names)}"
+            )
 
 
 def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceImage]) -> None:

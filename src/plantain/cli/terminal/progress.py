@@ -179,6 +179,7 @@ class StageProgress(_Observer):
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
         self._started = time.monotonic()
         self._bar.restart(what, total)
+        self._bar.move(0)
 
     def advanced(self, stored: int) -> None:
         self._done += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -302,7 +303,11 @@ def reasons(reader: JournalReader, most: int = 4) -> list[str]:
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
     if len(rows) > most:
-        lines.append(f"  {sum(n for *_, n in rows[most:])} for more reasons, which the report lists")
+        rest = Counter[str]()
+        for state, _, n in rows[most:]:
+            rest[state.replace("_", " ")] += n
+        counts = " and ".join(f"{n} {state}" for state, n in rest.items())
+        lines.append(f"  {counts} for more reasons, which the report lists")
     return lines
 
 

@@ -108,7 +108,8 @@ def add(
         raise CannotShow(f"the procedural editor cannot draw {finding.title}")
     if any("T1" in stroke.on for stroke in finding.draw) and UNKNOWN in (plane, sequence):
         raise CannotShow(
-            "the slice's plane or sequence is unknown: give columns plane and sequence, or --set, at ingest"
+            "the slice's plane or sequence is unknown: give columns plane and sequence, or --set, at a first ingest, "
+            "into a new catalogue"
         )
     anatomy = map_of(pixels, replace(image, plane=plane))
     zones, sides = zones_on(finding, image), sides_on(finding, image)
