@@ -244,7 +244,7 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
 
 @dataclass(frozen=True, slots=True)
 class PilotDecision:
-    """The decision to start the whole build or not: `why` are reasons against it, `mind` are cautions."""
+    """The decision on the whole build: `go` is True to start it; `why` are reasons against it, `mind` are cautions."""
 
     go: bool
     why: tuple[str, ...]
@@ -312,7 +312,7 @@ NAME = "pilot.html"
 
 
 def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the pilot's HTML page to the path `to` and return its path."""
+    """Write the pilot's HTML page to `to` and return its path; `command`, shown on it, starts the whole build."""
     target = html_target(to)
     template = _environment().get_template("pilot.html.j2")
     page = template.render(
