@@ -349,9 +349,11 @@ class StepMoney:
 
 
 def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
-    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
+    """Estimate the US dollars of `lost` calls of unknown cost.
 
-    `most` is the maximum that all of them together can have cost.
+    Args:
+        latest: the latest costs of similar calls, in US dollars; with fewer than `LEARNED`, `most` is returned.
+        most: maximum that the lost calls together can have cost.
     """
     if not lost or len(latest) < LEARNED:
         return most

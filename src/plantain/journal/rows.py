@@ -58,7 +58,12 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """Bytes in the blob store, by SHA-256; of an edited image also the hash of its pixels, if known."""
+    """A file in the blob store.
+
+    Attributes:
+        sha256, bytes: hash and size.
+        pixel_sha256: of an edited image the hash of its decoded pixels, if known.
+    """
 
     sha256: str
     bytes: int
@@ -83,7 +88,12 @@ class StartedCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A verdict on one attempt. A single judge's is decisive; of a panel, only the joint verdict is."""
+    """A verdict on one attempt.
+
+    Attributes:
+        draw: number of the verdict among those of its judge, from 0.
+        decisive: True if it decides: of a single judge, or the joint verdict of a panel.
+    """
 
     task_id: str
     generation: int
@@ -95,7 +105,7 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StoredScore:
-    """One metric's score of one attempt; a score without a value has a reason."""
+    """One metric's score of one attempt; `detail` contains the metric's further measurements."""
 
     task_id: str
     generation: int
@@ -163,7 +173,13 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task and its state; `round` is the round of success, or the last one made."""
+    """A task and its state.
+
+    Attributes:
+        generation: how often a retry restarted it.
+        round: the round of success, or the last one made.
+        reason: why it did not succeed, in a line; "" if it did or is open.
+    """
 
     task: EditTask
     generation: int
@@ -178,7 +194,19 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One try of one call as journalled; `outcome` is None while it is open."""
+    """One try of one call as journalled.
+
+    Attributes:
+        tries: number of the try, from 1.
+        request_hash: SHA-256 of the request, images by their hashes.
+        outcome: how it ended; None while it is open.
+        final: True if its answer is used; a replay returns it.
+        reserved_usd: maximum cost; None if the model has no price.
+        cost_usd: actual cost; None if unknown.
+        latency_s: duration; None while open.
+        started_at: time in UTC, ISO 8601.
+        answer: text that a replay returns; `raw`: the provider's answer as text.
+    """
 
     id: int
     key: CallKey
@@ -198,7 +226,14 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One process that wrote to the run; `ended_at` is None if it was killed or still runs."""
+    """One process that wrote to the run.
+
+    Attributes:
+        ended_at: time in UTC; None if it was killed or still runs.
+        replayed: number of recorded answers that it reused.
+        peak_rss_mb: peak memory in MB; None if unknown.
+        detail: further telemetry, such as "made", the number of calls.
+    """
 
     id: int
     pid: int

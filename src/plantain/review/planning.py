@@ -45,7 +45,15 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class ReaderStudyPlan:
-    """A plan of a study: the requested design, and a table of sizes."""
+    """A plan of a study.
+
+    Attributes:
+        effect: difference between two models that must be found, in the unit of the answers.
+        components: variance components of a difference; `source`: their origin, in words.
+        seconds: seconds to read one image once.
+        asked: the requested design.
+        table: designs of other sizes.
+    """
 
     effect: float
     components: Components
