@@ -200,4 +200,4 @@ def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
         JudgeMark(judge, None if good is None else bool(good), bool(last))
         for judge, good, last in connection.execute(_MARKS, (row[0],))
     )
-    return BrowsedTask(*row, marks)
+    return BrowsedTask(*(*row, marks))
