@@ -274,6 +274,8 @@ class Pace:
 class Concurrency:
     """Calls in flight: slow start up to the first refusal, then additive increase and multiplicative decrease.
 
+    The arguments `now` and `sent_at` of its methods are seconds of one clock.
+
     Args:
         ceiling: maximum number of calls in flight.
         first: number of calls in flight at the start.

@@ -70,7 +70,7 @@ def _planned(reader: JournalReader) -> dict[Part, int]:
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
-    """Iterate over the pending ones among the pilot's tasks, which `drawn_tasks` chooses."""
+    """Iterate over the pending ones among the pilot's `most` tasks, which `drawn_tasks` chooses."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
 
@@ -256,7 +256,10 @@ class PilotDecision:
 
 
 def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Decide by this module's constants if the whole plan should be built, with one line for every reason."""
+    """Decide by this module's constants if the whole plan should be built, with one line for every reason.
+
+    `budget_usd` is the budget of the whole plan in US dollars; None without one.
+    """
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
     if numbers.open:

@@ -187,6 +187,8 @@ def train_preferences(
 ) -> dict[str, Any] | None:
     """Train adapters on preferences, or resume in `out`; a finished training is only read.
 
+    `stop` is called before each step, and True interrupts the training; completed steps are kept.
+
     Returns:
         The record of the training, as in `out/training.json`; None if it was interrupted.
 
