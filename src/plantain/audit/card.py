@@ -95,7 +95,7 @@ def _controls(own: Sequence[TrialAnswer]) -> dict[str, Figure]:
 
 
 def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return, for each defect, the share of answered edits in which all violated criteria failed."""
+    """Return, for each defect, the share of one judge's answered edits in which all violated criteria failed."""
     covers = thresholds().covers
     found: dict[str, Figure] = {}
     for defect in DEFECTS:

@@ -113,7 +113,14 @@ def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
-    """Decode an edit of a `bits`-bit image: uint8 (H, W, 3). 16-bit grey has 8, `bits`, 12 or 16. Raise BadImage."""
+    """Decode an edit of a `bits`-bit image as `decode_untrusted` does: uint8 (H, W, 3).
+
+    16-bit grey is scaled by 8, `bits`, 12 or 16 bits, the first that contain its values; one bit more still counts as
+    `bits`.
+
+    Raises:
+        BadImage: the bytes cannot be used.
+    """
     used = grey_bits(data, name)
     scales = (8, bits if bits > 8 else 12, 12, 16)  # an edit may be a little brighter than its original
     return decode_untrusted(data, name, next(one for one in scales if used <= one + (one == bits > 8)))

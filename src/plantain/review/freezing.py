@@ -94,7 +94,9 @@ def new_study(
 
     Args:
         found: all available cases; `outlines` of them are enough.
+        sources: names of the runs, benchmarks or tables of the cases.
         load: returns the drawn cases with their images.
+        progress: called with the numbers of finished and of all cases.
 
     Raises:
         InputError: the folder exists, or the material does not allow the tasks or has too few cases.
