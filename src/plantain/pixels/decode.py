@@ -149,7 +149,7 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
         if image.format == "PNG" and not _is_whole_png(data):
             raise BadImage(f"{name}: damaged (its pixels do not have the checksum that the file states)")
-        profile = profile_of(image, data)
+        profile = profile_of(image)
         if profile.fault:
             raise BadImage(f"{name}: {profile.fault}")
         if image.format in ("JPEG", "MPO"):
@@ -194,7 +194,7 @@ def colour_note(data: bytes) -> str:
     if data[128:132] == b"DICM":
         return ""
     try:
-        return profile_of(_open(data, ""), data).note
+        return profile_of(_open(data, "")).note
     except BadImage:
         return ""
 
