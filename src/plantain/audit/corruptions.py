@@ -211,7 +211,12 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
 
 
 def at_dura(pixels: Pixels, delta: Field) -> float:
-    """Return the share in [0, 1] of a change's core near the head's border or midline; 1 without a core."""
+    """Return the share in [0, 1] of a change's core near the head's border or midline; 1 without a core.
+
+    Args:
+        pixels: the original, uint8 (H, W, 3).
+        delta: the change in grey levels, float32 (H, W, 3).
+    """
     lit = content(pixels)
     width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1
     depth = cv2.distanceTransform(lit.astype(np.uint8), cv2.DIST_L2, 3)

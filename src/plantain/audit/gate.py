@@ -17,7 +17,6 @@ from functools import cache
 from itertools import permutations
 from pathlib import Path
 
-from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
@@ -130,7 +129,6 @@ class TrialAnswer:
         failed: criteria that did not pass, without unscored ones.
         may_be: True if the drawing may really show the requested finding, so that the answer is not evidence.
         name, recipe: names of the edit and of the clean edit that it was made from.
-        injection: planted words that demand a verdict.
     """
 
     kind: str
@@ -144,7 +142,6 @@ class TrialAnswer:
     may_be: bool = False
     name: str = ""
     recipe: str = ""
-    injection: Injection | None = None
 
 
 def scored(

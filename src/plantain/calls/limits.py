@@ -188,7 +188,7 @@ class Budget:
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
-    """Return the cost of a call in US dollars; None if unknown (no price, or no answer arrived)."""
+    """Return the cost of a call in US dollars; None without a price, or if unreported usage may have been billed."""
     if price is None:
         return None
     if price == Price():
@@ -273,6 +273,8 @@ class Pace:
 
 class Concurrency:
     """Calls in flight: slow start up to the first refusal, then additive increase and multiplicative decrease.
+
+    The arguments `now` and `sent_at` of its methods are seconds of one clock.
 
     Args:
         ceiling: maximum number of calls in flight.

@@ -98,7 +98,7 @@ PASSING = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 
 
 class CircuitBreaker:
-    """Pause the calls of one model during an outage and probe it at intervals; times are arguments.
+    """Pause the calls of one model during an outage and probe it at intervals; times are seconds of one clock.
 
     Args:
         longest_s: maximum seconds to wait for an outage to end; None: calls are never paused.

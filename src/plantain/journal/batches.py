@@ -25,10 +25,13 @@ class LeftWithJob(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One batch job as journalled; see `batch_job` in the schema for its states.
+    """One batch job as journalled.
 
-    `key` is plantain's id, which is sent to the provider; `provider_id` the provider's id, "" until it has one;
-    `path` the provider's format; `reason` the cause of missing answers or of waiting.
+    Attributes:
+        key: plantain's id, which is sent to the provider; `provider_id`: the provider's id, "" until it has one.
+        path: the provider's format.
+        state: "formed", "running", "ended" or "closed", as explained in the schema.
+        reason: cause of missing answers or of waiting; "" without one.
     """
 
     key: str

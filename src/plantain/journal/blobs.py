@@ -152,13 +152,16 @@ def is_full(error: OSError | sqlite3.Error) -> bool:
 
 
 def raise_if_full(run: Path, error: OSError | sqlite3.Error, wanted: int = 0) -> None:
-    """Raise DiskFull if an error means a full disk (`is_full`); return None for any other error."""
+    """Raise DiskFull, naming the `wanted` bytes unless 0, if an error means a full disk; else do nothing."""
     if is_full(error):
         raise _disk_full(run, wanted) from error
 
 
 def check_room(run: Path, step: Step, open_edits: int) -> None:
-    """Raise DiskFull if the images of a further call may not fit in addition to those in flight."""
+    """Raise DiskFull if the images of another call of `step` may not fit on the disk.
+
+    `open_edits` is the number of edit calls in flight, whose images are not stored yet.
+    """
     wanted = BASE_ROOM + EDIT_ROOM * (open_edits + (step is Step.EDIT))
     if shutil.disk_usage(run).free < wanted:
         raise _disk_full(run, wanted)

@@ -351,7 +351,7 @@ class StepMoney:
 def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
     """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
 
-    `most` is the maximum that all of them together can have cost.
+    It is `most`, the maximum for all of them, if there are fewer than `LEARNED` costs.
     """
     if not lost or len(latest) < LEARNED:
         return most

@@ -58,7 +58,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """Bytes in the blob store, by SHA-256; of an edited image also the hash of its pixels, if known."""
+    """A file in the blob store: hash, size, type, and of an edited image the hash of its decoded pixels, if known."""
 
     sha256: str
     bytes: int
@@ -83,7 +83,7 @@ class StartedCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A verdict on one attempt. A single judge's is decisive; of a panel, only the joint verdict is."""
+    """A verdict on one attempt, number `draw` of its judge. Of a panel, only the joint verdict is decisive."""
 
     task_id: str
     generation: int
@@ -95,7 +95,7 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StoredScore:
-    """One metric's score of one attempt; a score without a value has a reason."""
+    """One metric's score of one attempt; `detail` contains the metric's further measurements."""
 
     task_id: str
     generation: int
@@ -163,7 +163,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task and its state; `round` is the round of success, or the last one made."""
+    """A task and its state: `generation` counts retries, `round` is the last one made, `reason` says why it failed."""
 
     task: EditTask
     generation: int
@@ -178,7 +178,11 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One try of one call as journalled; `outcome` is None while it is open."""
+    """Try number `tries` (from 1) of one call as journalled; `outcome` and `latency_s` are None while it is open.
+
+    A `final` try is the one whose answer is used and replayed. `answer` is the text that a replay returns, `raw` the
+    provider's. `reserved_usd`, the maximum cost, is None without a price, `cost_usd` if the cost is unknown.
+    """
 
     id: int
     key: CallKey
@@ -198,7 +202,10 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One process that wrote to the run; `ended_at` is None if it was killed or still runs."""
+    """One process that wrote to the run; times are in UTC, `ended_at` is None if it was killed or still runs.
+
+    `replayed` counts recorded answers that it reused; `detail` is further telemetry, such as "made", the calls made.
+    """
 
     id: int
     pid: int

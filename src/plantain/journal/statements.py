@@ -253,7 +253,7 @@ def extend_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
 
 
 def make_decisive(connection: sqlite3.Connection, judge: str, draw: int) -> int:
-    """Let a judge's verdicts decide where it gave one, except on edits that a check rejects; return their number."""
+    """Let a judge's verdicts with this draw decide, except on edits that a check rejects; return their number."""
     tasks = dict.fromkeys(row[0] for row in connection.execute(_DECIDES, (judge, draw)))
     connection.execute(
         "UPDATE verdict SET decisive = (judge = ? AND draw = ?) "

@@ -36,7 +36,7 @@ NOTE = "withdrawal"
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much a withdrawal removes from a run."""
+    """Numbers of rows and files that a withdrawal removes from a run; `bytes` is the size of the files (blobs)."""
 
     images: int = 0
     tasks: int = 0

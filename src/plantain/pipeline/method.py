@@ -45,7 +45,15 @@ METHOD = "method"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a run edits and judges; see `Recipe` for the fields that it copies."""
+    """How a run edits and judges.
+
+    Attributes:
+        writer, editor, judges: the models; several judges form a panel.
+        rubric: the criteria; `policy`, `threshold`: when an edit qualifies by them.
+        max_rounds: maximum number of rounds of a task.
+        seed: the run's seed.
+        restore: "none", or "outside" to restore the original around each edit.
+    """
 
     writer: Writer
     editor: Editor

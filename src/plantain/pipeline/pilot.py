@@ -70,7 +70,7 @@ def _planned(reader: JournalReader) -> dict[Part, int]:
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
-    """Iterate over the pending ones among the pilot's tasks, which `drawn_tasks` chooses."""
+    """Iterate over the pending ones among the pilot's `most` tasks, which `drawn_tasks` chooses."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
 
@@ -244,7 +244,7 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
 
 @dataclass(frozen=True, slots=True)
 class PilotDecision:
-    """The decision to start the whole build or not: `why` are reasons against it, `mind` are cautions."""
+    """The decision on the whole build: `go` is True to start it; `why` are reasons against it, `mind` are cautions."""
 
     go: bool
     why: tuple[str, ...]
@@ -256,7 +256,10 @@ class PilotDecision:
 
 
 def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Decide by this module's constants if the whole plan should be built, with one line for every reason."""
+    """Decide by this module's constants if the whole plan should be built, with one line for every reason.
+
+    `budget_usd` is the budget of the whole plan in US dollars; None without one.
+    """
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
     if numbers.open:
@@ -312,7 +315,7 @@ NAME = "pilot.html"
 
 
 def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the pilot's HTML page to the path `to` and return its path."""
+    """Write the pilot's HTML page to `to` and return its path; `command`, shown on it, starts the whole build."""
     target = html_target(to)
     template = _environment().get_template("pilot.html.j2")
     page = template.render(

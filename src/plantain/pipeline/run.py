@@ -230,9 +230,10 @@ def required_of(whole: int, shard: Shard | None) -> int:
 
 
 def wave(required: int, tried: int, accepted: int) -> int:
-    """Return how many further images to try for a finding and direction, at least 1.
+    """Return how many further images to try for a finding and direction.
 
-    It follows from the accepted share of `tried` tasks, and is at most `tried` or the number of missing edits.
+    Before any trial it is the number of missing edits; then the number that gives them at the accepted share of the
+    `tried` tasks, at least 1 and at most the larger of `tried` and the missing edits. `MOST_IN_WAVE` limits both.
 
     Example:
         >>> wave(200, 0, 0), wave(200, 200, 114), wave(200, 351, 199), wave(200, 200, 0)
@@ -244,9 +245,10 @@ def wave(required: int, tried: int, accepted: int) -> int:
 
 
 def ending(required: int, count: PartCount, floor: float) -> str:
-    """Return the reason to stop making edits of a finding and direction, a key of `WHY`; "" to continue.
+    """Return why to stop making edits of a finding and direction, as a key of `WHY`; "" to continue.
 
-    A reason is a low yield: the 95 % Wilson interval of its accepted share is below `floor`.
+    It is "reached" with `required` accepted edits, and "yield" if the upper end of the 95 % Wilson interval of the
+    accepted share is below `floor`.
     """
     if count.accepted >= required:
         return "reached"

@@ -26,8 +26,13 @@ def agreement(image: SourceImage, given: Consent | None) -> str | None:
 def agreements(sources: Collection[SourceImage], given: Consent | None, to: Destination) -> dict[str, str]:
     """Return the agreement of every source image of an image to be sent, by id; each source needs one.
 
+    Args:
+        sources: records of the source images; empty if they are unknown.
+        given: consent in the settings; None without one.
+        to: where the image is sent; if that is not a hosted service, every image has the agreement "declared ...".
+
     Raises:
-        NotAllowed: a source has no agreement, or the sources of the image are unknown.
+        NotAllowed: of a hosted service: a source has no agreement, or the sources of the image are unknown.
     """
     if to.reach is not Reach.HOSTED:
         return dict.fromkeys((image.id for image in sources), f"declared {to.reach}") or {

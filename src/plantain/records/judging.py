@@ -278,7 +278,12 @@ PASS, FAIL, TOO_FEW = "pass", "fail", "too few images"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One test that a judge must pass: its name, PASS, FAIL or TOO_FEW, and the measured and required values."""
+    """One test that a judge must pass.
+
+    Attributes:
+        result: `PASS`, `FAIL` or `TOO_FEW`.
+        found: the measured and the required value, in words.
+    """
 
     name: str
     result: str

@@ -90,7 +90,6 @@ class TaskRecord:
         round: round of success, else the last one; None if unknown.
         reason: why it did not succeed; "" if it did.
         split: "train", "validation" or "test".
-        canary: GUID, only on tasks of the test split: a model that can recite it was trained on the test data.
         image: record of the original, as released.
         attempts: rounds of all generations.
     """
@@ -105,7 +104,6 @@ class TaskRecord:
     round: int | None
     reason: str
     split: str
-    canary: str | None
     image: SourceImage
     attempts: tuple[AttemptRecord, ...]
 
@@ -150,7 +148,6 @@ def make_record(
     scores: Sequence[StoredScore],
     images: Mapping[str, BlobRef],
     split: str,
-    canary: str | None,
 ) -> TaskRecord:
     """Make the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
     return TaskRecord(
@@ -164,7 +161,6 @@ def make_record(
         round=row.round or None,
         reason=row.reason,
         split=split,
-        canary=canary,
         image=image,
         attempts=tuple(
             AttemptRecord(

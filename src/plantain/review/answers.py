@@ -97,14 +97,17 @@ def region_of(value: Mapping[str, Any]) -> Mask:
 
 
 def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str, Any]) -> bool | None:
-    """Return True if an answer is correct, else False; None if the truth is unknown or the reader cannot judge."""
+    """Return True if an answer is correct, else False; None if the truth is unknown or the reader cannot judge.
+
+    `slots` lists the models in the order of their positions on the page, `value` is the answer as `checked` returns it.
+    """
     if not item.truth or "cannot" in value:
         return None
     return in_words(block, slots, value) == item.truth
 
 
 def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Format an answer in words independent of positions on the page: a model, a finding, yes or no."""
+    """Format an answer in words that name no positions: a model, a finding, yes or no; args as `is_right`."""
     match block.task:
         case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"

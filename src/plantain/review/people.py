@@ -88,7 +88,14 @@ class PeopleJudge:
 
 @dataclass(frozen=True, slots=True)
 class JudgedByBoth:
-    """One edit's results by criterion: share of readers who accepted, each reader's share, and the judge's verdict."""
+    """One edit's results, by criterion or by reader.
+
+    Attributes:
+        source: id of the task or sample; `cluster`: patient or group.
+        people: share of the readers who accepted the edit, by criterion.
+        readers: share of the criteria that a reader accepted, by reader.
+        judge: the judge's decision, by criterion.
+    """
 
     source: str
     cluster: str

@@ -43,7 +43,14 @@ READER, IMPORTED = "reader", "imported"
 
 @dataclass(frozen=True, slots=True)
 class StudyReader:
-    """A reader of a study. `number` determines order and group; `confirmed_name` never leaves the database."""
+    """A reader of a study.
+
+    Attributes:
+        code: pseudonym in exports.
+        number: number of the reader, from 0, which determines the order of items.
+        role: `READER`, or `IMPORTED` for ratings read from a file.
+        confirmed_name: name under which the data use agreement was confirmed, "" before; never leaves the database.
+    """
 
     code: str
     number: int
@@ -53,7 +60,15 @@ class StudyReader:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswer:
-    """One answer of a reader to an item; `slots` lists the models in the order of their positions on the page."""
+    """One answer of a reader to an item.
+
+    Attributes:
+        slots: the models in the order of their positions on the page.
+        position: place of the item in the reader's order, from 0.
+        value: the answer, as `answers.checked` returns it.
+        focus_ms: time in ms that the reader spent on it.
+        at: time in UTC, ISO 8601.
+    """
 
     id: int
     reader: str
@@ -184,8 +199,13 @@ class Ratings:
     ) -> int:
         """Store one answer durably; return the id of its row, the existing one if this key is stored already.
 
+        Args:
+            key: id of the answer, chosen by the page, so that sending it twice stores it once.
+            reader, item, block, slots, position, value, focus_ms: as in `ReaderAnswer`.
+
         Raises:
-            InputError: the block is closed. sqlite3.Error: the disk is full or fails.
+            InputError: the block is closed.
+            sqlite3.Error: the disk is full or fails.
         """
         with self._writing() as db:
             known = db.execute(

@@ -30,12 +30,18 @@ class Material:
 
     Attributes:
         source: id of its task or sample, to link answers back.
+        stratum: cases are drawn from the strata in turn.
+        cluster: patient or group: cases of one cluster are not independent.
+        description: description of the expected change; "" if unknown.
         original: id of the image before the edit; "" if unknown.
         joined: further tasks whose edits were added to the case.
         images: ORIGINAL and models -> function that reads the image.
         ground_truth: function that reads the real image after the procedure; None without one.
         verdicts: model -> the run's decision about its edit.
         label: label of the original, if it has one.
+        spacing_mm: size of a pixel in mm; None if unknown.
+        credentialed: True if only readers who confirmed the data use agreement may see it.
+        proposals: proposed regions, bool (H, W) each.
     """
 
     source: str
@@ -73,7 +79,13 @@ def _not_loaded() -> Pixels:
 
 
 def loaded(drawn: Sequence[Material], parts: Sequence[Cases], *, compare: bool) -> list[Material]:
-    """Return the complete cases for reduced ones that were drawn, in the same order and with the same models."""
+    """Return the complete cases for reduced ones that were drawn, in the same order and with the same models.
+
+    Args:
+        drawn: the drawn cases, as `outlines` reduced them.
+        parts: for each source a function that returns the complete cases with the given ids.
+        compare: as for `joined`.
+    """
     wanted = {source for one in drawn for source in (one.source, *one.joined)}
     whole = {one.source: one for one in joined([part(wanted) for part in parts], compare=compare)}
     return [

@@ -117,6 +117,7 @@ class Block:
     """Items of one task, which each reader reads in a different order and closes together.
 
     Attributes:
+        id: "b1" and so on; `title`: its name for readers.
         criteria: (name, question) to accept, rate or rank; a block that ranks has one.
         dimension: short name of the criterion that is ranked, e.g. "EA"; "" for other tasks.
         scale: smallest and largest rating.

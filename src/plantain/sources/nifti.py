@@ -84,7 +84,13 @@ def _volume(data: bytes, name: str) -> Volume:
 
 @dataclass(frozen=True, slots=True)
 class SliceOfVolume(SourceEntry):
-    """One slice of a NIfTI volume, as an image of the catalogue."""
+    """One slice of a NIfTI volume, as an image of the catalogue.
+
+    Attributes:
+        plane: "axial", "coronal" or "sagittal".
+        face: the face found in the volume; None without one.
+        shape: number of voxels along the three axes.
+    """
 
     plane: str = "axial"
     face: Head | None = None

@@ -90,7 +90,10 @@ def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
 def preference_errors(
     pipe: InstructionPipeline, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, number: int
 ) -> PreferenceErrors:
-    """Compute the errors of examples of one canvas; noise depends on seed, `what`, `number` and id only."""
+    """Compute the errors of examples of one canvas; noise depends on seed, `what`, `number` and id only.
+
+    `numbers` are the indices of the examples in `pairs`; `what` and `number` are as for `draw_by_id`.
+    """
     denoising = Denoising(pipe)
     rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[row] for row in numbers]
     drawn = draw_by_id(seed, what, ids, number, tuple(rows["winner"].shape[1:]), denoising.timesteps).twice()
@@ -183,6 +186,8 @@ def train_preferences(
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
     """Train adapters on preferences, or resume in `out`; a finished training is only read.
+
+    `stop` is called before each step, and True interrupts the training; completed steps are kept.
 
     Returns:
         The record of the training, as in `out/training.json`; None if it was interrupted.

@@ -323,7 +323,15 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
 def keep_output(
     journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
 ) -> CallResult:
-    """Store an output as received and at `size` (width, height); return the completed result. Blocking I/O."""
+    """Store an output as received and at the sample's size; return the completed result. Blocking I/O.
+
+    An output that cannot be read is only stored as received, and the result has the outcome MALFORMED.
+
+    Args:
+        attempt, draft: attempt and result of the call, without the image.
+        edited: the editor's output.
+        size: (width, height) of the sample in pixels.
+    """
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
         png, pixels, resized = at_own_size(edited.image.data, size)

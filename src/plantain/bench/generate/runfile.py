@@ -360,7 +360,7 @@ def _entry(reader: JournalReader, key: str, text: str, kind: type[T]) -> T:
 async def write_bench(
     journal: Journal, header: BenchHeader, arms: Iterable[Arm], samples: Mapping[str, SampleFacts]
 ) -> None:
-    """Store the run's three entries, each only if it changed; the header last, as it makes the run a bench run."""
+    """Store header, arms and facts of samples, each only if it changed; the header last, as it marks a bench run."""
     entries = {
         ARMS: [asdict(arm) for arm in arms],
         SAMPLES: [asdict(samples[key]) for key in sorted(samples)],

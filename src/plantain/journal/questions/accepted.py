@@ -35,9 +35,12 @@ WHY = {
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """Why each finding and direction of a run with `accepted_per_finding` ended, a key of `WHY`, in the plan's order.
+    """Decisions on the findings and directions (parts) of a run with `accepted_per_finding`.
 
-    `halted` is why the run stopped while some were open; "" if it did not.
+    Attributes:
+        required: number of accepted edits that each part needs.
+        ended: (part, key of `WHY`) in the plan's order; the key is the reason why the part draws no further image.
+        halted: why the run stopped while some parts were open; "" if it did not.
     """
 
     required: int
@@ -56,7 +59,12 @@ class PartCount:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRow:
-    """Numbers of required, tried (closed) and accepted edits of a finding and direction, and why it ended."""
+    """The edits of one finding and direction of a run with `accepted_per_finding`.
+
+    Attributes:
+        required, tried, accepted: numbers of required, closed and accepted edits.
+        ended, why: why it draws no further image, as a key of `WHY` and in words.
+    """
 
     modality: str
     finding: str

@@ -46,7 +46,12 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class JudgeMark:
-    """One judge's decision on an attempt, None if undecided; `decisive`: it closed the task."""
+    """One judge's decision on an attempt.
+
+    Attributes:
+        qualified: the decision; None if undecided.
+        decisive: True if it closed the task.
+    """
 
     judge: str
     qualified: bool | None
@@ -55,7 +60,17 @@ class JudgeMark:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedTask:
-    """One task in a list; `edited` is the hash of the last attempt's image, `original` of the image before."""
+    """One task in a list.
+
+    Attributes:
+        image: id of the image before; `original`: its hash.
+        edited: hash of the last attempt's image; "" without one.
+        instruction: the last attempt's instruction.
+        reason: why it did not succeed; "" if it did or is open.
+        cost_usd: US dollars for its calls; None if no cost is known.
+        marks: decisions on the last attempt.
+        place: its place in the list, for `page_of`.
+    """
 
     id: str
     image: str
@@ -75,7 +90,7 @@ class BrowsedTask:
 
 @dataclass(frozen=True, slots=True)
 class BrowsedPage:
-    """One page of tasks; True if others come before the first, and True if others follow the last."""
+    """One page of a list of tasks; `before` and `behind` are True if the list has tasks before and after the page."""
 
     tasks: tuple[BrowsedTask, ...]
     before: bool
@@ -185,4 +200,4 @@ def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
         JudgeMark(judge, None if good is None else bool(good), bool(last))
         for judge, good, last in connection.execute(_MARKS, (row[0],))
     )
-    return BrowsedTask(*row, marks)
+    return BrowsedTask(*(*row, marks))

@@ -34,10 +34,14 @@ UNSUCCESSFUL = (TaskState.FAILED, TaskState.UNDECIDED, TaskState.STOPPED)
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """Cost of one step with one model: number of settled tries, `final` of which gave the answer that was used.
+    """Cost of one step with one model.
 
-    `cost_usd` is the sum over the `priced` tries, whose cost is known; `mean_latency_s` the mean over timed tries;
-    `reported_usd` the sum of the costs that the server reported, None without any.
+    Attributes:
+        served_models: names of the models that answered, as the provider states them.
+        tries: number of settled tries; `final` of them gave the answer that was used.
+        cost_usd: sum over the `priced` tries, whose cost is known; None without any.
+        mean_latency_s: mean over the tries that were timed; None without any.
+        reported_usd: sum of the costs that the server reported; None without any.
     """
 
     step: str

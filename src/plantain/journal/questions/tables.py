@@ -39,7 +39,13 @@ _CODES = (
 
 @dataclass(frozen=True, slots=True)
 class CompositionRow:
-    """One row of Table 1; counts tasks. `rate` is success / (success + failed)."""
+    """One row of Table 1: numbers of tasks by state.
+
+    Attributes:
+        findings: number of different findings.
+        rate: success / (success + failed).
+        mean_rounds: mean number of rounds of the successful tasks; None without any.
+    """
 
     modality: str
     direction: str
@@ -78,7 +84,13 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class CriterionRow:
-    """One criterion of Table 2; counts judged attempts. `codes` are failure codes, most frequent first."""
+    """One criterion of Table 2.
+
+    Attributes:
+        weight: weight in the score of an attempt.
+        first_round, overall: share of judged attempts that pass, in round 1 and in all rounds.
+        codes: (failure code, number of attempts), most frequent first.
+    """
 
     criterion: str
     weight: float
@@ -135,7 +147,15 @@ class RoundRow:
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """Success of one finding in one direction. `rate` counts tasks; the judged rates count attempts."""
+    """Success of one finding in one direction.
+
+    Attributes:
+        success, failed, other: numbers of tasks that succeeded, failed, or have any other state.
+        rate: success / (success + failed), in tasks.
+        judged: number of judged attempts.
+        qualified_weighted, qualified_all_pass: share of these that each policy accepts.
+        mean_score: their mean weighted score; None without any.
+    """
 
     modality: str
     finding: str

@@ -46,7 +46,12 @@ class EndedTask:
 
 @dataclass(frozen=True, slots=True)
 class ImagesUsed:
-    """The images of one dataset, modality and licence that tasks use, with up to four different notes."""
+    """The images of one dataset, modality and licence that tasks use.
+
+    Attributes:
+        images: their number; `synthetic`: the number of rendered ones.
+        notes: up to four different notes of these images.
+    """
 
     dataset: str
     modality: str

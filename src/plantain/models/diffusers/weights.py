@@ -60,6 +60,11 @@ def is_hub_id(name: str) -> bool:
 def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | None:
     """Locate weights by folder or hub id; return None for a hub id that is not in the cache.
 
+    Args:
+        name: folder, or hub id.
+        revision: commit or branch of the hub; "" for "main".
+        cache_dir: the hub's cache; None for the usual folder.
+
     Raises:
         InputError: no such folder.
     """

@@ -14,7 +14,10 @@ Values = npt.NDArray[np.number]
 
 
 def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
-    """Scale values linearly to uint8 (H, W), 0 at the lower end and 255 at the upper; all 0 if low >= high."""
+    """Scale values linearly to uint8 (H, W): the first of the `ends` is 0, the second 255; reversed with `invert`.
+
+    NaN counts as the first end. The result is all 0 unless the second end is larger.
+    """
     bottom, top = ends
     if top <= bottom:
         return np.zeros(values.shape, np.uint8)

@@ -41,7 +41,6 @@ TASK: Types = {
     "source_labels": TEXTS,
     **_texts("source_ref original_sha256 licence"),
     "synthetic_source": YES_NO,
-    "canary": TEXT,
 }
 """In every table. `patient` is the source's patient or study, null where it has none. `source_ref` names the source
 image, `original_sha256` its prepared image: the key of the table `originals`."""
@@ -313,7 +312,6 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "original_sha256": image.prepared_sha256 or None,
         "licence": image.licence.value,
         "synthetic_source": image.synthetic,
-        "canary": record.canary,
     }
 
 

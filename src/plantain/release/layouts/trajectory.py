@@ -64,8 +64,7 @@ def conversations(staging: Staging) -> Iterator[bytes]:
             for record, edited in zip(chain, made, strict=True)
         ]
         about = {"image_id": first.image.id, "dataset": first.image.dataset, "modality": first.modality}
-        split = {"split": first.split, "canary": first.canary}
-        yield orjson.dumps({**about, **split, "original": started[0], "turns": turns}) + b"\n"
+        yield orjson.dumps({**about, "split": first.split, "original": started[0], "turns": turns}) + b"\n"
 
 
 def _result(record: TaskRecord) -> str:

@@ -95,7 +95,13 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
 
 
 def mean_over_readers(table: Floats, *, null: float = 0.0, ends: tuple[float, ...] = ()) -> Found:
-    """Return the mean of a table (readers, cases) with its interval, or with the reason for a missing one."""
+    """Return the mean of a table (readers, cases) with its interval, or with the reason for a missing one.
+
+    Args:
+        table: answers, NaN where missing.
+        null: mean of the null hypothesis, for the p value.
+        ends: lowest and highest possible answer; () if unbounded.
+    """
     low, high = (ends[0], ends[1]) if ends else (None, None)
     try:
         found = over_readers(table, null=null, low=low, high=high)

@@ -98,7 +98,12 @@ class NotAvailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OrderedItem:
-    """One item in a reader's order; `slots` lists the models in the order of their positions on the page."""
+    """One item in a reader's order.
+
+    Attributes:
+        position: place in the order, from 0.
+        slots: the models in the order of their positions on the page.
+    """
 
     block: Block
     item: Item
@@ -217,6 +222,12 @@ class Desk:
 
     def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
         """Store an answer durably and return the reply, with feedback in training; a repeated key stores nothing.
+
+        Args:
+            token: the item's name on the page.
+            key: id of the answer, chosen by the page.
+            answer: the answer as sent, unchecked.
+            focus_ms: time in ms that the reader spent on it.
 
         Raises:
             NotAvailable: this reader has no such item, or may not see it yet.

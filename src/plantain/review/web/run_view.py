@@ -79,7 +79,7 @@ OFFERED_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ViewedRound:
-    """One attempt with its verdicts, scores and calls, as the viewer shows it."""
+    """One attempt with its verdicts (`judges`), scores and calls, as the viewer shows it."""
 
     attempt: Attempt
     direction: Direction
@@ -131,7 +131,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ViewedTask:
-    """One task with all its rounds: `rounds` of the current generation, `earlier` those that a retry superseded."""
+    """One task with all its rounds, as the viewer shows it.
+
+    Attributes:
+        rounds: rounds of the current generation; `earlier`: those that a retry superseded.
+        calls: all calls of the task.
+    """
 
     row: TaskRow
     image: SourceImage

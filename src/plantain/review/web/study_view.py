@@ -42,7 +42,12 @@ class CaseQuery:
 
 @dataclass(frozen=True, slots=True)
 class ViewedCase:
-    """A case and the answers to it that the query selects, by block, item and reader."""
+    """A case with the answers to it that a query selects.
+
+    Attributes:
+        rows: the answers, by block, item and reader.
+        differ: True if readers disagree on one of the questions asked.
+    """
 
     case: Case
     rows: tuple[Row, ...]
