@@ -145,6 +145,7 @@ class ModelClient:
         unhurried: models whose calls are sent in batch jobs.
         in_jobs: ids of open calls of earlier processes that a job answers; they are continued, not repeated.
         leave_jobs: called when the run stops without waiting for jobs.
+        made, replayed: number of calls that this process made, and of recorded answers that it reused.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 

@@ -156,16 +156,21 @@ def read_pilot(run: Path) -> Pilot:
 
 @dataclass(slots=True)
 class BuildPlan:
-    """The forecast of a build. Disk in bytes, duration in seconds; `cost_usd` is None while a price is unknown.
+    """The forecast of a build.
 
     Attributes:
         tasks: number of tasks without controls; with `accepted_per_finding` the largest possible number.
+        images: number of images that tasks and controls use; `controls`: number of controls.
         by_finding: number of tasks by modality, finding and direction.
-        tried: number of tasks expected to run; less than `tasks` only with `accepted_per_finding`.
+        tried: number of tasks expected to run; less than `tasks` only with `accepted_per_finding`; `tried_by`: the same
+            by modality, finding and direction.
         not_planned: number of skipped additions by modality, finding and the view that does not show its place.
+        rounds: number of rounds of all tasks.
         calls_by: calls by step and model.
         tokens_by: estimated tokens that one such call reads and writes, including thinking and images; only for
             models priced by tokens.
+        cost_usd: cost in US dollars; None while a price is unknown.
+        duration_s, disk: duration in seconds, and disk space in bytes.
         success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
             `accepted_per_finding`: then by the paper's rate.
         unpriced: models, or service tiers of them, without a known price.

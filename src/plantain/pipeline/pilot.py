@@ -110,6 +110,7 @@ class PilotNumbers:
 
     Attributes:
         asked: number of the pilot's tasks; `states` counts them by state.
+        parts: results by finding and direction.
         qualified: successes of successes and failures; `stopped`, `undecided`, `not_applicable`: of all closed tasks.
         accepted: share of the qualified edits shown to a study's readers that they accepted.
         cost_usd: US dollars for the pilot's calls, None if no cost is known; `unpriced` calls have none.
@@ -117,6 +118,7 @@ class PilotNumbers:
         forecast: forecast for the whole plan by the pilot's rates.
         free: free bytes on the disk.
         judges: a line on each judge's reliability; `believed` is True if all judges were shown to be reliable.
+        why_stopped: (reason, number of tasks) for the commonest reasons why tasks stopped.
     """
 
     asked: int

@@ -141,7 +141,7 @@ def grey_bits(data: bytes, name: str) -> int:
 
 
 def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """Decode a file as `decode_untrusted` does, but a grey JPEG to uint8 (H, W), which is faster to resize."""
+    """Decode a file as `decode_untrusted` does and raise as it, but a grey JPEG to uint8 (H, W), faster to resize."""
     name = one_line(name)
     image = _open(data, name)
     try:

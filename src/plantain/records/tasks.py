@@ -137,7 +137,7 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EditTask:
-    """The task to add one finding to, or remove it from, one image."""
+    """The task to add one finding to an image or remove it; `finding` of a benchmark's task is an arm's label."""
 
     id: str
     image_id: str

@@ -69,7 +69,6 @@ class BrowsedTask:
         reason: why it did not succeed; "" if it did or is open.
         cost_usd: US dollars for its calls; None if no cost is known.
         marks: decisions on the last attempt.
-        place: its place in the list, for `page_of`.
     """
 
     id: str
