@@ -173,7 +173,7 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Compute the gap between right and wrong edits by modality (`ALL` first) and criterion, with its lower bound.
+    """Compute the gap between right and wrong edits by modality ("all" first) and criterion, with its lower bound.
 
     A modality is tested only if its criterion passes overall, so at most 5 % of judges without skill pass any test.
     """

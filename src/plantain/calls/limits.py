@@ -66,7 +66,7 @@ MARGIN = 1.25
 
 
 class StepCosts:
-    """Costs of one step's calls to one model: the known ones, and an estimate of the others.
+    """Costs of one step's calls to one model: known costs, and an estimate of unknown ones.
 
     Attributes:
         bound: estimated maximum cost of a call in US dollars; set by the gate, which knows the price.

@@ -105,7 +105,7 @@ def _hub_blobs(home: Path) -> Path | None:
 
 
 def check_received(root: Path, levels: int = 64) -> None:
-    """Check that a folder from others contains no links out of it, pipes, sockets or devices.
+    """Check that a received folder contains no links that leave it, pipes, sockets or devices.
 
     Args:
         root: the folder; it may itself be a link.

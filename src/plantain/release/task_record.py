@@ -77,7 +77,7 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The deciding verdict; None without one."""
+        """The deciding verdict; None if no verdict decides."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 

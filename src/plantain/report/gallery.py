@@ -178,7 +178,7 @@ class Story:
 
     @property
     def last(self) -> RoundStory | None:
-        """The last round with an edited image; None without one."""
+        """The last round with an edited image; None if no round has an image."""
         return next((one for one in reversed(self.rounds) if one.frame), None)
 
 

@@ -389,7 +389,7 @@ async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) ->
 
 
 async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImage) -> EncodedImage:
-    """Return the real image after as PNG, recorded as made from `previous`. Raise InputError without one."""
+    """Return the real image after as PNG, recorded as made from `previous`. Raise InputError if there is none."""
     data = await asyncio.to_thread(lambda: encode_png(benchmark.changed(sample)))
     return EncodedImage(made_from(data, previous.data), PNG)
 

@@ -205,7 +205,7 @@ class ReleaseColumns:
         }
 
     def verdict_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells of a verdict by column; all null without one."""
+        """Return the cells of a verdict by column; all null without a verdict."""
         if verdict is None:
             return dict.fromkeys(self.verdict)
         seen = verdict.observations
@@ -316,7 +316,7 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of a successfully edited image: those that remain, and any added finding; None for others.
+    """Return the labels of a successfully edited image: those that remain, and any added finding; else None.
 
     An image whose last finding was removed is `PLAUSIBLE_NORMAL`; after any other change labels are unknown.
     """

@@ -64,7 +64,7 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
-    """Return an attempt's deciding or published verdict as JSON, with the paper's names; None without one."""
+    """Return an attempt's deciding or published verdict as JSON, with the paper's names; None without a verdict."""
     decided = attempt.verdict or published_verdict((s.metric, s.value, s.detail) for s in attempt.scores)
     if decided is None:
         return None
