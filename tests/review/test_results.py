@@ -81,7 +81,7 @@ def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
     assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
     said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
-    assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
+    assert said["hash"] == study.digest and {"answers.csv", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "answers.csv").read_bytes() == first

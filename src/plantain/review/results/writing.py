@@ -7,7 +7,6 @@ cases whose task the release does not contain.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import escaped
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
-from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
 from plantain.review.run_materials import model_of
 from plantain.review.sources import is_final
 from plantain.review.study import STUDY, ItemKind, ReaderTask, Study, open_study
@@ -94,7 +93,7 @@ def results_latex(found: dict[str, Any]) -> str:
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, bytes) of each exported file except Parquet; the same answers give the same bytes."""
+    """Yield (name, bytes) of each exported file; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
     yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
@@ -107,7 +106,7 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
 
 
 def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
-    """Write a study's answers into a folder, also as Parquet if pyarrow is installed; return the files' names.
+    """Write a study's answers into a folder; return the files' names.
 
     Raises:
         InputError: the folder contains other files.
@@ -115,27 +114,10 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
         raise InputError(f"--to {to}: contains something other than the export of a study")
     files = dict(export_files(study, ratings))
-    parquet = _parquet(study, rows_of(study, ratings))
-    if parquet is not None:
-        files["answers.parquet"] = parquet
     for name, data in files.items():
         open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
     return sorted(files)
-
-
-def _parquet(study: Study, rows: list[Row]) -> bytes | None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        return None
-    numbers = {name: pa.int64() for name in ("position", "answers_given")}
-    kinds = {**numbers, "focus_s": pa.float64(), "right": pa.bool_()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in DICTIONARY])
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(as_table(study, rows), schema=schema), sink)
-    return sink.getvalue()
 
 
 FOLDER = "studies"
@@ -185,9 +167,7 @@ def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    table = _ratings(rows, closed, own)
-    files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
-    files["ratings.parquet"] = _ratings_parquet(table)
+    files["ratings.csv"] = written_csv([list(RATINGS), *_ratings(rows, closed, own)]).encode()
     name = folder.resolve().name
     return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}
 
@@ -263,16 +243,3 @@ def _ratings(
                 (source, rounds[source], model, readers, accepted, own_edit, criterion, held, rating)
             )
     return found
-
-
-def _ratings_parquet(table: Sequence[tuple[object, ...]]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    kinds = (text, whole, text, whole, real, pa.bool_(), text, real, real)
-    columns = list(zip(*table, strict=True)) or [()] * len(RATINGS)
-    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, names=list(RATINGS)), sink)
-    return sink.getvalue()
