@@ -221,8 +221,8 @@ FEWEST = 10
 def splits_of(groups: Iterable[str], seed: int) -> dict[str, str]:
     """Assign each group to train, validation or test, about 80 : 10 : 10, by a seeded hash of its name.
 
-    Only the hash decides, so that no group changes its split as a run grows. But if no group of `FEWEST` or more gets
-    test or validation, the train group with the lowest hash does.
+    Only the hash decides, so that no group changes its split as a run grows. But if there are at least `FEWEST` groups
+    and none is in test, or none in validation, the train group with the lowest hash is moved there.
     """
     places = {group: _place(group, seed) for group in groups}
     found = {

@@ -316,9 +316,10 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of a successfully edited image: those that remain, and any added finding; else None.
+    """Return the labels of an edited image; None if the edit did not succeed, or neither adds nor removes a finding.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; after any other change labels are unknown.
+    A control keeps its labels. An added finding replaces the normal class; an image whose last finding was removed is
+    `PLAUSIBLE_NORMAL`.
     """
     if attempt.role != "success" or record.direction is Direction.CHANGE:
         return None
