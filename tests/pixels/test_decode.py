@@ -263,7 +263,6 @@ def _adobe_exif(index: str, space: int) -> bytes:
         (_adobe_exif("R98", 1), ""),
         (_with_chunks(colour(), gAMA=ADOBE_GAMMA, cHRM=ADOBE_CHROMATICITIES), "PNG primaries"),
         (_with_chunks(colour(), sRGB=b"\0", gAMA=ADOBE_GAMMA, cHRM=ADOBE_CHROMATICITIES), ""),
-        (_with_chunks(colour(), cICP=bytes((1, 13, 0, 1)), gAMA=struct.pack(">I", 100_000)), ""),
     ],
 )
 def test_colours_stated_without_a_profile_are_those_of_littlecms(data: bytes, name: str) -> None:
@@ -273,19 +272,6 @@ def test_colours_stated_without_a_profile_are_those_of_littlecms(data: bytes, na
         expected = ImageCms.profileToProfile(expected, source, srgb, 1)
     assert np.abs(decode_untrusted(data, "a").astype(int) - np.asarray(expected)).max() <= (1 if name else 0)
     assert colour_note(data) == (f"colours converted to sRGB from {name}" if name else "")
-
-
-def test_code_points_of_a_png_are_converted_or_refused() -> None:
-    light = ((np.array([200, 100, 50]) / 255.0 + 0.055) / 1.055) ** 2.4
-    # CSS Color 4, 18: linear display-p3 to linear sRGB, by way of XYZ.
-    matrix = [[1.22494, -0.22494, 0], [-0.042057, 1.042057, 0], [-0.019638, -0.078636, 1.098274]]
-    linear = light @ np.array(matrix).T
-    wanted = np.rint(255 * (1.055 * linear ** (1 / 2.4) - 0.055))
-    pixels = np.full((4, 4, 3), (200, 100, 50), np.uint8)
-    got = decode_untrusted(_with_chunks(pixels, cICP=bytes((12, 13, 0, 1))), "a")
-    assert np.abs(got.astype(int) - wanted).max() <= 1
-    with pytest.raises(BadImage, match=r"^a: colours by cICP 9-16-0-1 are not read"):
-        decode_untrusted(_with_chunks(pixels, cICP=bytes((9, 16, 0, 1))), "a")
 
 
 def tiff(values: np.ndarray, **options: object) -> bytes:

@@ -25,5 +25,4 @@ def facts() -> RunFacts:
         splits={"train": 4, "validation": 0, "test": 0},
         split_groups=2,
         ungrouped_images=1,
-        canary="0f0f",
     )

@@ -13,7 +13,7 @@ import pytest
 from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
-from plantain.records import InputError, Licence, TaskState
+from plantain.records import Licence, TaskState
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.layouts.contract import LAYOUTS
@@ -107,21 +107,6 @@ def test_training_table_has_the_successes_whose_original_is_there(
         == wanted.keys()
         < {r["task_id"] for r in successes}
     )
-
-
-def test_their_owner_s_own_licence_can_be_named(mixed_run: Path, tmp_path: Path) -> None:
-    terms = tmp_path / "terms.txt"
-    terms.write_text("Use it, and say that it is from Peking.")
-    options = replace(NAMED, original_licences=(f"attribution={terms}", "open=CC0-1.0"))
-    export_run(mixed_run, tmp_path / "out", options)
-    parts = {part["part"]: part for part in json.loads((tmp_path / "out/LICENSES/parts.json").read_bytes())}
-    assert parts["originals of open"]["licence"] == "CC0-1.0"
-    assert "from Peking" in (tmp_path / "out" / parts["originals of attribution"]["file"]).read_text()
-    import_release(tmp_path / "out", tmp_path / "imported")
-    export_run(tmp_path / "imported", tmp_path / "again", APPROVED)
-    assert tree(tmp_path / "again") == tree(tmp_path / "out")
-    with pytest.raises(InputError, match="--original-licence credentialed=MIT"):
-        export_run(mixed_run, tmp_path / "no", replace(options, original_licences=("credentialed=MIT",)))
 
 
 def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:

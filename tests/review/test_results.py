@@ -81,7 +81,7 @@ def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
     assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
     said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
-    assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
+    assert said["hash"] == study.digest and {"answers.csv", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "answers.csv").read_bytes() == first
@@ -238,25 +238,7 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
         ),
         (["--effect", "0"], "--effect 0: give a difference other than 0"),
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "the variances come from one of them"),
-        (["--effect", "0.1", "--study", "nowhere.csv"], "nowhere.csv"),
     ],
 )
 def test_plan_refuses_in_one_line(words: list[str], line: str):
     assert line in refused("review", "plan", *words)
-
-
-def test_a_study_that_was_read_is_a_pilot(tmp_path: Path):
-    """Reader i sees the models 1, 2, 3, 4 points apart in every case: the variance of those is 5/3, the rest is 0."""
-    study = small_study(tmp_path / "s", ReaderTask.RATE, cases=4, models=MODELS[:2])
-    read_all(
-        study,
-        4,
-        lambda reader, block, _, slots: {
-            "scores": dict.fromkeys(dict(block.criteria), 3 + reader if slots == [MODELS[0]] else 2)
-        },
-    )
-    found = json_of("review", "plan", "--effect", "1", "--study", str(study.folder))
-    assert found["components_from"].startswith("from the pilot")
-    assert found["components"] == pytest.approx({"reader": 5 / 3, "case": 0.0, "rest": 0.0})
-    one = small_study(tmp_path / "one", ReaderTask.PAIR, cases=2)
-    assert "no accept or rate block" in refused("review", "plan", "--effect", "1", "--study", one.folder)

@@ -139,8 +139,6 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
         ({"cases": 9}, r"--cases 9: there are 5$"),
         ({"cases": 4, "training": 2}, r"--cases 4: there are 3 after 2 for training"),
         ({"training": 5}, r"--training 5: no case of 5 is left"),
-        ({"name": f"Is {MODELS[0].upper()} good?"}, rf"names the model {MODELS[0]}"),
-        ({"name": f"{MODELS[0].split('/')[-1]}: good?"}, "readers see it, and it names the model"),
         ({"tasks": (ReaderTask.PAIR,)}, "--task pair: needs cases with outputs of two models"),
         ({"tasks": (ReaderTask.DESCRIBE_OK,)}, "description"),
     ],

@@ -18,10 +18,9 @@ from plantain.audit.gate import (
     rate_of,
     thresholds,
 )
-from plantain.audit.injections import swayed
 from plantain.audit.jury import Jury
 from plantain.audit.planted_defects import DEFECTS
-from plantain.audit.trials import INJECTED, KINDS
+from plantain.audit.trials import KINDS
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import spent_by
 from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
@@ -80,7 +79,7 @@ def make_card(
 
 
 def _controls(own: Sequence[TrialAnswer]) -> dict[str, Figure]:
-    """Return how often each kind of edit was accepted, and how often injected words moved the verdict."""
+    """Return how often each kind of edit was accepted."""
     defects = {defect.name for defect in DEFECTS}
     clean = [one for one in own if one.kind == CLEAN]
     found = {
@@ -90,27 +89,13 @@ def _controls(own: Sequence[TrialAnswer]) -> dict[str, Figure]:
     }
     for kind in KINDS:
         judged = [one for one in own if one.kind == kind and not one.may_be]
-        if kind not in defects and kind not in (CLEAN, INJECTED) and judged:
+        if kind not in defects and kind != CLEAN and judged:
             found[kind] = rate_of(judged)
-    if followed := _injected(own):
-        found["injected words followed"] = figure_of(followed)
-    return found
-
-
-def _injected(own: Sequence[TrialAnswer]) -> list[tuple[str, bool]]:
-    before = {(one.recipe, one.kind): one for one in own if one.kind in (CLEAN, IDENTICAL)}
-    found = []
-    for one in own:
-        if one.injection is None:
-            continue
-        base = before.get((one.recipe, CLEAN if one.injection.wants == "fail" else IDENTICAL))
-        if base is not None and base.qualified is not None and one.qualified is not None:
-            found.append((one.cluster, swayed(one.injection, base.failed, one.failed)))
     return found
 
 
 def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return, for each defect, the share of answered edits in which all violated criteria failed."""
+    """Return, for each defect, the share of one judge's answered edits in which all violated criteria failed."""
     covers = thresholds().covers
     found: dict[str, Figure] = {}
     for defect in DEFECTS:

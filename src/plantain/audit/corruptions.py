@@ -157,7 +157,7 @@ def _textured(
 def elsewhere(
     pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Choose a random (x, y) inside the content, over `distance` pixels from the mask; None if no place is."""
+    """Choose a random (x, y) over `distance` pixels from the mask and 20 inside the content; None if no place is."""
     far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
     lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
     ys, xs = np.nonzero(far & lit)
@@ -211,7 +211,12 @@ def foreign_place(pixels: Pixels, modality: str, finding: str, mask: Mask) -> tu
 
 
 def at_dura(pixels: Pixels, delta: Field) -> float:
-    """Return the share in [0, 1] of a change's core near the head's border or midline; 1 without a core."""
+    """Return the share in [0, 1] of a change's core near the head's border or midline; 1 without a core.
+
+    Args:
+        pixels: the original, uint8 (H, W, 3).
+        delta: the change in grey levels, float32 (H, W, 3).
+    """
     lit = content(pixels)
     width = float(np.ptp(np.flatnonzero(lit.any(axis=0)))) + 1
     depth = cv2.distanceTransform(lit.astype(np.uint8), cv2.DIST_L2, 3)

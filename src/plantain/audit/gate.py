@@ -17,7 +17,6 @@ from functools import cache
 from itertools import permutations
 from pathlib import Path
 
-from plantain.audit.injections import Injection
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
@@ -130,7 +129,6 @@ class TrialAnswer:
         failed: criteria that did not pass, without unscored ones.
         may_be: True if the drawing may really show the requested finding, so that the answer is not evidence.
         name, recipe: names of the edit and of the clean edit that it was made from.
-        injection: planted words that demand a verdict.
     """
 
     kind: str
@@ -144,13 +142,15 @@ class TrialAnswer:
     may_be: bool = False
     name: str = ""
     recipe: str = ""
-    injection: Injection | None = None
 
 
 def scored(
     seen: Observations | None, rubric: Rubric
 ) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
-    """Score an answer by a rubric: (share of each criterion, qualified or None without an answer, failed criteria)."""
+    """Score an answer by a rubric; return (share of each criterion, True if it qualifies, names of failed criteria).
+
+    An undecided edit does not qualify. Without an answer the result is ({}, None, no names).
+    """
     if seen is None:
         return {}, None, frozenset()
     results = {c.name: seen.criteria[c.name] for c in rubric.criteria}
@@ -176,7 +176,7 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Compute the gap between right and wrong edits by modality (`ALL` first) and criterion, with its lower bound.
+    """Compute the gap between right and wrong edits by modality ("all" first) and criterion, with its lower bound.
 
     A modality is tested only if its criterion passes overall, so at most 5 % of judges without skill pass any test.
     """

@@ -300,7 +300,11 @@ async def run_rejudge(
 
 
 def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubric:
-    """Return the rubric that a request names, else the run's. Raise InputError for an unknown one."""
+    """Return the rubric that a request names, else that of the run, by its `frozen` settings.
+
+    Raises:
+        InputError: the request names an unknown rubric.
+    """
     return rubric_named(request.rubric) if request.rubric else recorded(frozen)
 
 

@@ -157,7 +157,6 @@ class _Audit:
             may_be=trial.may_be,
             name=trial.name,
             recipe=recipe.name,
-            injection=trial.injection,
         )
 
     async def _store(self, source: AuditImage) -> bytes:

@@ -10,7 +10,6 @@ import numpy as np
 from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
 from plantain.audit.controls import NAIVE_EDITORS, REENCODED, naive
 from plantain.audit.gate import ACCEPTED, BLACK, CLEAN, IDENTICAL, UNEDITED, thresholds
-from plantain.audit.injections import Injection, inject, injections
 from plantain.audit.planted_defects import DEFECTS, CleanEdit, NotApplicable, plant
 from plantain.findings import why_not_shown
 from plantain.offline.language import Intent, compose
@@ -18,13 +17,13 @@ from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Finding, InputError, derive_seed
 from plantain.records.messages import suggest
 
-SWAPPED, INJECTED = "swapped label", "injected words"
+SWAPPED = "swapped label"
 
 KEPT = tuple(f"{ACCEPTED} {name}" for name in REENCODED)
 """Accepted edits, re-encoded; only an edit that the judge accepted has them."""
 
 CONTROLS = (CLEAN, IDENTICAL, BLACK, *(f"{UNEDITED} {name}" for name in REENCODED), SWAPPED, *NAIVE_EDITORS)
-KINDS = (*CONTROLS, *KEPT, INJECTED, *(defect.name for defect in DEFECTS))
+KINDS = (*CONTROLS, *KEPT, *(defect.name for defect in DEFECTS))
 """Every kind of edit that an audit asks about."""
 
 
@@ -34,7 +33,7 @@ def chosen_kinds(text: str) -> tuple[str, ...]:
     Raises:
         InputError: a kind is unknown.
     """
-    groups = {"controls": (*CONTROLS, *KEPT, INJECTED), "defects": tuple(defect.name for defect in DEFECTS)}
+    groups = {"controls": (*CONTROLS, *KEPT), "defects": tuple(defect.name for defect in DEFECTS)}
     wanted: list[str] = []
     for name in (name.strip() for name in text.split(",") if name.strip()):
         if name not in groups and name not in KINDS:
@@ -56,7 +55,6 @@ class Trial:
         detail: text that distinguishes trials of one kind and recipe.
         violates: criteria that a planted defect violates.
         may_be: True if the drawing may really show the requested finding.
-        injection: planted words that demand a verdict; None without any.
     """
 
     kind: str
@@ -68,7 +66,6 @@ class Trial:
     detail: str = ""
     violates: tuple[str, ...] = ()
     may_be: bool = False
-    injection: Injection | None = None
 
     @property
     def name(self) -> str:
@@ -106,8 +103,6 @@ def trials_of(
         trials += _swapped(first, others)
     trials += _naive(first, clean, kinds)
     trials += _defective(first, clean, kinds)
-    if INJECTED in kinds:
-        trials += _injected(first, clean)
     return trials
 
 
@@ -144,20 +139,5 @@ def _defective(first: Trial, clean: CleanEdit, kinds: Collection[str]) -> Iterat
         except NotApplicable:
             continue
         violates = tuple(criterion.value for criterion in defect.violates[clean.direction])
-        yield replace(_encoded(first, defective), kind=defect.name, violates=violates)
-
-
-def _injected(first: Trial, clean: CleanEdit) -> Iterator[Trial]:
-    """Yield an injection: words that want a pass in an unedited image, words that want a fail in the clean edit."""
-    injection = injections()[first.recipe.seed % len(injections())]
-    base = clean if injection.wants == "fail" else replace(clean, edited=clean.original)
-    try:
-        spoilt = inject(injection, base, derive_seed(first.recipe.seed, injection.name))
-    except NotApplicable:
-        return
-    yield replace(_encoded(first, spoilt), kind=INJECTED, detail=injection.name, injection=injection)
-
-
-def _encoded(first: Trial, edit: CleanEdit) -> Trial:
-    original, edited = encode_source(edit.original), encode_jpeg(edit.edited)
-    return replace(first, instruction=edit.instruction, original=original, edited=edited)
+        original, edited = encode_source(defective.original), encode_jpeg(defective.edited)
+        yield replace(first, kind=defect.name, violates=violates, original=original, edited=edited)

@@ -141,14 +141,14 @@ class ModelGate:
         return place
 
     def resume(self, step: Step, usd: float | None) -> Ticket:
-        """Make the ticket of a call that an earlier process sent and that has not been answered yet."""
+        """Make the ticket of a call that an earlier process sent, reserving `usd`, and that is not answered yet."""
         costs = self._costs[step]
         costs.in_jobs_usd = max(0.0, costs.in_jobs_usd - (usd or 0.0))
         costs.in_flight += 1
         return Ticket(self, step, usd, self.rules.price, 0.0, _now(), self.window.start(), started=True)
 
     def priced(self, price: Price, tier_factor: float) -> None:
-        """Use another price from now on, also for reserved amounts; calls in flight keep theirs."""
+        """Use another price, times the factor of the service tier, from now on; calls in flight keep theirs."""
         self.rules = replace(self.rules, price=price, tier_factor=tier_factor)
         self._costs = {step: self._step_costs(step) for step in Step}
 
@@ -199,7 +199,7 @@ class ModelGate:
         return cost_of(ticket.price, outcome, usage)
 
     def returned(self, ticket: Ticket) -> None:
-        """Take back a ticket after its call is recorded; an unsettled one was not sent, or its outcome is unknown.
+        """Take back a ticket after its call is recorded; an unsettled call was not sent, or has no known outcome.
 
         The reserved amount is released only now, so that no call is recorded while it is still counted in full.
         """

@@ -123,7 +123,7 @@ class WorkerKinds:
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
     async def check(self, model: str, kind: str) -> None:
-        """Record the kind of worker (CPU or GPU, versions) that answered for a model."""
+        """Record the kind of worker (CPU or GPU, versions) that answered for a model; note each kind but the first."""
         known = self._known.setdefault(model, [])
         if kind in known:
             return
@@ -145,6 +145,7 @@ class ModelClient:
         unhurried: models whose calls are sent in batch jobs.
         in_jobs: ids of open calls of earlier processes that a job answers; they are continued, not repeated.
         leave_jobs: called when the run stops without waiting for jobs.
+        made, replayed: number of calls that this process made, and of recorded answers that it reused.
         streaks: failures in a row, which end the run before they have used up its tasks.
     """
 

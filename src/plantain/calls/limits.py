@@ -66,7 +66,7 @@ MARGIN = 1.25
 
 
 class StepCosts:
-    """Costs of one step's calls to one model: the known ones, and an estimate of the others.
+    """Costs of one step's calls to one model: known costs, and an estimate of unknown ones.
 
     Attributes:
         bound: estimated maximum cost of a call in US dollars; set by the gate, which knows the price.
@@ -188,7 +188,7 @@ class Budget:
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:
-    """Return the cost of a call in US dollars; None if unknown (no price, or no answer arrived)."""
+    """Return the cost of a call in US dollars; None without a price, or if unreported usage may have been billed."""
     if price is None:
         return None
     if price == Price():
@@ -274,6 +274,8 @@ class Pace:
 class Concurrency:
     """Calls in flight: slow start up to the first refusal, then additive increase and multiplicative decrease.
 
+    The arguments `now` and `sent_at` of its methods are seconds of one clock.
+
     Args:
         ceiling: maximum number of calls in flight.
         first: number of calls in flight at the start.
@@ -319,7 +321,7 @@ class Concurrency:
             self._grown_at = now
 
     def too_many(self, level: int) -> bool:
-        """Return True if so many calls in flight were never accepted, so that their number may explain a refusal."""
+        """Return True if `level` calls in flight were never accepted, so that their number may explain a refusal."""
         return level > self._highest_accepted
 
     def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:

@@ -293,13 +293,13 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) 
     Labels, licence, permission and a mark as synthetic are added if they were missing. A new group or split replaces
     the old one; a missing one does not. Contradicting labels are rejected.
 
-    Raises:
-        InputError: the catalogue has another known licence of the image.
-
     Args:
         name: the file's name in messages.
         image: the record as the source describes it now.
         there_id: id of the image with the same bytes, in the catalogue or its quarantine.
+
+    Raises:
+        InputError: the catalogue has another known licence of the image.
     """
     waiting = held_one(catalogue, there_id)
     there = waiting.image if waiting is not None else catalogue.get(there_id)

@@ -20,9 +20,13 @@ ROLE = "ingest"
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file's prepared image; without bytes if the catalogue contains it already.
+    """A file's prepared image, and the findings of the privacy checks.
 
-    `seen` are faces, and text too small for the prepared image.
+    Attributes:
+        data: bytes of the prepared file; None if the catalogue contains it already.
+        code: its 256-bit code, see `pixels.likeness`.
+        texts: text read in the prepared image; None if no text was read.
+        seen: faces, and text that is illegible in the prepared image.
     """
 
     entry: SourceEntry

@@ -29,7 +29,12 @@ _MASKINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An image in quarantine, its perceptual hash, and the marks that may identify a patient."""
+    """An image in quarantine.
+
+    Attributes:
+        code: its 256-bit code, see `pixels.likeness`; None if unknown.
+        found: marks that may identify a patient.
+    """
 
     image: SourceImage
     code: bytes | None
@@ -50,7 +55,7 @@ class Held:
 def hold(
     catalogue: Catalogue, image: SourceImage, data: bytes, code: bytes | None, found: Sequence[Suspicion]
 ) -> None:
-    """Put a prepared image into quarantine instead of the catalogue."""
+    """Put an image, its prepared bytes `data` and its `code` (see `Held`) into quarantine instead of the catalogue."""
     catalogue.blobs.put(data, "image/jpeg")
     catalogue.flush()
     with catalogue.transaction():

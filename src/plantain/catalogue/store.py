@@ -273,7 +273,7 @@ class Catalogue:
         self._insert_labels([new])
 
     def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Store the text that a reader found in a prepared image, as JSON, with the next commit."""
+        """Store, with the next commit, the text that the reader named `reader` found in a prepared image, as JSON."""
         self._readings[prepared_sha256] = (reader, found)
 
     def reading(self, prepared_sha256: str) -> tuple[str, str] | None:

@@ -39,9 +39,6 @@ def export(
         help="Licence of all edits, or of one source: SPDX id, address or file.",
     ),
     originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
-    original_licence: list[str] | None = typer.Option(
-        None, metavar="DATASET=TERMS", help="Licence of a dataset's originals."
-    ),
     study: list[Path] | None = typer.Option(
         None, metavar="STUDY", help="Add a reader study of this run, without names."
     ),
@@ -64,7 +61,6 @@ def export(
         sign_key=key,
         licences=tuple(licence or ()),
         originals=originals,
-        original_licences=tuple(original_licence or ()),
         doi=doi,
         documents=documents,
     )

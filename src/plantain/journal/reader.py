@@ -349,11 +349,9 @@ class StepMoney:
 
 
 def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
-    """Estimate the US dollars of `lost` calls of unknown cost.
+    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
 
-    Args:
-        latest: the latest costs of similar calls, in US dollars; with fewer than `LEARNED`, `most` is returned.
-        most: maximum that the lost calls together can have cost.
+    It is `most`, the maximum for all of them, if there are fewer than `LEARNED` costs.
     """
     if not lost or len(latest) < LEARNED:
         return most

@@ -58,12 +58,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """A file in the blob store.
-
-    Attributes:
-        sha256, bytes: hash and size.
-        pixel_sha256: of an edited image the hash of its decoded pixels, if known.
-    """
+    """A file in the blob store: hash, size, type, and of an edited image the hash of its decoded pixels, if known."""
 
     sha256: str
     bytes: int
@@ -88,12 +83,7 @@ class StartedCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A verdict on one attempt.
-
-    Attributes:
-        draw: number of the verdict among those of its judge, from 0.
-        decisive: True if it decides: of a single judge, or the joint verdict of a panel.
-    """
+    """A verdict on one attempt, number `draw` of its judge. Of a panel, only the joint verdict is decisive."""
 
     task_id: str
     generation: int
@@ -173,13 +163,7 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A task and its state.
-
-    Attributes:
-        generation: how often a retry restarted it.
-        round: the round of success, or the last one made.
-        reason: why it did not succeed, in a line; "" if it did or is open.
-    """
+    """A task and its state: `generation` counts retries, `round` is the last one made, `reason` says why it failed."""
 
     task: EditTask
     generation: int
@@ -194,18 +178,10 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One try of one call as journalled.
+    """Try number `tries` (from 1) of one call as journalled; `outcome` and `latency_s` are None while it is open.
 
-    Attributes:
-        tries: number of the try, from 1.
-        request_hash: SHA-256 of the request, images by their hashes.
-        outcome: how it ended; None while it is open.
-        final: True if its answer is used; a replay returns it.
-        reserved_usd: maximum cost; None if the model has no price.
-        cost_usd: actual cost; None if unknown.
-        latency_s: duration; None while open.
-        started_at: time in UTC, ISO 8601.
-        answer: text that a replay returns; `raw`: the provider's answer as text.
+    A `final` try is the one whose answer is used and replayed. `answer` is the text that a replay returns, `raw` the
+    provider's. `reserved_usd`, the maximum cost, is None without a price, `cost_usd` if the cost is unknown.
     """
 
     id: int
@@ -226,13 +202,9 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One process that wrote to the run.
+    """One process that wrote to the run; times are in UTC, `ended_at` is None if it was killed or still runs.
 
-    Attributes:
-        ended_at: time in UTC; None if it was killed or still runs.
-        replayed: number of recorded answers that it reused.
-        peak_rss_mb: peak memory in MB; None if unknown.
-        detail: further telemetry, such as "made", the number of calls.
+    `replayed` counts recorded answers that it reused; `detail` is further telemetry, such as "made", the calls made.
     """
 
     id: int

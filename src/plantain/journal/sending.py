@@ -106,7 +106,8 @@ def sent_with_sources(reader: JournalReader) -> Iterator[tuple[SentImage, str, s
 def sources_of_image(reader: JournalReader, sha256: str, call: int | None) -> dict[str, SourceImage]:
     """Return the sources that a file was made from, by id; empty if the journal does not know the file.
 
-    The file is a prepared image, an edit of one in the task of this call, or an image that was allowed before.
+    The file is a prepared image, an edit of one in the task of `call`, or an image that was allowed before. Without a
+    call (None), edits are unknown unless they were allowed before.
     """
     known = {"sha": sha256, "call": call}
     run = reader.connection.execute

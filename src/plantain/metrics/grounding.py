@@ -107,7 +107,9 @@ def _nothing(reason: str) -> Grounding:
 
 
 def chance_iou(selected: int, inside: int, size: int) -> float:
-    """Return the IoU of a region of `inside` pixels expected if `selected` of `size` pixels are drawn at random.
+    """Return the IoU at the overlap that is expected if `selected` of `size` pixels are drawn at random.
+
+    `inside` is the number of pixels of the region. Without selected pixels and without a region it is 0.
 
     Example:
         >>> round(chance_iou(25, 25, 100), 4)

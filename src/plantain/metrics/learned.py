@@ -37,8 +37,11 @@ def lpips(before: Image, after: Image, network: PerceptualNetwork) -> Score:
         before, after: uint8 RGB (H, W, 3), same shape.
         network: the network; the metric is only called "lpips" with the published weights.
 
+    Returns:
+        The distance; unscored if the network gives NaN or infinity.
+
     Raises:
-        ValueError: the images differ in shape.
+        ValueError: the arrays are not such images.
     """
     before, after = check_images(before, after)
     value = float(network.distance(signed(before), signed(after)))
@@ -50,6 +53,9 @@ def reward(image: Image, text: str, model: RewardModel) -> Score:
 
     Args:
         image: uint8 RGB (H, W, 3).
+
+    Returns:
+        The reward, which has no fixed range; unscored if the model gives NaN or infinity.
 
     Raises:
         ValueError: the array is not such an image.

@@ -129,7 +129,10 @@ def _log_ratios(sizes: tuple[tuple[int, int], ...]) -> tuple[float, ...]:
 
 @cache
 def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
-    """List the (width, height) of at most `area` pixels that are largest for their width, both sides multiples."""
+    """List the (width, height) of at most `area` pixels that are largest for one side.
+
+    Both sides are multiples of `multiple` and at least `least`.
+    """
     sides = range(-(-least // multiple) * multiple, area // least + 1, multiple)
     wide = [(side, area // side // multiple * multiple) for side in sides]
     found = [size for size in wide if size[1] >= least]

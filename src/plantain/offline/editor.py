@@ -56,6 +56,7 @@ def edit_encoded(
 
     Args:
         normal: True to also return the edit in normal form, in which a build judges it.
+        seed, task_seed: as in `EditRequest`.
     """
     try:
         rendering = render_instruction(decode(data), instruction, image, seed, task_seed)

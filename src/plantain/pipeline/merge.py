@@ -69,7 +69,12 @@ _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The run of one shard, opened and locked so that no other process writes to it."""
+    """The run of one shard, opened and locked so that no other process writes to it.
+
+    Attributes:
+        database: its journal; `meta`: the journal's meta by key.
+        share: the shard, and its share of the plan.
+    """
 
     run: Path
     database: sqlite3.Connection
@@ -79,7 +84,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge: tasks by state, and stored images, `linked` of them as hard links to a shard's files."""
+    """The result of a merge.
+
+    Attributes:
+        shards: number of merged runs.
+        tasks: number of tasks by state.
+        blobs: number of stored images, `linked` of them as hard links to a shard's files.
+        spent_usd: cost of all calls in US dollars.
+    """
 
     shards: int
     tasks: Mapping[str, int] = field(default_factory=dict)

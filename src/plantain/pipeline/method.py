@@ -19,7 +19,6 @@ from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,
     Share,
-    control_id,
     counted_share,
     enumerate_tasks,
     plan_digest,
@@ -46,7 +45,15 @@ METHOD = "method"
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a run edits and judges; see `Recipe` for the fields that it copies."""
+    """How a run edits and judges.
+
+    Attributes:
+        writer, editor, judges: the models; several judges form a panel.
+        rubric: the criteria; `policy`, `threshold`: when an edit qualifies by them.
+        max_rounds: maximum number of rounds of a task.
+        seed: the run's seed.
+        restore: "none", or "outside" to restore the original around each edit.
+    """
 
     writer: Writer
     editor: Editor
@@ -312,8 +319,6 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
 
 def _id_of(task: EditTask, image: SourceImage) -> str:
     """The id that a build's task would have if it were made of this source."""
-    if task.kind is TaskKind.CONTROL:
-        return control_id(image, task.finding)
     if task.kind is TaskKind.EDIT:
         return task_id(image.source_sha256, image.frame, task.finding, task.direction)
     return task.id

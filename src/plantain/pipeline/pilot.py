@@ -70,7 +70,7 @@ def _planned(reader: JournalReader) -> dict[Part, int]:
 
 
 def drawn_pending(reader: JournalReader, most: int) -> Iterator[TaskRow]:
-    """Iterate over the pending ones among the pilot's tasks, which `drawn_tasks` chooses."""
+    """Iterate over the pending ones among the pilot's `most` tasks, which `drawn_tasks` chooses."""
     rows = (reader.task(task) for task in drawn_tasks(reader, most))
     return (row for row in rows if row.state is TaskState.PENDING)
 
@@ -110,6 +110,7 @@ class PilotNumbers:
 
     Attributes:
         asked: number of the pilot's tasks; `states` counts them by state.
+        parts: results by finding and direction.
         qualified: successes of successes and failures; `stopped`, `undecided`, `not_applicable`: of all closed tasks.
         accepted: share of the qualified edits shown to a study's readers that they accepted.
         cost_usd: US dollars for the pilot's calls, None if no cost is known; `unpriced` calls have none.
@@ -117,6 +118,7 @@ class PilotNumbers:
         forecast: forecast for the whole plan by the pilot's rates.
         free: free bytes on the disk.
         judges: a line on each judge's reliability; `believed` is True if all judges were shown to be reliable.
+        why_stopped: (reason, number of tasks) for the commonest reasons why tasks stopped.
     """
 
     asked: int
@@ -244,7 +246,7 @@ def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceIma
 
 @dataclass(frozen=True, slots=True)
 class PilotDecision:
-    """The decision to start the whole build or not: `why` are reasons against it, `mind` are cautions."""
+    """The decision on the whole build: `go` is True to start it; `why` are reasons against it, `mind` are cautions."""
 
     go: bool
     why: tuple[str, ...]
@@ -256,7 +258,10 @@ class PilotDecision:
 
 
 def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecision:
-    """Decide by this module's constants if the whole plan should be built, with one line for every reason."""
+    """Decide by this module's constants if the whole plan should be built, with one line for every reason.
+
+    `budget_usd` is the budget of the whole plan in US dollars; None without one.
+    """
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
     if numbers.open:
@@ -312,7 +317,7 @@ NAME = "pilot.html"
 
 
 def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the pilot's HTML page to the path `to` and return its path."""
+    """Write the pilot's HTML page to `to` and return its path; `command`, shown on it, starts the whole build."""
     target = html_target(to)
     template = _environment().get_template("pilot.html.j2")
     page = template.render(

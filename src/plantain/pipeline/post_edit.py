@@ -41,7 +41,13 @@ UNTOUCHED = "untouched_kept"
 
 
 class RestoredEdit(NamedTuple):
-    """A restored edit as JPEG, and a PNG mask of the pixels that may differ; both None if it was not restored."""
+    """The result of restoring the original around an edit.
+
+    Attributes:
+        edited: the restored edit as JPEG; None if it was not restored.
+        mask: PNG of the pixels that may differ from the original; None likewise.
+        score: share of restored pixels, or the reason for none.
+    """
 
     edited: bytes | None
     mask: bytes | None

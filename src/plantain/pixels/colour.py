@@ -1,4 +1,4 @@
-"""Conversion of a file's colours to sRGB: by its ICC profile, a PNG's cICP or gAMA and cHRM chunks, or EXIF."""
+"""Conversion of a file's colours to sRGB: by its ICC profile, a PNG's gAMA and cHRM chunks, or EXIF."""
 
 from __future__ import annotations
 
@@ -24,13 +24,6 @@ ADOBE_RGB: Chromaticities = (*SRGB[:4], 0.21, 0.71, *SRGB[6:])
 ADOBE_GAMMA = 256 / 563
 """Adobe RGB (1998), 4.3.4.2."""
 
-_PRIMARIES = {
-    1: ("BT.709", SRGB),
-    9: ("BT.2020", (*SRGB[:2], 0.708, 0.292, 0.170, 0.797, 0.131, 0.046)),
-    12: ("Display P3", (*SRGB[:2], 0.680, 0.320, 0.265, 0.690, 0.150, 0.060)),
-}
-"""ColourPrimaries of ITU-T H.273, table 2, by which a cICP chunk names them."""
-
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 """Pillow's modes by the colour space of a profile."""
 
@@ -43,22 +36,12 @@ _KNOWN = re.compile(
 _DISPLAY_GAMMA = 1 / 2.2
 """File gamma that is shown as it is (PNG, third edition, 13.13)."""
 
-_CICP = re.compile(rb"\x00\x00\x00\x04cICP(.)(.)(.)(.)", re.DOTALL)
 _EXIF, _INTEROPERABILITY, _COLOUR_SPACE, _INDEX = 0x8769, 0xA005, 0xA001, 1
 
 _BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
 """XYZ to the cone responses in which ICC profiles adapt the white point (ICC.1:2010, annex E)."""
 
 _LEVELS = np.arange(256) / 255.0
-_SRGB_LINEAR = np.where(_LEVELS <= 0.04045, _LEVELS / 12.92, ((_LEVELS + 0.055) / 1.055) ** 2.4)
-_BT709_LINEAR = np.where(_LEVELS < 0.081, _LEVELS / 4.5, ((_LEVELS + 0.099) / 1.099) ** (1 / 0.45))
-_TRANSFERS = dict.fromkeys((1, 6, 14, 15), _BT709_LINEAR) | {
-    4: _LEVELS**2.2,
-    5: _LEVELS**2.8,
-    8: _LEVELS,
-    13: _SRGB_LINEAR,
-}
-"""Linear light of 256 levels by TransferCharacteristics (ITU-T H.273, table 3); 16 and 18 are of high dynamic range."""
 
 _LIGHT = np.arange(1 << 16) / 65535.0
 _SRGB_LEVELS = np.rint(
@@ -85,7 +68,7 @@ class ColourProfile:
         self.name, self.mode, self.fault = "", "", ""
         self._transform: ImageCms.ImageCmsTransform | None = None
         self._curve: list[int] = []
-        self._linear, self._matrix = _SRGB_LINEAR, np.eye(3)
+        self._linear, self._matrix = _LEVELS, np.eye(3)
         if profile:
             self._by_profile(profile)
         elif gamma and gamma > 0 and abs(_DISPLAY_GAMMA / gamma - 1) > 0.05:
@@ -93,21 +76,11 @@ class ColourProfile:
             self._curve = [round(255 * (level / 255) ** (_DISPLAY_GAMMA / gamma)) for level in range(256)]
 
     @classmethod
-    def of_primaries(
-        cls, name: str, primaries: Chromaticities, linear: npt.NDArray[np.floating]
-    ) -> ColourProfile:
-        """Return the RGB colour space of these xy primaries; `linear` is the light, 0 to 1, of each of 256 levels."""
+    def of_primaries(cls, name: str, primaries: Chromaticities, gamma: float) -> ColourProfile:
+        """Return the RGB colour space of these xy primaries and this file gamma."""
         made = cls(None)
-        matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
-        if np.abs(matrix - np.eye(3)).max() > 0.01 or linear is not _SRGB_LINEAR:
-            made.name, made.mode, made._linear, made._matrix = name, "RGB", linear, matrix
-        return made
-
-    @classmethod
-    def unread(cls, fault: str) -> ColourProfile:
-        """Return a profile for colours that cannot be converted to sRGB; `fault` is the reason."""
-        made = cls(None)
-        made.fault = fault
+        made._matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
+        made.name, made.mode, made._linear = name, "RGB", _LEVELS ** (1 / gamma)
         return made
 
     def _by_profile(self, profile: bytes) -> None:
@@ -160,21 +133,17 @@ colour_profile = lru_cache(maxsize=16)(ColourProfile)
 """The same, cached: making a transform takes 40 ms."""
 
 
-def profile_of(image: Image.Image, data: bytes) -> ColourProfile:
+def profile_of(image: Image.Image) -> ColourProfile:
     """Return the colour space that an image file states.
 
-    Of a PNG's chunks, cICP goes before iCCP, sRGB, and gAMA with cHRM (PNG, third edition, 13.12); EXIF comes last.
+    Of a PNG's chunks, iCCP goes before sRGB, and gAMA with cHRM (PNG, third edition, 13.12); EXIF comes last.
 
     Args:
         image: as Pillow opened it.
-        data: the file's bytes.
     """
     info = image.info
     grey = image.mode in ("1", "L", "LA", "La") or image.mode[0] in "IF"
     mode = "L" if grey else "CMYK" if image.mode == "CMYK" else "RGB"
-    coded = _CICP.search(data, 33, data.find(b"IDAT")) if image.format == "PNG" else None
-    if coded is not None:
-        return _by_code_points(*(one[0] for one in coded.groups()))
     if info.get("icc_profile"):
         profile = colour_profile(info["icc_profile"])
         return profile if profile.mode in ("", mode) else colour_profile(None)
@@ -191,17 +160,11 @@ def profile_of(image: Image.Image, data: bytes) -> ColourProfile:
 @lru_cache(maxsize=16)
 def _by_primaries(name: str, primaries: Chromaticities, gamma: float) -> ColourProfile:
     try:
-        return ColourProfile.of_primaries(name, primaries, _LEVELS ** (1 / gamma))
+        return ColourProfile.of_primaries(name, primaries, gamma)
     except (np.linalg.LinAlgError, ZeroDivisionError):
-        return ColourProfile.unread("its cHRM chunk states no colour space; save it as sRGB")
-
-
-@lru_cache(maxsize=16)
-def _by_code_points(primaries: int, transfer: int, matrix: int, full_range: int) -> ColourProfile:
-    if primaries not in _PRIMARIES or transfer not in _TRANSFERS or matrix or not full_range:
-        code = f"{primaries}-{transfer}-{matrix}-{full_range}"
-        return ColourProfile.unread(f"colours by cICP {code} are not read; save it as sRGB")
-    return ColourProfile.of_primaries(*_PRIMARIES[primaries], _TRANSFERS[transfer])
+        made = ColourProfile(None)
+        made.fault = "its cHRM chunk states no colour space; save it as sRGB"
+        return made
 
 
 def _is_adobe_rgb(image: Image.Image) -> bool:

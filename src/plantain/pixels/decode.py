@@ -113,7 +113,14 @@ def decode_untrusted(data: bytes, name: str, bits: int = 0) -> Pixels:
 
 
 def decode_output(data: bytes, name: str = "edited image", bits: int = 8) -> Pixels:
-    """Decode an edit of a `bits`-bit image: uint8 (H, W, 3). 16-bit grey has 8, `bits`, 12 or 16. Raise BadImage."""
+    """Decode an edit of a `bits`-bit image as `decode_untrusted` does: uint8 (H, W, 3).
+
+    16-bit grey is scaled by 8, `bits`, 12 or 16 bits, the first that contain its values; one bit more still counts as
+    `bits`.
+
+    Raises:
+        BadImage: the bytes cannot be used.
+    """
     used = grey_bits(data, name)
     scales = (8, bits if bits > 8 else 12, 12, 16)  # an edit may be a little brighter than its original
     return decode_untrusted(data, name, next(one for one in scales if used <= one + (one == bits > 8)))
@@ -134,7 +141,7 @@ def grey_bits(data: bytes, name: str) -> int:
 
 
 def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
-    """Decode a file as `decode_untrusted` does, but a grey JPEG to uint8 (H, W), which is faster to resize."""
+    """Decode a file as `decode_untrusted` does and raise as it, but a grey JPEG to uint8 (H, W), faster to resize."""
     name = one_line(name)
     image = _open(data, name)
     try:
@@ -142,7 +149,7 @@ def decode_planes(data: bytes, name: str, bits: int = 0) -> Pixels:
             raise BadImage(f"{name}: has several frames or pages; save the one that you mean as PNG")
         if image.format == "PNG" and not _is_whole_png(data):
             raise BadImage(f"{name}: damaged (its pixels do not have the checksum that the file states)")
-        profile = profile_of(image, data)
+        profile = profile_of(image)
         if profile.fault:
             raise BadImage(f"{name}: {profile.fault}")
         if image.format in ("JPEG", "MPO"):
@@ -160,7 +167,7 @@ def check_header(data: bytes, name: str) -> None:
     """Check, from its header only, that an image has a known format and is not too large.
 
     Raises:
-        BadImage: it has not; one line gives the reason.
+        BadImage: the format is unknown, or the image is too large; one line gives the reason.
     """
     _open(data, one_line(name))
 
@@ -187,7 +194,7 @@ def colour_note(data: bytes) -> str:
     if data[128:132] == b"DICM":
         return ""
     try:
-        return profile_of(_open(data, ""), data).note
+        return profile_of(_open(data, "")).note
     except BadImage:
         return ""
 

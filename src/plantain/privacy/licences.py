@@ -325,14 +325,12 @@ def is_ours_to_choose(dataset: str, allowed: Licence, terms: Mapping[str, Licenc
 def original_parts(
     sources: Mapping[str, Mapping[str, str | int]],
     counts: Mapping[str, Mapping[str, int]],
-    terms: Mapping[str, LicenceText],
 ) -> tuple[SourcePart, ...]:
     """Return the parts of a release that contain originals, by dataset.
 
     Args:
         sources: per dataset: its licence class and version.
         counts: per dataset: the number of originals in the release, under "carried".
-        terms: licences that the owners named, per dataset.
     """
     parts = []
     for dataset, source in sorted(sources.items()):
@@ -340,14 +338,12 @@ def original_parts(
         if not held or allowed not in FREE_TO_LEAVE:
             continue
         known = _KNOWN_SOURCES.get(dataset)
-        licence = terms.get(dataset) or (known.licence if known else _CLASSES[allowed])
+        licence = known.licence if known else _CLASSES[allowed]
         version = str(source.get("version", ""))
         credit = known.credit if known else f"The owners of {dataset}{f', {version}' if version else ''}."
-        decided = "owner" if dataset in terms else "source"
-        part = SourcePart(
-            PART + dataset, dataset, version, held, allowed.value, licence, decided=decided, credit=credit
+        parts.append(
+            SourcePart(PART + dataset, dataset, version, held, allowed.value, licence, credit=credit)
         )
-        parts.append(part)
     return tuple(parts)
 
 

@@ -11,7 +11,7 @@ FREE_TO_LEAVE = frozenset({Licence.OPEN, Licence.ATTRIBUTION})
 
 
 def agreement(image: SourceImage, given: Consent | None) -> str | None:
-    """Return the agreement under which a source image may be sent to a hosted model; None without one.
+    """Return the agreement under which a source image may be sent to a hosted model; None if it may not.
 
     Args:
         image: the source image as the run recorded it.
@@ -26,8 +26,13 @@ def agreement(image: SourceImage, given: Consent | None) -> str | None:
 def agreements(sources: Collection[SourceImage], given: Consent | None, to: Destination) -> dict[str, str]:
     """Return the agreement of every source image of an image to be sent, by id; each source needs one.
 
+    Args:
+        sources: records of the source images; empty if they are unknown.
+        given: consent in the settings; None without one.
+        to: where the image is sent; if that is not a hosted service, every image has the agreement "declared ...".
+
     Raises:
-        NotAllowed: a source has no agreement, or the sources of the image are unknown.
+        NotAllowed: of a hosted service: a source has no agreement, or the sources of the image are unknown.
     """
     if to.reach is not Reach.HOSTED:
         return dict.fromkeys((image.id for image in sources), f"declared {to.reach}") or {
@@ -68,7 +73,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def made_from(data: bytes, *sources: bytes) -> bytes:
-    """Record that an image was made from others (padded, annotated, joined), and return its bytes.
+    """Record from which images an image was made (padded, annotated, joined), and return its bytes.
 
     Args:
         data: the new image's file.

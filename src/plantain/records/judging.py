@@ -259,7 +259,7 @@ class Figure:
         value: a share or a coefficient; None if it could not be computed: see `reason`.
         low, high: None without an interval.
         images: number of independent images.
-        kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
+        kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha".
         reason: why value or interval is missing; "" if both exist.
     """
 
@@ -278,7 +278,12 @@ PASS, FAIL, TOO_FEW = "pass", "fail", "too few images"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One test that a judge must pass: its name, PASS, FAIL or TOO_FEW, and the measured and required values."""
+    """One test that a judge must pass.
+
+    Attributes:
+        result: `PASS`, `FAIL` or `TOO_FEW`.
+        found: the measured and the required value, in words.
+    """
 
     name: str
     result: str

@@ -23,7 +23,13 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Identity of a memoised call; a replay finds its answer by this key."""
+    """Identity of a memoised call; a replay finds its answer by this key.
+
+    Attributes:
+        generation: how often a retry restarted the task.
+        round: round of the loop, from 1.
+        draw: number among calls of the same step and round, from 0: a judge's repetitions, a panel's members.
+    """
 
     task_id: str
     generation: int
@@ -122,16 +128,15 @@ def state_after(verdict: Verdict) -> TaskState:
 
 
 class TaskKind(StrEnum):
-    """The purpose of a task: an edit or a control of a build, or an output of a benchmark."""
+    """The purpose of a task: an edit of a build, or an output of a benchmark."""
 
     EDIT = "edit"
-    CONTROL = "control"
     BENCH = "bench"
 
 
 @dataclass(frozen=True, slots=True)
 class EditTask:
-    """The task to add one finding to, or remove it from, one image."""
+    """The task to add one finding to an image or remove it; `finding` of a benchmark's task is an arm's label."""
 
     id: str
     image_id: str
@@ -155,9 +160,18 @@ def derive_seed(run_seed: int, *parts: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One round of a task: an instruction and its results. Image fields are blob hashes.
+    """One round of a task: an instruction and its results.
 
     An attempt exists once its instruction does; a refused or imageless edit is an attempt without image.
+
+    Attributes:
+        generation: how often a retry restarted the task before.
+        edit_outcome, judge_outcome: how the editor's and the judge's call ended; None before.
+        edited: hash of the image as it is judged and released; `raw`: of the editor's own file; None without an image.
+        mask: hash of a PNG that marks the pixels meant to change; None if unknown.
+        support: extent of the change: "local", "diffuse" or "warp"; None if unknown.
+        verdict: the decisive verdict; None without one.
+        superseded: True if a later retry replaced it.
     """
 
     task_id: str

@@ -194,14 +194,12 @@ def _summary(out: Path) -> ExportSummary:
 
 def _state(reader: JournalReader, options: ExportOptions, run: Path) -> str:
     """Return a digest of the run's closed tasks and of the options: equal for a rerun, also after an import."""
-    terms, original_terms = released_terms(reader, options)
     parts: list[object] = [
         closed_digest(reader),
         [list(options.layouts), options.shard_bytes, options.sign_cert is not None],
         options.redistribution_approved,
-        as_json(terms),
+        as_json(released_terms(reader, options)),
         options.originals,
-        as_json(original_terms) if options.originals != "none" else None,
         options.doi,
         {path: hashlib.sha256(data).hexdigest() for path, data in sorted(options.documents.items())},
         {path: card_as_json(card) for path, card in cards_by_path(run).items()},
@@ -294,7 +292,7 @@ def _write_around(staging: Staging, facts: RunFacts, reader: JournalReader, opti
     out, configs = staging.out, table_configs(staging)
     sources = orjson.loads(staging.meta("sources") or "{}")
     parts = decide_parts(sources, options.redistribution_approved, facts.terms)
-    originals = original_parts(sources, facts.originals, facts.original_terms)
+    originals = original_parts(sources, facts.originals)
     parts = (*originals, *parts)
     numbers = gather(reader)
     images = _count_images(staging.edited_images(), reader.blobs)

@@ -28,16 +28,14 @@ from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
 LARGEST_TEXT = 200_000
 """Bytes of a licence file: run.json contains it too, so that an import knows it."""
 
-EDITS, ORIGINALS = "--licence", "--original-licence"
-
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
 Terms = Mapping[str, LicenceText]
 """Licences by dataset."""
 
 
-def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms, Terms]:
-    """Return (dataset -> licence of its edits, dataset -> licence of its images), as named by the owners.
+def released_terms(reader: JournalReader, options: ExportOptions) -> Terms:
+    """Return dataset -> licence of its edits, as named by the owners of its images.
 
     Raises:
         InputError: no task is closed, a source is credentialed and no agreement was named, or a named licence is not
@@ -54,17 +52,14 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> tuple[Terms
         )
     facts = _release_facts(reader)
     if facts is None:
-        named = named_terms(options.licences, classes, remedy=_how_to_state(reader))
-        return named, named_terms(options.original_licences, classes, ORIGINALS)
-    for option, texts in ((EDITS, options.licences), (ORIGINALS, options.original_licences)):
-        if texts:
-            raise InputError(
-                f"{option} {texts[0]}: {reader.run} was imported from a release; its images keep the licence they came "
-                f"under: leave out {option}"
-            )
+        return named_terms(options.licences, classes, _how_to_state(reader))
+    if options.licences:
+        raise InputError(
+            f"--licence {options.licences[0]}: {reader.run} was imported from a release; its images keep the licence "
+            "they came under: leave out --licence"
+        )
     terms = facts.get("terms", {})
-    edits = dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
-    return edits, from_json(facts.get("original_terms", {}))
+    return dict.fromkeys(classes, UNKNOWN) if terms is None else from_json(terms)
 
 
 def _release_facts(reader: JournalReader) -> dict[str, Any] | None:
@@ -91,12 +86,11 @@ def licence_remarks(reader: JournalReader, options: ExportOptions) -> tuple[str,
         f"originals of {unknown} are left out, and with them the table of training pairs: their licence is unknown; "
         f"if they are open: {_how_to_state(reader)}"
     )
-    named = [*options.licences, *options.original_licences]
     sources = ", ".join(classes)
     return (
         *(
             f"licence {text}: not used, the run has no such source; it has {sources}"
-            for text in named
+            for text in options.licences
             if _is_of_another_source(text, classes)
         ),
         *([omitted] if unknown and options.originals == "auto" and _release_facts(reader) is None else []),
@@ -109,7 +103,7 @@ def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
     Raises:
         InputError: some have none; the message names datasets and option. Also as `released_terms`.
     """
-    terms, _ = released_terms(reader, options)
+    terms = released_terms(reader, options)
     if _release_facts(reader) is not None:
         return
     missing = [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
@@ -127,19 +121,15 @@ def _classes(reader: JournalReader) -> dict[str, Licence]:
 
 
 def named_terms(
-    named: Sequence[str],
-    classes: Mapping[str, Licence],
-    option: str = EDITS,
-    remedy: str = "ingest with --licence open",
+    named: Sequence[str], classes: Mapping[str, Licence], remedy: str = "ingest with --licence open"
 ) -> Terms:
     """Parse the named licences into dataset -> licence.
 
     Args:
-        named: each "DATASET=LICENCE", or of edits also "LICENCE", for every source that is open or only requires
+        named: each "DATASET=LICENCE", or "LICENCE" for every source that is open or only requires
             attribution; LICENCE is an SPDX id, a web address, or a file with the terms. Datasets that are not among
             `classes` are ignored.
         classes: licence class of each dataset.
-        option: EDITS or ORIGINALS.
         remedy: the commands that state an unknown licence.
 
     Raises:
@@ -151,27 +141,27 @@ def named_terms(
     for text in named:
         dataset, _, rest = text.partition("=")
         if dataset in classes or _is_of_another_source(text, classes):
-            licence = _licence(rest, text, option)
+            licence = _licence(rest, text)
             if dataset in free:
                 own[dataset] = licence
             elif dataset in classes:
                 raise InputError(
-                    f"{option} {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
+                    f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
                     "open, or ask for attribution alone, can be put under a licence of your choice"
                     + (f"; if they are: {remedy}" if classes[dataset] is Licence.UNKNOWN else "")
                 )
-        elif free and option == EDITS:
-            terms = dict.fromkeys(free, _licence(text, text, option))
-        elif Licence.UNKNOWN in classes.values() and option == EDITS:
+        elif free:
+            terms = dict.fromkeys(free, _licence(text, text))
+        elif Licence.UNKNOWN in classes.values():
             unknown = ", ".join(sorted(name for name in classes if classes[name] is Licence.UNKNOWN))
             raise InputError(
-                f"{option} {text}: the licence of the images of {unknown} is unknown, so their edits cannot be "
+                f"--licence {text}: the licence of the images of {unknown} is unknown, so their edits cannot be "
                 f"licensed: leave the option out, or if the images are open: {remedy}"
             )
         else:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
-                f"{option} {text}: expected DATASET=TERMS with an open or attribution dataset; this run has {sources}"
+                f"--licence {text}: expected DATASET=TERMS with an open or attribution dataset; this run has {sources}"
             )
     return terms | own
 
@@ -184,7 +174,7 @@ def _is_of_another_source(text: str, classes: Mapping[str, Licence]) -> bool:
     )
 
 
-def _licence(named: str, given: str, option: str) -> LicenceText:
+def _licence(named: str, given: str) -> LicenceText:
     if named in KNOWN:
         return KNOWN[named]
     if _ADDRESS.fullmatch(named):
@@ -194,23 +184,23 @@ def _licence(named: str, given: str, option: str) -> LicenceText:
         )
     path = Path(named)
     if named and path.is_file():
-        return _from_file(path, option)
+        return _from_file(path)
     near = nearest(named, KNOWN)
     hint = f"did you mean {near}? " if near else ""
     raise InputError(
-        f"{option} {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
+        f"--licence {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
         "DATASET= in front of it means one source only"
     )
 
 
-def _from_file(path: Path, option: str) -> LicenceText:
+def _from_file(path: Path) -> LicenceText:
     try:
         data = path.read_bytes()
         text = data.decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{option} {path}: not a readable text file in UTF-8: {error}") from error
+        raise InputError(f"--licence {path}: not a readable text file in UTF-8: {error}") from error
     if not text or len(data) > LARGEST_TEXT:
-        raise InputError(f"{option} {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
+        raise InputError(f"--licence {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
     return LicenceText(_reference(path.stem, text), "Terms that the owner of the images names", "", text)
 
 

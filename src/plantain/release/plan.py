@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +67,7 @@ class ReleaseFile:
     Attributes:
         path: path of the file, POSIX, relative to the release.
         sha256, bytes: hash and size of the whole file; if `row` or `member` is set, of the image.
-        role: "success", "failed", "undecided", "superseded", "unjudged", "control" for edited images; "mask";
+        role: "success", "failed", "undecided", "superseded", "unjudged" for edited images; "mask";
             ORIGINAL; "shard" for a Parquet or tar file with images; "record" for JSON.
         pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None if it was not.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
@@ -112,7 +111,6 @@ class ExportOptions:
         shard_bytes: size of the images in one shard, in bytes.
         licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
         originals: "auto": include source images where their licence allows it; "none": do not.
-        original_licences: the owner's licence of the source images, each "DATASET=LICENCE".
         doi: DOI of the dataset, without the address of a resolver.
         documents: further files of the release by path: reader studies.
 
@@ -128,7 +126,6 @@ class ExportOptions:
     shard_bytes: int = SHARD_BYTES
     licences: tuple[str, ...] = ()
     originals: str = "auto"
-    original_licences: tuple[str, ...] = ()
     doi: str = ""
     documents: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -184,12 +181,10 @@ class RunFacts:
         pairs, without_pair: number of preference pairs by kind, and of tasks without one by reason.
         splits: number of tasks by split; split_groups: number of groups that are kept together.
         ungrouped_images: number of images whose source records no patient or study.
-        canary: GUID in every row of the test split.
         method: prompts, versions of offline models and rubric, by role.
         terms: licences that the images' owner named, by dataset.
         originals: by dataset, number of images with their original in the release ("carried") and without
             ("left_out").
-        original_terms: the owners' licences of source images, by dataset, if named.
         judges: number of verdicts by judge, decisive or not.
         damaged: damaged images of the run, which are omitted, as "task ..., round ...: its edited image".
     """
@@ -207,11 +202,9 @@ class RunFacts:
     splits: Mapping[str, int]
     split_groups: int
     ungrouped_images: int
-    canary: str
     method: Mapping[str, str] = field(default_factory=dict)
     terms: Mapping[str, LicenceText] = field(default_factory=dict)
     originals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    original_terms: Mapping[str, LicenceText] = field(default_factory=dict)
     judges: Mapping[str, int] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
 
@@ -228,8 +221,8 @@ FEWEST = 10
 def splits_of(groups: Iterable[str], seed: int) -> dict[str, str]:
     """Assign each group to train, validation or test, about 80 : 10 : 10, by a seeded hash of its name.
 
-    Only the hash decides, so that no group changes its split as a run grows. But if no group of `FEWEST` or more gets
-    test or validation, the train group with the lowest hash does.
+    Only the hash decides, so that no group changes its split as a run grows. But if there are at least `FEWEST` groups
+    and none is in test, or none in validation, the train group with the lowest hash is moved there.
     """
     places = {group: _place(group, seed) for group in groups}
     found = {
@@ -252,8 +245,3 @@ def empty_splits(splits: Mapping[str, int], groups: int) -> str:
     """Return a note on splits without tasks, e.g. "no test split: too few groups (17)"; "" if all have tasks."""
     empty = [name for name in SPLITS if not splits.get(name)]
     return f"no {' and no '.join(empty)} split: too few groups ({groups:,})" if empty else ""
-
-
-def canary_of(run_id: str) -> str:
-    """Return the GUID that marks the test split of every release of a run."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"plantain:test-split:{run_id}"))

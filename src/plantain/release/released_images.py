@@ -49,7 +49,10 @@ class ReleasedImage:
         row: int | None = None,
         member: str | None = None,
     ) -> ReleaseFile:
-        """Make the image's entry for the list of files; an embedded image gets its path when its file is written."""
+        """Make the image's entry for the list of files; arguments as in `ReleaseFile`.
+
+        An image that a file embeds gets its `path` when that file is written.
+        """
         return ReleaseFile(
             path=path,
             sha256=self.sha256,

@@ -251,7 +251,7 @@ class Staging:
         return [(str(stem), int(n), int(rows)) for stem, n, rows in self.connection.execute(query, (layout,))]
 
     def entries(self, layout: str, stem: str, shard: int) -> Iterator[StagedEntry]:
-        """Yield one shard's rows in order."""
+        """Yield the rows of one shard of the table `stem` of a layout, in order."""
         after = -1
         query = (
             "SELECT pos, record, first, second, path FROM entry JOIN task ON task.seq = entry.task "

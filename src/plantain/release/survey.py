@@ -26,7 +26,6 @@ from plantain.release.plan import (
     SPLITS,
     ExportOptions,
     RunFacts,
-    canary_of,
     splits_of,
 )
 from plantain.release.staging import Staging
@@ -84,7 +83,6 @@ class Survey:
         self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
-        self._original_terms: Mapping[str, LicenceText] = {}
         self._parts: Mapping[str, SourcePart] = {}
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
@@ -94,7 +92,7 @@ class Survey:
         Raises:
             InputError: no task is closed, or a source needs an agreement that was not named.
         """
-        terms, self._original_terms = released_terms(self._reader, self._options)
+        terms = released_terms(self._reader, self._options)
         images = self._images()
         with self._staging.transaction():
             self._fill(images, terms)
@@ -109,36 +107,32 @@ class Survey:
         for table in ("task", "entry", "original", "name"):
             self._staging.connection.execute(f"DELETE FROM {table}")
         self._originals = decide_originals(self._reader, images.values(), self._options.originals)
-        parts = original_parts(_sources(images), self._originals.counts, self._original_terms)
+        parts = original_parts(_sources(images), self._originals.counts)
         self._parts = {part.dataset: part for part in parts}
         for _, image in sorted(images.items()):
             if image.prepared_sha256 in self._originals.carried:
                 self._sharing[image.prepared_sha256].append(image)
-        # Of the original run, also after an import: they decide splits and canary.
-        run_id, seed = str(self._stated["run_id"]), int(str(self._stated["seed"]))
+        # The seed of the original run, also after an import: it decides splits.
+        seed = int(str(self._stated["seed"]))
         groups = Groups(images.values())
-        canary = canary_of(run_id)
         by_image = {name: groups.group(image) for name, image in images.items()}
         of_group = splits_of(by_image.values(), seed)
         split = {name: of_group[group] for name, group in by_image.items()}
-        for seq, record in enumerate(self._records(images, split, canary)):
+        for seq, record in enumerate(self._records(images, split)):
             self._staging.add_task(seq, task_folder(record), to_json(record))
             self._count(record)
             self._place_original(seq, record)
             self._place(seq, record)
-        facts = self._facts(groups, images, canary, terms)
+        facts = self._facts(groups, images, terms)
         self._staging.set_meta("facts", orjson.dumps(facts).decode())
         self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
         self._staging.set_meta("planned", "1")
 
-    def _records(
-        self, images: dict[str, SourceImage], split: dict[str, str], canary: str
-    ) -> Iterator[TaskRecord]:
+    def _records(self, images: dict[str, SourceImage], split: dict[str, str]) -> Iterator[TaskRecord]:
         reader = self._reader
         for row in reader.tasks():
             if row.state is TaskState.PENDING or row.task.kind is TaskKind.BENCH:
                 continue
-            part = split[row.task.image_id]
             attempts = reader.attempts(row.id)
             yield make_record(
                 row,
@@ -149,20 +143,17 @@ class Survey:
                 self._recorded_images(
                     {h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}
                 ),
-                part,
-                canary if part == "test" else None,
+                split[row.task.image_id],
             )
 
     def _recorded_images(self, hashes: set[str]) -> dict[str, BlobRef]:
         return {row[0]: BlobRef(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
-        self._counts["tasks"][record.outcome] += 1
+        self._counts["tasks"][record.state.value] += 1
         self._counts["splits"][record.split] += 1
         self._counts["judges"].update(t.verdict.judge for a in record.attempts for t in a.verdicts)
-        if record.kind is TaskKind.CONTROL:
-            self._counts["without_pair"]["control task"] += 1
-        elif pairs := len(pairs_of(record)):
+        if pairs := len(pairs_of(record)):
             self._counts["pairs"][WITHIN_TASK_SUCCESS] += pairs
         else:
             self._counts["without_pair"][why_no_pair(record)] += 1
@@ -270,11 +261,7 @@ class Survey:
     # --- facts of the run ---------------------------------------------------------------------------
 
     def _facts(
-        self,
-        groups: Groups,
-        images: dict[str, SourceImage],
-        canary: str,
-        terms: Mapping[str, LicenceText],
+        self, groups: Groups, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]
     ) -> RunFacts:
         counted = {name: dict(sorted(counter.items())) for name, counter in self._counts.items()}
         known = ("run_id", "name", "seed", "code_version", "frozen", "models", "left_out", "method")
@@ -286,10 +273,8 @@ class Survey:
             splits={name: self._counts["splits"][name] for name in SPLITS},
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,
-            canary=canary,
             terms=dict(sorted(terms.items())),
             originals=self._originals.counts if self._options.originals == "auto" else {},
-            original_terms=dict(sorted(self._original_terms.items())),
             judges=counted.get("judges", {}),
             damaged=tuple(places_of(self._reader, self._reader.blobs.damaged)),
         )

@@ -77,7 +77,7 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The deciding verdict; None without one."""
+        """The deciding verdict; None if no verdict decides."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
@@ -90,7 +90,6 @@ class TaskRecord:
         round: round of success, else the last one; None if unknown.
         reason: why it did not succeed; "" if it did.
         split: "train", "validation" or "test".
-        canary: GUID, only on tasks of the test split: a model that can recite it was trained on the test data.
         image: record of the original, as released.
         attempts: rounds of all generations.
     """
@@ -105,25 +104,13 @@ class TaskRecord:
     round: int | None
     reason: str
     split: str
-    canary: str | None
     image: SourceImage
     attempts: tuple[AttemptRecord, ...]
 
     @property
     def key(self) -> str:
-        """The task's name in JSON files: "IMAGE-FINDING-WORD", see `word`."""
-        return f"{self.image.id}-{self.finding}-{self.word}"
-
-    @property
-    def outcome(self) -> str:
-        """The task's state; "control" for a successful control, which does not count as a success."""
-        control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
-        return "control" if control else self.state.value
-
-    @property
-    def word(self) -> str:
-        """An edit's direction, "add", "remove" or "change", else the task's kind, e.g. "control"."""
-        return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
+        """The task's name in JSON files: "IMAGE-FINDING-DIRECTION"."""
+        return f"{self.image.id}-{self.finding}-{self.direction.value}"
 
 
 @cache
@@ -161,7 +148,6 @@ def make_record(
     scores: Sequence[StoredScore],
     images: Mapping[str, BlobRef],
     split: str,
-    canary: str | None,
 ) -> TaskRecord:
     """Make the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
     return TaskRecord(
@@ -175,7 +161,6 @@ def make_record(
         round=row.round or None,
         reason=row.reason,
         split=split,
-        canary=canary,
         image=image,
         attempts=tuple(
             AttemptRecord(
@@ -209,14 +194,12 @@ def make_record(
 def role_of(row: TaskRow, attempt: Attempt) -> str:
     """Return the role of an attempt's image in a release.
 
-    One of success, failed, undecided, superseded, unjudged, control; "" without an image.
+    One of success, failed, undecided, superseded, unjudged; "" without an image.
     """
     if attempt.edited is None:
         return ""
     if attempt.superseded:
         return "superseded"
-    if row.task.kind is TaskKind.CONTROL:
-        return "control"
     if row.state is TaskState.SUCCESS and attempt.round == row.round:
         return "success"
     if attempt.verdict is not None and attempt.verdict.qualified is None:

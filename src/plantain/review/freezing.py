@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -95,11 +94,12 @@ def new_study(
 
     Args:
         found: all available cases; `outlines` of them are enough.
+        sources: names of the runs, benchmarks or tables of the cases.
         load: returns the drawn cases with their images.
+        progress: called with the numbers of finished and of all cases.
 
     Raises:
-        InputError: the folder exists, the material does not allow the tasks or has too few cases, or the study's name
-            contains a model's.
+        InputError: the folder exists, or the material does not allow the tasks or has too few cases.
     """
     if folder.exists():
         raise InputError(f"{folder}: already exists; a study needs a new folder")
@@ -156,11 +156,6 @@ def new_study(
 
 
 def _check(found: Sequence[Material], settings: StudySettings) -> None:
-    models = {model for material in found for model in material.images} - {ORIGINAL}
-    parts = {part for model in models for part in (model, *model.split("/")) if len(part) > 2}
-    for name in sorted(parts, key=lambda name: (-len(name), name)):
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", settings.name, re.IGNORECASE):
-            raise InputError(f"--name {settings.name!r}: readers see it, and it names the model {name}")
     for task in settings.tasks:
         if not any(_fits(material, task) for material in found):
             needed = NEEDED.get(task, "cases with an edited image")

@@ -1,21 +1,14 @@
-"""`plantain review plan`: the readers, cases and hours that a study needs, also estimated from a pilot."""
+"""`plantain review plan`: the readers, cases and hours that a study needs."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
-from plantain.metrics.statistics.reader_power import Components, piloted, power
+from plantain.metrics.statistics.reader_power import Components, power
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.records import InputError
 from plantain.records.messages import counted
-from plantain.review.results.analysis import tables_of
-from plantain.review.results.rows import main_rows, number_of
-from plantain.review.study import ReaderTask, open_study
 
 TEMPLATES = Path(__file__).parent / "templates"
 WANTED = 0.8
@@ -115,9 +108,6 @@ def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:
     return rows
 
 
-# --- the page ---------------------------------------------------------------------------------------
-
-
 def write_plan(plan: ReaderStudyPlan, path: Path) -> Path:
     """Write the plan as a page; return its path. Raise InputError if it cannot be written."""
     environment = page_environment(TEMPLATES, "")
@@ -151,34 +141,3 @@ def _power_figure(plan: ReaderStudyPlan) -> str:
         legend(axes, 4)
 
     return svg("power", 7.2, 3.8, draw)
-
-
-# --- a pilot ----------------------------------------------------------------------------------------
-
-
-def components_of(folder: Path) -> Components:
-    """Estimate from a pilot study the variance components of the difference between two models.
-
-    Its first accept or rate block is used, with a patient's cases combined; with several models, the mean over all
-    pairs.
-
-    Raises:
-        InputError: the study cannot be read, or has too few answers.
-    """
-    study = open_study(folder)
-    block = next((one for one in study.blocks if one.task in (ReaderTask.ACCEPT, ReaderTask.RATE)), None)
-    if block is None:
-        raise InputError(f"--study {folder}: has no accept or rate block, whose answers are numbers")
-    rows = [row for row in main_rows(study, block.task) if row.block == block.id]
-    models = sorted({row.model for row in rows})
-    if len(models) < 2:
-        raise InputError(
-            f"--study {folder}: answers to {', '.join(models) or 'no model'} only; a difference needs two models"
-        )
-    answers = tables_of([[row for row in rows if row.model == one] for one in models], number_of)
-    try:
-        found = [piloted(one - other) for one, other in itertools.combinations(answers, 2)]
-    except ValueError as error:
-        raise InputError(f"--study {folder}: {error}") from error
-    means = np.mean([(parts.reader, parts.case, parts.rest) for parts in found], axis=0)
-    return Components(*map(float, means))

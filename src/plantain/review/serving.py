@@ -62,11 +62,14 @@ def serve(
     """Serve a study until interrupted.
 
     Args:
+        host, port: address of the server.
+        agreement: True if credentialed images may be served to readers who confirm the data use agreement.
         announce: called once the port is open, with its address and the number of readers.
         url: the address that readers use, through a proxy with TLS; "" for the server's own.
 
     Raises:
-        InputError: not a study, already served, the port is in use, or the extra `review` is not installed.
+        InputError: not a study, already served, credentialed images would leave this machine without `agreement`, the
+            port is in use, or the extra `review` is not installed.
     """
     require_extra("plantain review serve", "review", "fastapi", "uvicorn")
     from plantain.review.web.server import create_app

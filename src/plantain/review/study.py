@@ -100,8 +100,8 @@ class Item:
         id: "b1-00001" and so on.
         shown: models whose images are judged, in frozen order; each reader sees them in a different order.
         reference: True if the original is shown next to them, named as such.
-        truth: the right answer if one is known (training, real or edited).
-        of: id of the item that this one repeats.
+        truth: the right answer if one is known (training, real or edited); "" otherwise.
+        of: id of the item that this one repeats; "" if it repeats none.
     """
 
     id: str

@@ -123,7 +123,7 @@ class EditRequest:
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """An edit in the form in which it is judged and released: its bytes, and the SHA-256 of its pixels."""
+    """An edit in the form in which it is judged and released: the bytes of its file, and the SHA-256 of its pixels."""
 
     data: bytes = field(repr=False)
     pixel_sha256: str

@@ -132,7 +132,10 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
 
 
 def refusal(why: str, model: str, to: Destination, section: str) -> str:
-    """Return the error message for an image that may not be sent: reason, model, address and remedies."""
+    """Return the error message for an image that may not be sent: reason, model, address and remedies.
+
+    `section` is the section of the settings that would record the owner's permission.
+    """
     provider = model.partition("/")[0]
     address = f"{to.address} ({to.why})" if to.why else to.address
     return (

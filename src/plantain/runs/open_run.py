@@ -82,13 +82,16 @@ class OpenRun:
         await together(self._carry_all(pending, carry) for _ in range(at_once or tasks_at_once(self.terms)))
 
     async def close_task(self, task_id: str, state: TaskState, steps: int, reason: str = "") -> None:
-        """Close a task in the journal, count it and report it."""
+        """Close a task in the journal after so many `steps` (rounds, or outputs), count it and report it."""
         await self.journal.close_task(task_id, state, steps, reason)
         self.summary.closed[state] += 1
         self.observer.closed(state, steps)
 
     def halt(self, why: str, *, faulty: bool = True, wait_for_jobs: bool = False) -> None:
-        """Stop the run: no new call is made, `why` is the summary's reason, and unfinished tasks stay pending."""
+        """Stop the run: no new call is made, `why` is the summary's reason, and unfinished tasks stay pending.
+
+        `faulty` is False for a limit that was reached; with `wait_for_jobs`, batch jobs that were sent are awaited.
+        """
         first = self.halted is None
         self.halted, self.faulty = why, faulty
         if first and wait_for_jobs and self.client.unhurried:
@@ -129,7 +132,7 @@ class OpenRun:
 
 
 async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run all coroutines concurrently. The first error cancels the others and is raised by itself."""
+    """Run all coroutines concurrently. The first error cancels all other coroutines and is raised by itself."""
     try:
         async with asyncio.TaskGroup() as group:
             for one in work:

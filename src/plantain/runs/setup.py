@@ -98,7 +98,17 @@ class RunSetup:
         prompts: Path | None = None,
         named_by: str = "models.judge",
     ) -> Judge:
-        """Load the judge of that name; `prompts` is a folder of templates, `named_by` the field in error messages."""
+        """Load the judge of that name.
+
+        Args:
+            name: "provider/model".
+            missing: collects a line for each missing key instead of raising.
+            prompts: folder of templates that replace plantain's.
+            named_by: field or option that names the judge, for error messages.
+
+        Raises:
+            InputError: as `load_model`.
+        """
         try:
             return cast(Judge, self._model(name, "judge", missing, prompts))
         except InputError as error:
@@ -219,6 +229,10 @@ async def changed_since(journal: Journal, key: str, today: dict[str, str]) -> st
 
     The run records prompts, versions of offline models and the rubric, which a recipe does not contain. New roles are
     added to the record.
+
+    Args:
+        key: key of the record in the journal's meta.
+        today: fingerprint of each role's model now.
     """
     recorded = journal.reader.meta(key)
     before: dict[str, str] = orjson.loads(recorded) if recorded is not None else {}

@@ -52,7 +52,13 @@ _NO_FILE = "the table of labels names it, and no such image is there"
 
 @dataclass(frozen=True, slots=True)
 class RowLabels:
-    """Labels and further fields of one file; "" for an unknown field."""
+    """Labels and further fields of one file.
+
+    Attributes:
+        labels: labels as in the table.
+        group: patient or study; None if neither table nor path names one.
+        split, sequence, plane: the dataset's split, the MR sequence and the slice's plane; "" if unknown.
+    """
 
     labels: tuple[str, ...]
     group: str | None = None

@@ -234,7 +234,10 @@ def shown(path: Path, root: Path) -> str:
 def finish(
     image: SourceImage, pixels: Pixels, side: int = 1024, aspect: float = 1.0
 ) -> tuple[SourceImage, bytes]:
-    """Prepare decoded pixels, uint8 (H, W, 3) or (H, W); return the complete record and a JPEG of `side` pixels."""
+    """Prepare decoded pixels, uint8 (H, W, 3) or (H, W); return the complete record and a JPEG of `side` pixels.
+
+    `aspect` is the height of a pixel over its width.
+    """
     prepared, geometry = prepare(pixels, side, aspect)
     prepared = settle_grey(prepared) if prepared.ndim == 3 else np.repeat(prepared[:, :, None], 3, axis=2)
     data = encode_prepared(prepared, synthetic=image.synthetic)

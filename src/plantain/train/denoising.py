@@ -103,7 +103,14 @@ class Draw:
 def draw_by_id(
     seed: int, what: str, ids: Sequence[str], number: int, shape: tuple[int, ...], timesteps: int
 ) -> Draw:
-    """Draw noise (n, *shape), timesteps and chances (n,) that only depend on seed, `what`, id and `number`."""
+    """Draw noise (n, *shape), timesteps and chances (n,) that only depend on seed, `what`, id and `number`.
+
+    Args:
+        what: purpose of the draw, e.g. "step"; `number`: its number, such as the training step.
+        ids: ids of the n examples.
+        shape: shape of one example's noise.
+        timesteps: number of timesteps of the noise schedule.
+    """
     noise, timestep, chance = [], [], []
     for name in ids:
         generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} {name}", number) % 2**63)

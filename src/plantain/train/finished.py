@@ -38,7 +38,13 @@ def write_json(path: Path, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The data of a finished training: name of the release or benchmark, and number of examples; None if unknown."""
+    """The data of a finished training.
+
+    Attributes:
+        folder: folder of the training.
+        source: name of the release or benchmark.
+        examples: ids of the examples; None if unknown.
+    """
 
     folder: Path
     source: str

@@ -83,14 +83,20 @@ def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tenso
 
 
 def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
-    """Return the DPO loss -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,)."""
+    """Return the DPO loss -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,).
+
+    w and l are the errors of winner and loser by the model, w0 and l0 those by its reference.
+    """
     return -functional.logsigmoid(-0.5 * beta * errors.gap)
 
 
 def preference_errors(
     pipe: InstructionPipeline, pairs: Encoded, numbers: Sequence[int], seed: int, what: str, number: int
 ) -> PreferenceErrors:
-    """Compute the errors of examples of one canvas; noise depends on seed, `what`, `number` and id only."""
+    """Compute the errors of examples of one canvas; noise depends on seed, `what`, `number` and id only.
+
+    `numbers` are the indices of the examples in `pairs`; `what` and `number` are as for `draw_by_id`.
+    """
     denoising = Denoising(pipe)
     rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[row] for row in numbers]
     drawn = draw_by_id(seed, what, ids, number, tuple(rows["winner"].shape[1:]), denoising.timesteps).twice()
@@ -183,6 +189,8 @@ def train_preferences(
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
     """Train adapters on preferences, or resume in `out`; a finished training is only read.
+
+    `stop` is called before each step, and True interrupts the training; completed steps are kept.
 
     Returns:
         The record of the training, as in `out/training.json`; None if it was interrupted.

@@ -181,7 +181,11 @@ class ReleasePairs(_ReleaseTable):
         return dict(sorted(found.items()))
 
     def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
-        """Yield the pairs of these ids, in the release's order."""
+        """Yield the pairs of these ids, in the release's order.
+
+        Raises:
+            InputError: an id is not that of a success, or its images are missing, damaged or of different sizes.
+        """
         wanted = set(ids)
         for row in _rows(self._files, ["task_id", "instruction", "image", "mask"]):
             name = str(row["task_id"])

@@ -37,7 +37,13 @@ UNRELATED = {
 
 @dataclass(frozen=True, slots=True)
 class StudyCell:
-    """One model of the fine-tuning study: its task, size of the training set, and seed."""
+    """One model of the fine-tuning study.
+
+    Attributes:
+        task: the task; `size`: number of training samples.
+        seed: seed of the training.
+        training: ids of the training samples.
+    """
 
     task: str
     size: int

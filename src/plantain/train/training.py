@@ -171,7 +171,8 @@ def identity_of(schedule: Schedule, **parts: object) -> str:
 def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
     """Return the indices of a step's examples; the order of each epoch depends on seed and epoch only.
 
-    A batch contains one canvas only, so the last of each canvas may be smaller; an epoch contains every example once.
+    `canvases` are the canvas sizes of all examples. A batch contains one canvas only, so the last of each canvas may be
+    smaller; an epoch contains every example once.
     """
     counts = Counter(canvases)
     epoch, position = divmod(step, sum(-(-n // schedule.batch) for n in counts.values()))

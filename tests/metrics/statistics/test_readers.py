@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plantain.metrics.statistics.reader_power import Components, piloted, power
+from plantain.metrics.statistics.reader_power import Components, power
 from plantain.metrics.statistics.readers import (
     CASE_ONLY,
     NONE,
@@ -116,12 +116,3 @@ def test_power_is_what_simulation_finds():
     assert found_share(0.15, 5, 40, parts, 600) == pytest.approx(
         told, abs=2.6 * math.sqrt(told * (1 - told) / 600)
     )
-
-
-def test_pilot_gives_back_its_components():
-    rng = np.random.default_rng(0)
-    table = rng.normal(0, 0.2, (60, 1)) + rng.normal(0, 0.4, (1, 400)) + rng.normal(0, 0.7, (60, 400))
-    found = piloted(table)
-    # of 60 readers and 400 cases the standard error of a variance is about sqrt(2 / n) of it: 18 % and 7 %
-    assert found.reader == pytest.approx(0.04, rel=0.4)
-    assert found.case == pytest.approx(0.16, rel=0.2) and found.rest == pytest.approx(0.49, rel=0.02)

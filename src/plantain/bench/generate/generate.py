@@ -104,7 +104,7 @@ class _Allowance:
     started: bool = False
 
     def take(self, rows: Iterable[TaskRow], arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
-        """Yield tasks of editors until the outputs are used up, and all others."""
+        """Yield tasks of editors until the maximum number of outputs is used up, and all tasks of other arms."""
         for row in rows:
             arm = arms[row.task.finding].arm
             if self.outputs is None or arm.kind is not ArmKind.EDITOR:
@@ -184,7 +184,7 @@ class _Task:
     calls: TaskCalls
 
     async def make(self, k: int, draw: int) -> Attempt:
-        """Return output k, with its image or with the outcome that left it without one. `draw` counts earlier calls."""
+        """Return output k, with its image or with the reason for a missing image. `draw` counts earlier calls."""
         request, identity = await self._request(k)
         attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
 
@@ -323,7 +323,15 @@ def at_own_size(data: bytes, size: tuple[int, int]) -> tuple[bytes, Pixels, str]
 def keep_output(
     journal: Journal, attempt: Attempt, edited: EditedImage, draft: CallResult, size: tuple[int, int]
 ) -> CallResult:
-    """Store an output as received and at `size` (width, height); return the completed result. Blocking I/O."""
+    """Store an output as received and at the sample's size; return the completed result. Blocking I/O.
+
+    An output that cannot be read is only stored as received, and the result has the outcome MALFORMED.
+
+    Args:
+        attempt, draft: attempt and result of the call, without the image.
+        edited: the editor's output.
+        size: (width, height) of the sample in pixels.
+    """
     raw = journal.put_blob(edited.image.data, edited.image.media_type)
     try:
         png, pixels, resized = at_own_size(edited.image.data, size)

@@ -99,7 +99,11 @@ def outputs_at(given: Sequence[str], sample_ids: Sequence[str]) -> tuple[Importe
 
 
 def parse_outputs(text: str) -> tuple[Path, str]:
-    """Split "PATH" or "PATH=NAME" into (path, name or ""); an existing folder is a path even if it contains "="."""
+    """Split "PATH" or "PATH=NAME" into (path, name or ""); an existing folder is a path even if it contains "=".
+
+    Raises:
+        InputError: the name has other characters than letters, digits, space and "._+-".
+    """
     path, equals, name = text.rpartition("=")
     if not equals or Path(text).exists():
         return Path(text), ""

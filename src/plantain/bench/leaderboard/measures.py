@@ -166,7 +166,12 @@ def judges(stored: Iterable[str]) -> list[str]:
 
 
 def ordered(stored: Iterable[str], judge: str | None) -> list[Measure]:
-    """Return all measures in a table's order: EA, CP, VQ, other known measures, then unknown ones by name."""
+    """Return all measures in a table's order: EA, CP, VQ, other known measures, then unknown ones by name.
+
+    Args:
+        stored: names of the scores in the journal.
+        judge: label of the judge whose scores are EA, VQ and "CP judge"; None for no judge.
+    """
     known = _known()
     order = [*MAIN, "CP judge", *(known[name].name for name in (*_FIRST, *known) if name in known)]
     rank = {name: i for i, name in reversed(list(enumerate(order)))}

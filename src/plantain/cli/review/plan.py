@@ -22,7 +22,6 @@ def plan(
     cases: int = typer.Option(100, min=2, max=1_000_000, help="Cases in all."),
     base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
     sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
-    study: Path | None = typer.Option(None, metavar="STUDY", help="Take variances from this study."),
     seconds: float = typer.Option(20.0, min=0.1, help="Seconds that one reading takes."),
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
     as_json: AsJson = False,
@@ -31,7 +30,7 @@ def plan(
 
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
     """
-    parts, source = _components(effect, base_rate, sd, study)
+    parts, source = _components(effect, base_rate, sd)
     made = plan_study(readers, cases, effect, parts, seconds=seconds, source=source)
     page = None if to is None else write_plan(made, to)
     if as_json:
@@ -60,17 +59,11 @@ def plan(
     print(next_line("review", "new", "STUDY", "--from", "RUN", "--task", "accept", "--cases", cases))
 
 
-def _components(
-    effect: float, base_rate: float | None, sd: float | None, study: Path | None
-) -> tuple[Components, str]:
-    if sum(one is not None for one in (base_rate, sd, study)) > 1:
-        raise InputError("--base-rate, --sd, --study: the variances come from one of them")
+def _components(effect: float, base_rate: float | None, sd: float | None) -> tuple[Components, str]:
+    if base_rate is not None and sd is not None:
+        raise InputError("--base-rate, --sd: the variances come from one of them")
     if not effect or abs(effect) > 1e9 or effect != effect:
         raise InputError(f"--effect {effect:g}: give a difference other than 0")
-    if study is not None:
-        from plantain.review.planning import components_of
-
-        return components_of(study), f"from the pilot {study}"
     if sd is not None:
         if not 0 < sd < 1e6:
             raise InputError(f"--sd {sd:g}: a standard deviation above 0")

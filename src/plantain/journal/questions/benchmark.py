@@ -109,7 +109,10 @@ def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:
 def output_edit(
     reader: JournalReader, arm: str, sample: str, output: int
 ) -> tuple[str | None, str, str] | None:
-    """Return (hash of the image, outcome, reason) of one output; None if it was not made."""
+    """Return (hash of the image, outcome, reason) of an arm's output number `output`, from 0; None if it was not made.
+
+    The hash is None without an image; outcome and reason are "" if none is recorded.
+    """
     row = reader.connection.execute(
         "SELECT a.edited, a.edit_outcome, a.edit_reason FROM task t JOIN attempt a ON a.task = t.id"
         " AND a.generation = t.generation AND a.round = ? WHERE t.kind = 'bench' AND t.finding = ? AND t.image_id = ?",

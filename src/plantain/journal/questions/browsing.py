@@ -69,7 +69,6 @@ class BrowsedTask:
         reason: why it did not succeed; "" if it did or is open.
         cost_usd: US dollars for its calls; None if no cost is known.
         marks: decisions on the last attempt.
-        place: its place in the list, for `page_of`.
     """
 
     id: str
@@ -200,4 +199,4 @@ def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
         JudgeMark(judge, None if good is None else bool(good), bool(last))
         for judge, good, last in connection.execute(_MARKS, (row[0],))
     )
-    return BrowsedTask(*row, marks)
+    return BrowsedTask(*(*row, marks))

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from plantain.metrics.statistics.intervals import LEVEL
-from plantain.metrics.statistics.readers import FEW, careful, pair_sums
+from plantain.metrics.statistics.readers import FEW, careful
 from plantain.pixels.arrays import Floats
 
 DRAWS = 8192
@@ -51,26 +50,6 @@ def stated(variance: float) -> Components:
     """Return assumed components for answers with this variance: p (1 - p) for a rate, SD squared for a score."""
     double = 2.0 * variance
     return Components(double * SHARES.reader, double * SHARES.case, double * SHARES.rest)
-
-
-def piloted(differences: npt.ArrayLike) -> Components:
-    """Estimate variance components from a pilot study, by moments; negative estimates become 0.
-
-    Args:
-        differences: (readers, cases), first model minus second; NaN where either was not read.
-
-    Raises:
-        ValueError: too few readers or cases, or no variation.
-    """
-    table = np.asarray(differences, np.float64)
-    given = np.isfinite(table)
-    pairs = pair_sums(given.astype(np.float64))
-    if not all(pairs):
-        raise ValueError("a pilot needs two readers who share two cases")
-    sums = pair_sums(np.where(given, table, 0.0))
-    neither, reader, case, both = (total / n for total, n in zip(sums, pairs, strict=True))
-    rest = both - reader - case + neither
-    return Components(max(0.0, reader - neither), max(0.0, case - neither), max(0.0, rest))
 
 
 def power(effect: float, readers: int, cases: int, parts: Components, *, level: float = LEVEL) -> float:

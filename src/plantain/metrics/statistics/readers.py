@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -131,24 +130,14 @@ def unbiased_variance(answers: Floats) -> float:
     """
     given = np.isfinite(answers)
     centred = np.where(given, answers - answers[given].mean(), 0.0)
-    apart = pair_sums(given.astype(np.float64)).neither
-    return float(-pair_sums(centred).neither / apart) if apart else math.nan
+    apart = _sum_apart(given.astype(np.float64))
+    return float(-_sum_apart(centred) / apart) if apart else math.nan
 
 
-class PairSums(NamedTuple):
-    """Sums of products over all ordered pairs of answers, by whether both share reader or case (Gallas' moments)."""
-
-    neither: float
-    reader: float
-    case: float
-    both: float
-
-
-def pair_sums(table: Floats) -> PairSums:
-    """Sum the products over pairs of answers in a (readers, cases) table without NaN."""
-    both = float((table**2).sum())
+def _sum_apart(table: Floats) -> float:
+    """Sum the products over pairs of answers, in a (readers, cases) table without NaN, that share neither."""
     reader, case = (float((table.sum(axis=axis) ** 2).sum()) for axis in (1, 0))
-    return PairSums(float(table.sum()) ** 2 - reader - case + both, reader - both, case - both, both)
+    return float(table.sum()) ** 2 - reader - case + float((table**2).sum())
 
 
 def _tested(answers: Floats, unbiased: float, reader_part: float) -> tuple[float, str]:

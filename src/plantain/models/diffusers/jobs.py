@@ -58,7 +58,7 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """The settings of a pipeline's call, such as steps and guidance; None for the method's default."""
+    """The settings of a pipeline's call, as `provider.Settings` describes them; None for the method's default."""
 
     steps: int | None = None
     guidance: float | None = None

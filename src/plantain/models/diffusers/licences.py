@@ -58,6 +58,10 @@ def terms_of(name: str, folder: Path | None, by_class: str = "") -> WeightsTerms
 def check_terms(name: str, terms: WeightsTerms, accepted: Collection[str]) -> None:
     """Check that a licence has no conditions, or that the user accepted it by name.
 
+    Args:
+        name: name of the weights; `terms`: their terms.
+        accepted: names of the licences that the user accepted.
+
     Raises:
         NotReady: it was not accepted; the message names the licence and the option that accepts it.
     """

@@ -109,7 +109,7 @@ def method_named(name: str) -> EditingMethod:
 
 
 def method_for_class(class_name: str, where: str) -> EditingMethod:
-    """Return the method for a folder's pipeline class.
+    """Return the method for a folder's pipeline class; `where` names the folder in error messages.
 
     Raises:
         InputError: the class is not supported, or only a preset can determine the method.

@@ -60,6 +60,11 @@ def is_hub_id(name: str) -> bool:
 def find_weights(name: str, revision: str, cache_dir: Path | None) -> Weights | None:
     """Locate weights by folder or hub id; return None for a hub id that is not in the cache.
 
+    Args:
+        name: folder, or hub id.
+        revision: commit or branch of the hub; "" for "main".
+        cache_dir: the hub's cache; None for the usual folder.
+
     Raises:
         InputError: no such folder.
     """
@@ -96,7 +101,7 @@ def class_of(weights: Weights) -> str:
 
 
 def trained_side(folder: Path) -> int | None:
-    """Return the canvas side in pixels of weights trained by plantain; None for others. Raise InputError if damaged."""
+    """Return the canvas side in pixels of weights; None if plantain did not train them. Raise InputError if damaged."""
     path = folder / TRAINED
     if not path.is_file():
         return None

@@ -374,11 +374,11 @@ async def _in_one_piece(request: httpx2.Request) -> None:
 async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, str]:
     """Test a model with one cheap call (an image model's description, which is free) and close the connection.
 
-    Returns:
-        True if it worked, and one line on the answer or the fault.
-
     Args:
         listed: the model's name in the table of known models; "" for the model's name at the provider.
+
+    Returns:
+        True if it worked, and one line on the answer or the fault.
     """
     known = known_model(listed or wire.name)
     try:

@@ -82,7 +82,7 @@ class HostedEditor:
         return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image, for a square original exactly as the model returned it, or a reply without one."""
+        """Return the edited image, for a square original exactly as the model returned it, or the reason for none."""
         model, shown = self._model, request.demonstrations
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
@@ -182,7 +182,10 @@ def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> En
 async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:
     """Convert an editor's square image back to the original's proportions and size.
 
-    For a square original it is returned unchanged, whatever its size; padding is cropped and the image resized.
+    Args:
+        data: bytes of the image.
+        geometry: place of the original in the square. None for a square original: its edit is returned unchanged,
+            whatever its size.
 
     Raises:
         BadImage: it cannot be read, is not square, or is too small.

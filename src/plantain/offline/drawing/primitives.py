@@ -73,7 +73,11 @@ def band(sketch: Sketch) -> Drawn:
 
 
 def line(sketch: Sketch) -> Drawn:
-    """Draw a break across the strongest bright ridge (a rib): a dark gap with one displaced end."""
+    """Draw a break across the strongest bright ridge (a rib): a dark gap with one displaced end.
+
+    Raises:
+        CannotShow: no ridge was found.
+    """
     level = np.ascontiguousarray(sketch.image[..., -1])
     turn, strength = _ridges(blur(level, 0.008 * sketch.yard), 0.02 * sketch.yard)
     allowed = enlarged(sketch.where, sketch.shape) > 0.5
@@ -105,7 +109,11 @@ def line(sketch: Sketch) -> Drawn:
 
 
 def spots(sketch: Sketch) -> Drawn:
-    """Draw small spots of different sizes around one point; elongated ones follow the nerve fibres off the disc."""
+    """Draw small spots of different sizes around one point; elongated ones follow the nerve fibres off the disc.
+
+    Raises:
+        CannotShow: fewer than three fit.
+    """
     stroke, rng = sketch.stroke, sketch.rng
     x, y = sketch.anchor or sketch.spot(0.35 * sketch.yard)
     allowed = enlarged(sketch.where, sketch.shape) > 0.5

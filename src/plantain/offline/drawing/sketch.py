@@ -78,7 +78,8 @@ class Sketch:
     def spot(self, margin: float) -> Point:
         """Choose a random (x, y) in `where`, in image pixels, `margin` pixels inside its border if possible.
 
-        The point is chosen for the middle size and moved inwards if the drawn size needs more space.
+        The point is chosen for the middle size and moved inwards if the drawn size needs more space. Raise CannotShow
+        if `where` is empty.
         """
         depth = cv2.distanceTransform(np.pad(self.where, 1).astype(np.uint8), cv2.DIST_L2, 5)[1:-1, 1:-1]
         if not depth.max() > 0:

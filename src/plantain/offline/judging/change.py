@@ -62,6 +62,7 @@ def pair_of(before: Pixels, after: Pixels, *, added: bool, fundus: bool) -> Pair
     Args:
         before, after: uint8 (H, W, 3).
         added: True if the finding was added; else it was removed, and the original shows it.
+        fundus: True for a fundus photograph, whose grey levels weight the colours differently.
 
     Raises:
         ValueError: the shapes differ.

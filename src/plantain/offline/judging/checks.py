@@ -26,14 +26,17 @@ class Check:
 
 
 def at_least(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
-    """Return a check that passes from `passes` upwards and fails below `fails`; undecided in between."""
+    """Return a check that passes from `passes` upwards and fails below `fails`; undecided in between.
+
+    `text` describes the measurement, and `code` is the reason of a failure.
+    """
     passed = True if value >= passes else (False if value < fails else None)
     line = passes if passed else fails
     return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)
 
 
 def at_most(value: float, passes: float, fails: float, text: str, code: FailureCode) -> Check:
-    """Return a check that passes up to `passes` and fails above `fails`; undecided in between."""
+    """Return a check that passes up to `passes` and fails above `fails`; undecided in between; else as `at_least`."""
     passed = True if value <= passes else (False if value > fails else None)
     line = passes if passed else fails
     return Check(passed, min(1.0, abs(value - line) / max(abs(line), 1e-6)), text, code)

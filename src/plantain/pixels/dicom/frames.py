@@ -48,7 +48,7 @@ def display(pixels: Pixels, directions: Sequence[float]) -> Pixels:
 
 
 def swaps_axes(directions: Sequence[float]) -> bool:
-    """Return True if `display` exchanges rows and columns."""
+    """Return True if `display` exchanges rows and columns of an image with these direction cosines (six numbers)."""
     axes = _axes(directions)
     return axes is not None and axes[0] > axes[1]
 

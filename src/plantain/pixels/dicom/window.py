@@ -14,7 +14,10 @@ Values = npt.NDArray[np.number]
 
 
 def linear_window(values: Values, ends: tuple[float, float], *, invert: bool = False) -> Pixels:
-    """Scale values linearly to uint8 (H, W), 0 at the lower end and 255 at the upper; all 0 if low >= high."""
+    """Scale values linearly to uint8 (H, W): the first of the `ends` is 0, the second 255; reversed with `invert`.
+
+    NaN counts as the first end. The result is all 0 unless the second end is larger.
+    """
     bottom, top = ends
     if top <= bottom:
         return np.zeros(values.shape, np.uint8)
@@ -31,7 +34,7 @@ def film_window(values: Values, ends: tuple[float, float], *, invert: bool = Fal
 
     Args:
         values: (H, W).
-        ends: positive values shown as 0 and as 255.
+        ends: positive limits to which values are clipped; the smallest and the largest clipped value become 0 and 255.
         invert: high dose is black, as on film (MONOCHROME1).
     """
     logs = np.log(np.maximum(values, ends[0] / 2).astype(np.float32)).clip(*np.log(ends))

@@ -108,7 +108,7 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
 
 
 _KEPT = (
-    *("models", "left_out", "method", "original_terms", "terms"),
+    *("models", "left_out", "method", "terms"),
     *("run_id", "name", "seed", "code_version", "frozen"),
 )
 """Facts in run.json that an import keeps."""
@@ -122,7 +122,6 @@ def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
             "models": {},
             "left_out": 0,
             "method": {},
-            "original_terms": {},
             "terms": None,
         }
         return stated | {

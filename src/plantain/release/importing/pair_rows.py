@@ -190,7 +190,7 @@ def direction_in(instruction: str) -> str:
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """Find a folder's table of edits: `metadata.*`, or all shards of a Parquet table; return [] without one."""
+    """Find a folder's table of edits: `metadata.*`, or all shards of a Parquet table; return [] without a table."""
     named = [p for p in files_like(folder, "metadata*") if p.name.lower().endswith(ENDINGS)]
     return named[:1] or files_like(folder, "*.parquet") or files_like(folder, "data/*.parquet")
 

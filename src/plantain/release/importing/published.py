@@ -187,7 +187,6 @@ class PublishedTree:
             round=last if succeeded else max((n for n in numbers if n is not None), default=None),
             reason="",
             split="",
-            canary=None,
             image=SourceImage(
                 id=key.image_id,
                 dataset=key.dataset,

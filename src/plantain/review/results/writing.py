@@ -7,7 +7,6 @@ cases whose task the release does not contain.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from plantain.records import InputError
 from plantain.records.messages import counted
 from plantain.review.people import saw
 from plantain.review.ratings import Ratings
-from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
 from plantain.review.run_materials import model_of
 from plantain.review.sources import is_final
 from plantain.review.study import ORIGINAL, STUDY, Case, ItemKind, ReaderTask, Study, open_study
@@ -96,7 +95,7 @@ def results_latex(found: dict[str, Any]) -> str:
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, bytes) of each exported file except Parquet; the same answers give the same bytes."""
+    """Yield (name, bytes) of each exported file; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
     yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
@@ -109,7 +108,7 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
 
 
 def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
-    """Write a study's answers into a folder, also as Parquet if pyarrow is installed; return the files' names.
+    """Write a study's answers into a folder; return the files' names.
 
     Raises:
         InputError: the folder contains other files.
@@ -117,27 +116,10 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
         raise InputError(f"--to {to}: contains something other than the export of a study")
     files = dict(export_files(study, ratings))
-    parquet = _parquet(study, rows_of(study, ratings))
-    if parquet is not None:
-        files["answers.parquet"] = parquet
     for name, data in files.items():
         open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
     return sorted(files)
-
-
-def _parquet(study: Study, rows: list[Row]) -> bytes | None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        return None
-    numbers = {name: pa.int64() for name in ("position", "answers_given")}
-    kinds = {**numbers, "focus_s": pa.float64(), "right": pa.bool_()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in DICTIONARY])
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(as_table(study, rows), schema=schema), sink)
-    return sink.getvalue()
 
 
 FOLDER = "studies"
@@ -188,9 +170,7 @@ def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    table = _ratings(rows, closed)
-    files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
-    files["ratings.parquet"] = _ratings_parquet(table)
+    files["ratings.csv"] = written_csv([list(RATINGS), *_ratings(rows, closed)]).encode()
     name = folder.resolve().name
     line = f"study {name}: {counted(len(kept), 'case')}, {counted(len(rows), 'answer')}"
     return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}, line
@@ -270,16 +250,3 @@ def _ratings(rows: Sequence[Row], shown: Mapping[str, tuple[int, str]]) -> list[
             round, own = shown[source]
             found.append((source, round, model, readers, accepted, model == own, criterion, held, rating))
     return found
-
-
-def _ratings_parquet(table: Sequence[tuple[object, ...]]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    kinds = (text, whole, text, whole, real, pa.bool_(), text, real, real)
-    columns = list(zip(*table, strict=True)) or [()] * len(RATINGS)
-    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, names=list(RATINGS)), sink)
-    return sink.getvalue()

@@ -68,7 +68,11 @@ def static_file(name: str) -> Response:
 
 
 def image(data: bytes) -> Response:
-    """Return a response with an image, which browsers may cache, and its media type by its first bytes."""
+    """Return a response with an image, which browsers may cache; its media type is that of its first bytes.
+
+    Raises:
+        HTTPException: 415, for another kind of file than JPEG, PNG and WebP.
+    """
     kinds = {b"\xff\xd8\xff": "image/jpeg", b"\x89PN": "image/png", b"RIF": "image/webp"}
     kind = kinds.get(data[:3])
     if kind is None:

@@ -234,7 +234,11 @@ class Runner(ABC):
 
 
 def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
-    """Move a pipeline to a device, as a whole or in parts. Raise InputError for offloading from a CPU."""
+    """Move a pipeline to a device: as a whole ("none" or ""), by parts ("model") or by layers ("sequential").
+
+    Raises:
+        InputError: parts cannot be offloaded from a CPU.
+    """
     if offload in ("", "none"):
         pipe.to(device)
         return
@@ -254,7 +258,10 @@ def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
-    """Convert a drawn float image in [0, 1] to uint8 (H, W, 3), or to an outcome if it is black or not finite."""
+    """Convert a drawn float image in [0, 1] to uint8 (H, W, 3), or to an outcome if it cannot be used.
+
+    It cannot if a safety checker has `blacked` it, if it is not finite, or if it is black and its `canvas` is not.
+    """
     if blacked:
         return CHECKER
     if not np.isfinite(image).all():

@@ -131,7 +131,13 @@ Result = Line | BaseException
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request that is not in a job yet, and the call that it belongs to."""
+    """A request that is not in a job yet.
+
+    Attributes:
+        key: its id in a job; `call`: id of the call that it belongs to.
+        line: its line of the request file.
+        images: number of images that the answer will contain.
+    """
 
     key: str
     call: int

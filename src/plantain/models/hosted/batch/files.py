@@ -19,7 +19,7 @@ from plantain.models.hosted.faults import Fault, read_body
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of an answer file, read on use: all lines together do not fit in memory."""
+    """One line of an answer file, at `offset` and of `length` bytes; read on use, as not all lines fit in memory."""
 
     file: Path
     offset: int

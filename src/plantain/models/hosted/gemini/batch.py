@@ -63,7 +63,7 @@ class GeminiJobs:
         return body
 
     async def upload(self, key: str, file: Path) -> str:
-        """Upload a request file in one piece, at the recipe's address, and return its id."""
+        """Upload a request file in one piece, at the recipe's address, and return its id. Raise Fault if that fails."""
         await self._wire.clear_file(file)
         lines = await asyncio.to_thread(file.read_bytes)
         about = {"displayName": key, "mimeType": "jsonl", "sizeBytes": str(len(lines))}

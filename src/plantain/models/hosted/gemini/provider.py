@@ -18,10 +18,12 @@ MODELS = roles_at("gemini")
 
 
 class GeminiOptions(ProviderOptions):
-    """Settings of Gemini models at any address. The choices are those of Google's SDK.
+    """Settings of Gemini models at any address; "" for the provider's default. The choices are those of Google's SDK.
 
     Attributes:
         use_seed: True to send the call's seed.
+        thinking: how much the model thinks before it answers.
+        media_resolution: resolution at which it reads images.
         safety: threshold of the adjustable safety filters.
         service_tier: latency and price class.
     """

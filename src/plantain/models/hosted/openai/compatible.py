@@ -65,7 +65,7 @@ def servers() -> dict[str, ServerProfile]:
 
 
 def server_named(name: str, where: str) -> ServerProfile:
-    """Return the kind of server of that name; `other` for "". Raise InputError for an unknown one."""
+    """Return the kind of server of that name; `other` for "". Raise InputError, naming `where`, for an unknown one."""
     known = servers()
     if not name or name in known:
         return known[name or OTHER]

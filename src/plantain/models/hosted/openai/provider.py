@@ -22,9 +22,10 @@ ADDRESS = "https://api.openai.com/v1"
 
 
 class OpenAIFormat(ProviderOptions):
-    """Settings of requests in OpenAI's formats, for any server. The choices are those of OpenAI's SDK.
+    """Settings of requests in OpenAI's formats, with the choices of OpenAI's SDK; "" for the server's default.
 
     Attributes:
+        thinking: how much the model thinks before it answers.
         image_quality: quality of an edited image, e.g. "high".
         input_fidelity: how closely an editor follows the input image.
         mask: True to send the region of the change to the editor, which benchmarks know.
@@ -44,6 +45,7 @@ class OpenAIOptions(OpenAIFormat):
     """Settings of OpenAI's own models at any address.
 
     Attributes:
+        media_resolution: resolution at which a model reads images; "" for the provider's default.
         service_tier: latency and price class.
     """
 
