@@ -147,7 +147,10 @@ class TrialAnswer:
 def scored(
     seen: Observations | None, rubric: Rubric
 ) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
-    """Score an answer by a rubric: (share of each criterion, qualified or None without an answer, failed criteria)."""
+    """Score an answer by a rubric; return (share of each criterion, True if it qualifies, names of failed criteria).
+
+    An undecided edit does not qualify. Without an answer the result is ({}, None, no names).
+    """
     if seen is None:
         return {}, None, frozenset()
     results = {c.name: seen.criteria[c.name] for c in rubric.criteria}

@@ -210,7 +210,10 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Replace a file atomically: readers see the old or the new one, also after a power cut. Raise OSError."""
+    """Replace a file atomically: readers see the old or the new one, also after a power cut. Raise OSError otherwise.
+
+    `mode` is the permission of the new file, reduced by the process's umask.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
         with create(part, mode) as file:

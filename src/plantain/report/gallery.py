@@ -323,8 +323,6 @@ def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:
 
 def remark(task: TaskRow, image: SourceImage) -> str:
     """Return a remark that prevents a misunderstanding about a task; "" if none is needed."""
-    if task.task.kind == TaskKind.CONTROL:
-        return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:
         return "Removes a finding that no patient had: this source image is itself synthetic."
     if image.synthetic:

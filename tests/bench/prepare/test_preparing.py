@@ -233,8 +233,8 @@ def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFix
     assert sum(line.startswith("  ") for line in lines) == 42
     assert lines[-1].startswith("The other 28 tasks have five samples or fewer")
     assert lines[lines.index("Ears") + 1 :][:2] == ["  Reconstruct ear", "  Reconstruct auricle"]
-    assert main(["bench", "prepare", "--procedures", "Teath"]) == 2
-    assert "did you mean 'Teeth'?" in capsys.readouterr().err
+    assert main(["bench", "prepare", "--procedures", "publishd"]) == 2
+    assert "did you mean 'published'?" in capsys.readouterr().err
 
 
 CAT = picture("chelsea", left=60, top=40, size=SIZE)

@@ -85,7 +85,8 @@ def table(
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
-            typer.echo(next_line("view", runs[0]))
+            if not published_files(runs[0]):
+                typer.echo(next_line("view", runs[0]))
             return
     made = make_table(read_tables(runs), judge, against)
     if as_json:
@@ -102,7 +103,8 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
-        print(f"next: {typed.get()} --to leaderboard")
+        if not published:
+            print(f"next: {typed.get()} --to leaderboard")
     if published:
         _print(published, make_table(published_scores(*published)))
 
@@ -209,7 +211,7 @@ def _caption(made: Table) -> list[str]:
     lines = [
         f"{judged}: {made.judge}"
         if made.judge
-        else "no judge has scored this run: bench score --judge adds EA and VQ",
+        else "no judge has scored this run: bench score --judge adds EA and VQ" * bool(made.scores.origins),
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
