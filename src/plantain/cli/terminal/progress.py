@@ -253,13 +253,13 @@ class BuildProgress(_Observer):
         self._counts = {state.value: n for state, n in counts.items()}
         self._bar.move(self._done, tasks, self._tally())
 
-    def asks(self, models: Sequence[str]) -> None:
+    def asks(self, models: Sequence[str], tasks: int | None = None) -> None:
         if not models or self._closed_here:
             return
         self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
         self._bar.move(tally=self._tally())
         if self._bar.plain:
-            pending = self._counts.get(TaskState.PENDING, 0)
+            pending = self._counts.get(TaskState.PENDING, 0) if tasks is None else tasks
             say(f"{pending} of {counted(self._total, 'task')} to do; {self._waits_for}")
 
     def closed(self, state: TaskState, steps: int) -> None:
