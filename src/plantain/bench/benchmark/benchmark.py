@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.records.messages import command_line
+from plantain.records.messages import command_line, like_path
 
 Grey = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
@@ -285,7 +285,8 @@ def metadata_of(path: Path) -> Path:
     if path.is_file() and path.suffix == ".json":
         return path
     if not path.is_dir():
-        raise InputError(f"{path}: no such folder; a benchmark is a folder with {OWN} or {METADATA}")
+        near = like_path(path) or f"; a benchmark is a folder with {OWN} or {METADATA}"
+        raise InputError(f"{path}: no such folder{near}")
     for candidate in (path / OWN, path / METADATA, path / "editing" / METADATA):
         if candidate.is_file():
             check_inside(path, candidate)

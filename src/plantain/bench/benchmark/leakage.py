@@ -36,7 +36,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
-from plantain.records.messages import counted
+from plantain.records.messages import counted, like_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,7 +242,7 @@ def _images_of(place: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
         for path in files_like(place, "**/*"):
             yield from _images_in_file(place, path, unread)
     else:
-        raise InputError(f"{place}: not a catalogue or folder")
+        raise InputError(f"{place}: not a catalogue or folder{like_path(place)}")
 
 
 def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:

@@ -91,7 +91,8 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
         rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
         if any(one.alone for one in wave):  # images of one size are batched through the weights
             rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
-        opened.observer.asks(list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows)))
+        models = list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows))
+        opened.observer.asks(models, None if limit is None else len(rows))
         await opened.walk(rows, generation.run_task)
         await close_models(*(one.source for one in wave if one.alone))
 

@@ -68,6 +68,8 @@ def table(
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
 
+    --csv, --latex and --to have the numbers of each organ.
+
     Several runs of the same benchmark share one table and one page. Published scores get a table of their own.
 
     Example: plantain bench table runs/bench --to leaderboard
