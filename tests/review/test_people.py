@@ -125,3 +125,8 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
     )
     ratings.close()
     assert "the run has changed since, or the options differ" in refused(*words)
+    for case in study.cases:  # other edits of the same tasks, as in a study of another run
+        for model in study.models:
+            images = study.folder / "images"
+            shutil.copy(images / case.images["original"], images / case.images[model])
+    assert f"--study {study.folder}: is not a study of {run}" in refused(*words)

@@ -137,6 +137,7 @@ def test_invite_and_refusals(read, tmp_path: Path):
     assert len(set(links)) == 2 and all(link.startswith("http://127.0.0.1:8765/enter#") for link in links)
     for words, line in [
         (["results", str(tmp_path)], "is not a study"),
+        (["results", f"{study.folder}2"], f"is missing; did you mean {str(study.folder)!r}?"),
         (["serve", str(study.folder), "--url", "ftp://x"], "--url 'ftp://x'"),
         (["new", str(tmp_path / "n"), "--from", str(tmp_path / "no"), "--task", "accept"], "no such run"),
         (["new", str(tmp_path / "n"), "--from", str(tmp_path), "--task", "acept"], "accept"),

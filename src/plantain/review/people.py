@@ -59,7 +59,11 @@ class PeopleJudge:
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Return the readers' majority on this edit; not applicable if no reader saw it by this rubric."""
         edited = request.edited.data
-        rows = [row for row in self._by_task.get(request.task, []) if _saw(self._study, row, edited)]
+        rows = [
+            row
+            for row in self._by_task.get(request.task, [])
+            if saw(self._study, row.case, row.model, edited)
+        ]
         names = [criterion.name for criterion in request.rubric.criteria]
         if not rows or set(rows[0].value["criteria"]) != set(names):
             return failed(
@@ -168,7 +172,7 @@ def _verdict(study: Study, row: Row, reader: JournalReader, judge: str) -> Store
         own = [one for one in verdicts if (one.generation, one.round) == (attempt.generation, attempt.round)]
         if not own or not attempt.edited or not reader.has_blob(attempt.edited):
             continue
-        if _saw(study, row, reader.read_blob(attempt.edited)):
+        if saw(study, row.case, row.model, reader.read_blob(attempt.edited)):
             return max(own, key=lambda one: one.draw)
     return None
 
@@ -183,10 +187,10 @@ def _accept_rows(study: Study, what: str) -> list[Row]:
     return rows
 
 
-def _saw(study: Study, row: Row, edited: bytes) -> bool:
-    """Return True if the reader saw this edit; other attempts of the same task have other pixels."""
-    case = study.by_case[row.case]
-    shown = decode(read_inside(study.folder, study.folder / IMAGES / case.images[row.model]))
+def saw(study: Study, name: str, model: str, edited: bytes) -> bool:
+    """Return True if the readers of a case saw this edit; other attempts of the same task have other pixels."""
+    case = study.by_case[name]
+    shown = decode(read_inside(study.folder, study.folder / IMAGES / case.images[model]))
     return np.array_equal(shown, fitted(decode(edited), case.size))
 
 

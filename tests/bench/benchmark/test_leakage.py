@@ -118,6 +118,7 @@ def test_command_prints_pairs_and_counts(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 of 3 originals (1 sample) are near duplicates of images in place"
     assert lines[1].startswith("  3 (previous): a.png, ")
+    assert "out of training" in lines[-1]
 
 
 def _huge_member(path: Path) -> None:

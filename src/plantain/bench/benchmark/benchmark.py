@@ -292,7 +292,8 @@ def metadata_of(path: Path) -> Path:
             check_inside(path, candidate)
             return candidate
     raise InputError(
-        f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it (bench prepare makes one of pairs)"
+        f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it (bench from-build makes one of a run, "
+        "bench prepare one of pairs)"
     )
 
 

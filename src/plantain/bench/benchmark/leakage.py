@@ -150,7 +150,7 @@ def find_leakage(
     codes: list[bytes] = []
     cuts: list[bool] = []
     unread: list[str] = []
-    for seen, (name, pixels) in enumerate(_images_of(place, unread)):
+    for seen, (name, pixels) in enumerate(_images_of(place, unread), 1):
         progress(seen, None)
         for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
             names += [name] * len(of_image)
@@ -160,7 +160,7 @@ def find_leakage(
         raise InputError(f"{place}: no images to compare with{_not_read(unread)}")
     there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
     pairs = []
-    for done, sample in enumerate(bench.samples):
+    for done, sample in enumerate(bench.samples, 1):
         progress(done, len(bench.samples))
         shown = {"previous": bench.previous(sample)}
         if sample.changed is not None:

@@ -87,6 +87,11 @@ def audit(
         raise InputError(
             f"--run: name a folder for the answers of {judge}, so that finished calls are reused"
         )
+    if run is not None and (run / JOURNAL_NAME).is_file():
+        with JournalReader.open(run) as reader:
+            if reader.header.frozen.get("kind") != "audit":
+                line = command_line("judge", "audit", run, "--judge", judge)
+                raise InputError(f"--run {run}: not the run of an audit; to audit with its images: {line}")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
     terms = load_terms(settings, named)
@@ -104,7 +109,8 @@ def audit(
         )  # an unknown name or a missing key fails before the question
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
-        confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
+        time = f", about {2 * calls / LONG:.0f} minutes" if all(map(runs_here, named)) else ""
+        confirm(f"judge audit: up to {counted(calls, 'call')} {price}{time}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         audited = run_to_end(run_audit(plan, terms, own, trial_images, taxonomy, progress))

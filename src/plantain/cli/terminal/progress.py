@@ -368,7 +368,10 @@ def print_end(context: typer.Context, summary: RunSummary) -> int:
 
 
 def print_stop(context: typer.Context, why: str, *, failed: bool = False, left: str = "") -> int:
-    """Print why a command stopped and how to resume it; return the exit code."""
+    """Print why a command stopped and how to resume it; return the exit code.
+
+    `failed` is True for a fault, False for a limit or the user; `left` is a sentence on jobs that continue.
+    """
     for line in (why if failed else "", left):
         if line:
             say(line)
