@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=3)
     parser.add_argument("--finding")
     options = parser.parse_args()
-    images = package_images("held-out")
+    images = package_images()
     sheets: dict[str, list[Pixels]] = defaultdict(list)
     taxonomy = load_taxonomy()
     for finding in taxonomy.findings:

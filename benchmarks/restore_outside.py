@@ -211,7 +211,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    pictures = package_images("held-out")
+    pictures = package_images()
     if arguments.data is not None:
         pictures += shared_pictures(arguments.data, 24)
     found: dict[str, list[Outcome]] = {way: [] for way in WAYS}

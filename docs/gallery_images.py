@@ -222,7 +222,7 @@ def draw_findings(images: list[AuditImage]) -> None:
 
 def main(folder: Path) -> None:
     """Make all images."""
-    draw_findings(package_images("held-out"))
+    draw_findings(package_images())
     folder.mkdir(parents=True, exist_ok=True)
     plantain("demo", "demo", folder=folder)
     plantain("bench", "demo", "bench-demo", folder=folder)

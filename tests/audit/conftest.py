@@ -15,5 +15,5 @@ prepared = cache(images.package_images)
 @pytest.fixture(autouse=True, scope="module")
 def _prepared_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(images, "package_images", lambda split: list(prepared(split)))
+        patch.setattr(images, "package_images", lambda: list(prepared()))
         yield

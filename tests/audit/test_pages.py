@@ -44,7 +44,7 @@ def rejudged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def examples() -> dict[str, Trial]:
     taxonomy = load_taxonomy()
-    for recipe in recipes(package_images("held-out"), taxonomy, 0, ("AMD",)):
+    for recipe in recipes(package_images(), taxonomy, 0, ("AMD",)):
         made = trials_of(recipe, (BLOB, STRENGTH), ())
         if isinstance(made, list) and len(made) == 3:
             return {trial.kind: trial for trial in made}

@@ -41,7 +41,7 @@ class Redrawing:
 
 
 def recipe_of(catalogue: Path, restore: str) -> Recipe:
-    return quick_recipe(catalogue, findings=("AMD",), data={"controls": 1}, max_rounds=1, restore=restore)
+    return quick_recipe(catalogue, findings=("AMD",), max_rounds=1, restore=restore)
 
 
 @pytest.fixture(scope="module")

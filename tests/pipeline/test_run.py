@@ -114,7 +114,10 @@ def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the name is now other, .*started with quick; name, .*frozen"):
         build(other, tmp_path / "run", quick_method(CallLog(None)))
     told = refused("judge", "audit", "--run", tmp_path / "run")
-    assert f"is a build; to audit a judge in it: plantain judge audit {tmp_path / 'run'} --judge" in told
+    assert (
+        f"not the run of an audit; to audit with its images: plantain judge audit {tmp_path / 'run'} --judge"
+        in told
+    )
 
 
 def test_changed_model_stops_a_half_done_task_with_a_sentence(catalogue: Path, tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ from plantain.records import (
     Score,
     SourceImage,
     Step,
-    TaskKind,
     TaskState,
     Usage,
     Verdict,
@@ -137,7 +136,7 @@ def make_run(
     distinct: int | None = None,
     sources: Sequence[SourceImage] | None = None,
 ) -> Path:
-    """A run of `images` (or of these) times two findings, plus a control task; every story of STORIES in turn.
+    """A run of `images` (or of these) times two findings; every story of STORIES in turn.
 
     `distinct` reuses that many pictures, for runs of many attempts that need little disk.
     """
@@ -178,9 +177,9 @@ class _Ink:
         return self._known[number]
 
 
-def _task(image: SourceImage, finding: str, direction: Direction, kind: TaskKind = TaskKind.EDIT) -> EditTask:
-    name = task_id(image.source_sha256, 0, f"{finding}{kind.value}", direction)
-    return EditTask(name, image.id, image.modality, finding, direction, kind)
+def _task(image: SourceImage, finding: str, direction: Direction) -> EditTask:
+    name = task_id(image.source_sha256, 0, finding, direction)
+    return EditTask(name, image.id, image.modality, finding, direction)
 
 
 def _tasks(sources: Sequence[SourceImage], ink: _Ink) -> Iterator[RecordedTask]:
@@ -191,14 +190,6 @@ def _tasks(sources: Sequence[SourceImage], ink: _Ink) -> Iterator[RecordedTask]:
             task = _task(image, finding, direction)
             yield _recorded(task, state, story, ink, number, retried=number % 5 == 1)
             number += 1
-    yield _recorded(
-        _task(sources[0], "AMD", Direction.ADD, TaskKind.CONTROL),
-        TaskState.FAILED,
-        "-",
-        ink,
-        number,
-        retried=False,
-    )
 
 
 def _recorded(

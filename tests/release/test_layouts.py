@@ -46,7 +46,7 @@ def rows_of(release: Path, config: str, cache: Path) -> Iterator[dict[str, objec
     yield from table
 
 
-@pytest.mark.parametrize("config", ["success", "failed", "superseded", "unjudged", "control"])
+@pytest.mark.parametrize("config", ["success", "failed", "superseded", "unjudged"])
 def test_parquet_images_are_the_journals(
     release: Path, reader: JournalReader, config: str, tmp_path: Path
 ) -> None:
@@ -89,7 +89,7 @@ def test_release_loads_by_name(release: Path, reader: JournalReader, tmp_path: P
     assert set(whole) == {"train", "validation", "test"}
     raw = [row for part in whole.values() for row in part.cast_column("image", datasets.Image(decode=False))]
     assert Counter(sha(row["image"]["bytes"]) for row in raw) == wanted
-    assert {way for split in whole.values() for way in split["direction"]} <= {"add", "remove", "control"}
+    assert {way for split in whole.values() for way in split["direction"]} <= {"add", "remove"}
     assert all("patient" in split.column_names for split in whole.values())
 
 
@@ -170,7 +170,7 @@ def test_tree_is_named_as_published(release: Path, reader: JournalReader) -> Non
         str(path.relative_to(release)): sha(path.read_bytes()) for path in release.glob("[!o]*/*/*.jpeg")
     }
     roles = by_role(reader)
-    wanted = roles["success"] + roles["failed"] + roles["control"]
+    wanted = roles["success"] + roles["failed"]
     assert Counter(names.values()) == wanted
     shapes = (
         r"(ODIR-5K|folder_of_mine)-edit/AMD/eye_\d+-AMD-edit\.jpeg",
@@ -178,7 +178,6 @@ def test_tree_is_named_as_published(release: Path, reader: JournalReader) -> Non
         r"(ODIR-5K|folder_of_mine)-edit-failed/AMD/eye_\d+-AMD-edit-failed-\d\.jpeg",
         r"(ODIR-5K|folder_of_mine)-remove-failed/Diabetic_Macular_Edema/"
         r"eye_\d+-Diabetic_Macular_Edema-remove-failed-\d\.jpeg",
-        r"(ODIR-5K|folder_of_mine)-control-failed/AMD/eye_\d+-AMD-control-failed-\d\.jpeg",
     )
     for name in names:
         assert any(re.fullmatch(shape, name) for shape in shapes), name
@@ -247,5 +246,4 @@ def test_labels_after_an_edit_are_what_remains_and_never_a_patients_normal() -> 
     assert after(Direction.REMOVE, "Edema", ("Edema", "Cardiomegaly")) == ["Cardiomegaly"]
     assert after(Direction.ADD, "Edema", ("No Finding",)) == ["Edema"]
     assert after(Direction.ADD, "Edema", ("Cardiomegaly",)) == ["Cardiomegaly", "Edema"]
-    assert after(Direction.ADD, "Edema", ("No Finding",), "control") == ["No Finding"]
     assert after(Direction.ADD, "Edema", ("No Finding",), "failed") is None

@@ -13,7 +13,6 @@ Tasks (image, finding, direction, rounds, state):
     fundus  AMD               add     panel of two disagree, pass   success 2
     fundus  Diabetes          add     fail                          pending
     fundus  Cataract          add     -                             pending, untouched
-    fundus  Glaucoma          add     pass                          a control task: in no table
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ from plantain.records import (
     OutcomeKind,
     SourceImage,
     Step,
-    TaskKind,
     TaskState,
     Usage,
     task_id,
@@ -85,7 +83,6 @@ class Planned:
     rounds: tuple[Failure | Outcome | tuple[Failure, ...], ...]
     state: TaskState
     before: tuple[Failure, ...] = ()
-    kind: TaskKind = TaskKind.EDIT
     reason: str = ""
 
 
@@ -101,7 +98,6 @@ PLAN = (
     Planned("fundus", "AMD", ADD, ((SUBTLE, PASS), (PASS, PASS, SEAM)), TaskState.SUCCESS),
     Planned("fundus", "Diabetes", ADD, (GRAIN,), TaskState.PENDING),
     Planned("fundus", "Cataract", ADD, (), TaskState.PENDING),
-    Planned("fundus", "Glaucoma", ADD, (PASS,), TaskState.SUCCESS, kind=TaskKind.CONTROL),
 )
 
 
@@ -133,7 +129,6 @@ async def _build(run: Path, hostile: bool) -> None:
                 image.modality,
                 finding,
                 planned.direction,
-                planned.kind,
             )
             await journal.add_tasks([task])
             writer = _Writer(journal, task, image, blob, pixels, hostile)

@@ -57,9 +57,9 @@ def test_page_holds_no_address_and_a_closed_policy(html: str) -> None:
 def test_pictures_are_small_and_edits_carry_the_synthetic_mark(html: str) -> None:
     gallery = html[html.index('id="gallery"') :]
     pictures = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', gallery)
-    # 10 whole originals; 9 tasks with an edit: one enlarged original and one edit each; frames of the 5 tasks with
+    # 9 whole originals; 8 tasks with an edit: one enlarged original and one edit each; frames of the 5 tasks with
     # more than one round: 2 + 5 + 2 (its second round of three was refused) + 2 + 2 = 13
-    assert len(pictures) == 10 + 2 * 9 + 13
+    assert len(pictures) == 9 + 2 * 8 + 13
     for data, alt in pictures:
         raw = base64.b64decode(data)
         assert len(raw) <= THUMBNAIL.limit
@@ -93,7 +93,7 @@ def test_every_pair_has_captions_and_an_outline(html: str) -> None:
 
 def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
     head = unescape(re.sub(r"<[^>]+>", "", html[: html.index("<main>")]))
-    # the list in run_on_paper, without the control task
+    # the list in run_on_paper
     assert "5 of 10 edits accepted, 1 failed, 1 not applicable, 1 stopped, 2 pending" in head
     for command in (
         "judge audit RUN --judge offline/instruments",
@@ -118,7 +118,7 @@ def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(paper_
     with JournalReader.open(paper_run) as reader:
         ids = leading(reader, select(reader, 60, seed=7).ids)
         tasks = [reader.task(task) for task in ids]
-    # all five successes of the list (the control is none), and the one that failed
+    # all five successes of the list, and the one that failed
     assert [task.state for task in tasks] == ["success"] * 5 + ["failed"]
     assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
 
@@ -129,8 +129,8 @@ def test_selection_is_seeded_and_ordered(paper_run: Path) -> None:
         assert first == select(reader, 4, seed=1)
         assert list(first.ids) == sorted(first.ids) and not first.complete
         assert select(reader, 60, seed=1).complete
-        # 11 tasks, one of which nothing has happened to
-        assert len(select(reader, 60, seed=1).ids) == 10
+        # 10 tasks, one of which nothing has happened to
+        assert len(select(reader, 60, seed=1).ids) == 9
 
 
 def test_synthetic_source_is_named(paper_run: Path) -> None:
@@ -140,7 +140,7 @@ def test_synthetic_source_is_named(paper_run: Path) -> None:
             for row in reader.tasks()
         }
     assert remarks["Pneumothorax", "remove"].startswith("Removes a finding that no patient had")
-    assert remarks["Pneumothorax", "add"] == "" and remarks["Glaucoma", "add"].startswith("Control")
+    assert remarks["Pneumothorax", "add"] == ""
 
 
 def test_a_large_report_has_a_sample_and_leads_to_the_viewer(
@@ -153,7 +153,7 @@ def test_a_large_report_has_a_sample_and_leads_to_the_viewer(
 
 
 def test_fifty_tasks_take_less_than_five_megabytes(report: Path) -> None:
-    # 10 tasks are shown here, up to six of them twice: five times the page bounds one of 50
+    # 9 tasks are shown here, up to six of them twice: five times the page bounds one of 50
     assert 5 * report.stat().st_size < 5_000_000
 
 
@@ -204,12 +204,12 @@ def test_print_shows_all_images_and_no_controls(screen: Screen) -> None:
 
 def test_filters_narrow_the_gallery(screen: Screen) -> None:
     visible = screen.page.locator(".gallery article.task:visible")
-    assert visible.count() == 10
+    assert visible.count() == 9
     screen.page.evaluate("document.querySelector('a[data-outcome=failed]').click()")
     assert visible.count() == 1
-    assert screen.page.inner_text("output") == "1 of 10 shown"
+    assert screen.page.inner_text("output") == "1 of 9 shown"
     screen.page.evaluate("document.querySelector('button[type=reset]').click()")
-    visible.nth(9).wait_for()
+    visible.nth(8).wait_for()
     screen.page.select_option("[name=modality]", "chest_xray")
     assert visible.count() == 5
 
@@ -218,7 +218,7 @@ def test_page_works_without_scripts(browser: Any, report: Path) -> None:
     page = Screen(browser, 1280, 900, java_script_enabled=False).page
     page.goto(report.as_uri())
     tasks = page.locator(".gallery article.task:not([hidden])")
-    assert tasks.count() == 10 and tasks.first.bounding_box()["height"] > 100
+    assert tasks.count() == 9 and tasks.first.bounding_box()["height"] > 100
     assert not page.locator("form.filters").is_visible()
 
 

@@ -81,7 +81,7 @@ def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
     assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
     said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
-    assert said["hash"] == study.digest and {"answers.csv", "answers.parquet", "HASH"} <= set(said["files"])
+    assert said["hash"] == study.digest and {"answers.csv", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "answers.csv").read_bytes() == first
@@ -137,6 +137,7 @@ def test_invite_and_refusals(read, tmp_path: Path):
     assert len(set(links)) == 2 and all(link.startswith("http://127.0.0.1:8765/enter#") for link in links)
     for words, line in [
         (["results", str(tmp_path)], "is not a study"),
+        (["results", f"{study.folder}2"], f"is missing; did you mean {str(study.folder)!r}?"),
         (["serve", str(study.folder), "--url", "ftp://x"], "--url 'ftp://x'"),
         (["new", str(tmp_path / "n"), "--from", str(tmp_path / "no"), "--task", "accept"], "no such run"),
         (["new", str(tmp_path / "n"), "--from", str(tmp_path), "--task", "acept"], "accept"),

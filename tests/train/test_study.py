@@ -117,6 +117,9 @@ def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
     assert split == split_task(list(reversed(listed)), "t", seed=4, largest=16, per_task=30)
     with pytest.raises(InputError, match="too few"):
         split_task(listed[:16], "t", seed=4, largest=16, per_task=30)
+    one = [*listed[:6], ListedExample("x", "u", "c9"), ListedExample("y", "u", "c9")]
+    with pytest.raises(InputError, match=r"one patient or image, and two groups .* another --task: 't'$"):
+        split_task(one, "u", seed=4, largest=1, per_task=30)
 
 
 def test_preferences_are_trained_monitored_and_resumed(tmp_path: Path, base: TrainingBase) -> None:

@@ -62,7 +62,7 @@ def blob(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
 
 
 def dots(edit: CleanEdit, rng: np.random.Generator) -> Pixels:
-    """Draw up to `DOTS` small blobs on the original, anywhere inside the content."""
+    """Draw up to 14 (`DOTS`) small blobs on the original, anywhere inside the content."""
     places = [spoiling.elsewhere(edit.original, np.zeros_like(edit.mask), 0, rng) for _ in range(DOTS)]
     return _lifted(edit, [place for place in places if place is not None], _unit(edit) * 12, DOT_LEVELS)
 

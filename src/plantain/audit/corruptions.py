@@ -157,7 +157,7 @@ def _textured(
 def elsewhere(
     pixels: Pixels, mask: Mask, distance: float, rng: np.random.Generator
 ) -> tuple[int, int] | None:
-    """Choose a random (x, y) inside the content, over `distance` pixels from the mask; None if no place is."""
+    """Choose a random (x, y) over `distance` pixels from the mask and 20 inside the content; None if no place is."""
     far = cv2.distanceTransform((~mask).astype(np.uint8), cv2.DIST_L2, 3) > distance
     lit = cv2.erode(content(pixels).astype(np.uint8), np.ones((41, 41), np.uint8)).astype(bool)
     ys, xs = np.nonzero(far & lit)

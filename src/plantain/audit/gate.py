@@ -147,7 +147,10 @@ class TrialAnswer:
 def scored(
     seen: Observations | None, rubric: Rubric
 ) -> tuple[dict[str, float | None], bool | None, frozenset[str]]:
-    """Score an answer by a rubric: (share of each criterion, qualified or None without an answer, failed criteria)."""
+    """Score an answer by a rubric; return (share of each criterion, True if it qualifies, names of failed criteria).
+
+    An undecided edit does not qualify. Without an answer the result is ({}, None, no names).
+    """
     if seen is None:
         return {}, None, frozenset()
     results = {c.name: seen.criteria[c.name] for c in rubric.criteria}
@@ -173,7 +176,7 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Compute the gap between right and wrong edits by modality (`ALL` first) and criterion, with its lower bound.
+    """Compute the gap between right and wrong edits by modality ("all" first) and criterion, with its lower bound.
 
     A modality is tested only if its criterion passes overall, so at most 5 % of judges without skill pass any test.
     """

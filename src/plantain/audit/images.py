@@ -22,22 +22,13 @@ MOST = 400
 """Most images read from a run or catalogue; more do not separate a judge from chance any better."""
 
 
-BRAIN_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
-    "tuning": (("axial", 0), ("axial", 15), ("axial", 30), ("axial", 50), ("coronal", -30), ("coronal", 10)),
-    "held-out": (("axial", 8), ("axial", 23), ("axial", 37), ("axial", 45), ("coronal", -20), ("coronal", 0)),
-}
-"""Slices of the MNI average, in millimetres; seven or more apart from every slice of the other set in axial plane."""
+CUTS = (
+    *(("axial", 8), ("axial", 23), ("axial", 37), ("axial", 45), ("coronal", -20), ("coronal", 0)),
+    *(("axial", -26), ("sagittal", 2), ("coronal", 1), ("axial", -22)),
+)
+"""Slices of the MNI average, in millimetres; the last four show the sella, for pituitary tumours."""
 
-SELLA_CUTS: dict[str, tuple[tuple[str, int], ...]] = {
-    "tuning": (("axial", -24), ("axial", -20), ("sagittal", 0), ("coronal", -4), ("coronal", 6)),
-    "held-out": (("axial", -26), ("sagittal", 2), ("coronal", 1), ("axial", -22)),
-}
-"""Slices of the same average that show the sella, for pituitary tumours; two to five millimetres apart."""
-
-VIEWS: dict[str, tuple[tuple[float, float, float, float, float], ...]] = {
-    "tuning": ((0, 1.0, 0.5, 0.5, 1.0), (-2, 1.06, 0.48, 0.45, 0.92)),
-    "held-out": ((3, 1.1, 0.52, 0.52, 1.08), (-4, 1.14, 0.47, 0.48, 1.0), (1.5, 1.03, 0.5, 0.55, 0.88)),
-}
+VIEWS = ((3, 1.1, 0.52, 0.52, 1.08), (-4, 1.14, 0.47, 0.48, 1.0), (1.5, 1.03, 0.5, 0.55, 0.88))
 """Views of a modality's one image: degrees counter-clockwise, zoom, its centre x, y (shares of the frame), gamma."""
 
 
@@ -63,7 +54,7 @@ def images_in(folder: Path | None, taxonomy: Taxonomy) -> list[AuditImage]:
         InputError: the folder is neither a run nor a catalogue, or has no such image.
     """
     if folder is None:
-        return package_images("held-out")
+        return package_images()
     if (folder / JOURNAL_NAME).is_file():
         with JournalReader.open(folder) as reader:
             images = [image for image in reader.images() if reader.has_blob(image.prepared_sha256)]
@@ -92,11 +83,10 @@ def _healthy(
     return [AuditImage(image, read(image)) for image in sorted(kept[:MOST], key=lambda image: image.id)]
 
 
-def package_images(split: str) -> list[AuditImage]:
-    """Return the "held-out" or the "tuning" images, made from images in packages that plantain depends on.
+def package_images() -> list[AuditImage]:
+    """Return images made from those in packages that plantain depends on; the offline models were not fitted to them.
 
-    Slices of the average brain differ between the sets. There is only one chest radiograph and one fundus photograph:
-    both sets use it with different geometry and tone, so the sets share the patient in these modalities.
+    There is only one chest radiograph and one fundus photograph, which are shown with different geometry and tone.
 
     Raises:
         InputError: a package is not installed.
@@ -104,12 +94,10 @@ def package_images(split: str) -> list[AuditImage]:
     found = []
     for sample in sample_images():
         if sample.image.modality != "brain_mri":
-            found += [_viewed(sample, number, view) for number, view in enumerate(VIEWS[split])]
-        elif sample.image.dataset == "dipy" and split == "held-out":
+            found += [_viewed(sample, number, view) for number, view in enumerate(VIEWS)]
+        elif sample.image.dataset == "dipy":
             found.append(AuditImage(*sample.prepared()))
-    cuts = BRAIN_CUTS[split] + SELLA_CUTS[split]
-    found += [AuditImage(*sample.prepared()) for sample in brain_average(cuts)]
-    return found
+    return found + [AuditImage(*sample.prepared()) for sample in brain_average(CUTS)]
 
 
 def _viewed(sample: PackageSample, number: int, view: tuple[float, float, float, float, float]) -> AuditImage:

@@ -97,7 +97,7 @@ def in_words(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """Format a figure's interval in the unit of `in_words`; a dash without one."""
+    """Format a figure's interval in the unit of `in_words`; a dash without an interval."""
     if figure.low is None or figure.high is None:
         return DASH
     if figure.kind in ("rate", "gap"):

@@ -72,7 +72,7 @@ Row = tuple[str, str, str | None, str]
 
 
 def demo_benchmark(path: Path, plan: Sequence[Row] = PLAN) -> Benchmark:
-    """Return the demo's benchmark, with two samples for each finding; create it if the folder does not exist."""
+    """Return the demo's benchmark, two samples for each finding of `plan`; create it if the folder does not exist."""
     if not (path / OWN).is_file():
         unfinished = path.with_name(path.name + ".part")
         shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process

@@ -199,7 +199,7 @@ class ModelGate:
         return cost_of(ticket.price, outcome, usage)
 
     def returned(self, ticket: Ticket) -> None:
-        """Take back a ticket after its call is recorded; an unsettled one was not sent, or its outcome is unknown.
+        """Take back a ticket after its call is recorded; an unsettled call was not sent, or has no known outcome.
 
         The reserved amount is released only now, so that no call is recorded while it is still counted in full.
         """

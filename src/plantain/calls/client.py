@@ -123,7 +123,7 @@ class WorkerKinds:
         self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
 
     async def check(self, model: str, kind: str) -> None:
-        """Record the kind of worker (CPU or GPU, versions) that answered for a model."""
+        """Record the kind of worker (CPU or GPU, versions) that answered for a model; note each kind but the first."""
         known = self._known.setdefault(model, [])
         if kind in known:
             return

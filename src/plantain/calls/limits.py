@@ -66,7 +66,7 @@ MARGIN = 1.25
 
 
 class StepCosts:
-    """Costs of one step's calls to one model: the known ones, and an estimate of the others.
+    """Costs of one step's calls to one model: known costs, and an estimate of unknown ones.
 
     Attributes:
         bound: estimated maximum cost of a call in US dollars; set by the gate, which knows the price.
@@ -321,7 +321,7 @@ class Concurrency:
             self._grown_at = now
 
     def too_many(self, level: int) -> bool:
-        """Return True if so many calls in flight were never accepted, so that their number may explain a refusal."""
+        """Return True if `level` calls in flight were never accepted, so that their number may explain a refusal."""
         return level > self._highest_accepted
 
     def refused(self, now: float, sent_at: float, level: int, *, by_rate: bool) -> None:

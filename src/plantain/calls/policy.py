@@ -233,7 +233,8 @@ class FailureStreaks:
     def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
         """Count a call's last outcome and return it, marked fatal if it completes a streak of failures.
 
-        A streak is `MOST` failures in a row that all have the same reason, or that no answer preceded.
+        A streak is 20 failures in a row, of four tasks at least, that all have the same reason or that no answer
+        preceded; or 20 refusals, of four tasks at least, before any other answer.
         """
         streak = self._streaks.setdefault((model, step), FailureStreak())
         if outcome.kind not in NO_ANSWER:

@@ -53,6 +53,7 @@ def export(
     """
     from plantain.release.plan import ExportOptions
 
+    documents, studies = _studies(study or [], run)
     options = ExportOptions(
         tuple(name.strip() for name in layout.split(",") if name.strip()),
         redistribution_approved=redistribution_approved,
@@ -61,7 +62,7 @@ def export(
         licences=tuple(licence or ()),
         originals=originals,
         doi=doi,
-        documents=_studies(study or [], run),
+        documents=documents,
     )
     from plantain.release.export import export_run
 
@@ -70,7 +71,7 @@ def export(
     if as_json:
         print_json(_document(summary))
     else:
-        print(_lines(summary))
+        print(_lines(summary), *studies, sep="\n")
         print(next_line("verify", to, "--against", run))
     return damage_named(summary.facts.damaged, "left out of the release")
 
@@ -104,13 +105,14 @@ def _licence_line(summary: ExportSummary) -> str:
     return f"licences: {parts}; read LICENSES/ before you publish"
 
 
-def _studies(folders: list[Path], run: Path) -> dict[str, bytes]:
-    """Return the files of reader studies by their path in the release."""
+def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of reader studies by their path in the release, and a line on each study."""
     if not folders:
-        return {}
+        return {}, []
     from plantain.review.results.writing import study_for_release  # slower to load than a small export
 
-    return {path: data for folder in folders for path, data in study_for_release(folder, run).items()}
+    found = [study_for_release(folder, run) for folder in folders]
+    return {path: data for files, _ in found for path, data in files.items()}, [line for _, line in found]
 
 
 def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import typer
@@ -94,6 +95,8 @@ def _pairs(
     *,
     as_json: bool,
 ) -> None:
+    from plantain.pixels.decode import one_line
+    from plantain.release.importing.pair_rows import CALLED
     from plantain.release.importing.pairs import import_pairs
 
     summary = import_pairs(path, run, columns=columns, constants=constants, originals=originals)
@@ -115,12 +118,18 @@ def _pairs(
         )
     for finding, n in summary.unknown.most_common(5):
         of = f"of the unknown finding {finding}" if finding else "without a finding"
-        print(f"{counted(n, 'edit')} {of}: offline/instruments cannot judge them")
+        listed = " (plantain findings lists those known)" if finding else ""
+        print(f"{counted(n, 'edit')} {of}: offline/instruments cannot judge them{listed}")
     if summary.resized:
         print(f"{counted(summary.resized, 'edit was', 'edits were')} resized to the shape of the original")
     if summary.guessed:
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
         print(f"direction inferred from the instruction: {words}")
+    if summary.unused:
+        role = "verdict" if set(summary.published) <= {"none"} else "ROLE"
+        unused = [one_line(name)[:40] for name in summary.unused[:10]]
+        use = f"to use one: --column {shlex.quote(f'{role}={unused[0]}')}"
+        print(f"columns not used: {', '.join(unused)}; {use}; roles: {', '.join(CALLED)}")
     if summary.rejected is not None:
         n = sum(summary.left_out.values())
         print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")

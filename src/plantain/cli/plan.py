@@ -48,7 +48,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
     return {
         "name": recipe.name,
         "tasks": made.tasks,
-        "controls": made.controls,
         "images": made.images,
         "by_finding": [
             {"modality": m, "finding": f, "direction": d, "tasks": n, "tried": three(made.tried_by[m, f, d])}
@@ -96,8 +95,6 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
     for part, n in made.by_finding.items():
         expected = () if asked is None else (f"{made.tried_by[part].expected:,.0f}",)
         tasks.add_row(*part, str(n), *expected)
-    if made.controls:
-        tasks.add_row("", "controls: nothing to change", "", str(made.controls))
     print_table(tasks)
     source = "the pilot's rates" if by_pilot else "the paper's rates (for a pilot's, pass its run as --run)"
     needs = Table(*folded(""), *right("low", "expected", "high"), title=f"estimate with {source}")

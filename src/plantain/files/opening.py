@@ -105,7 +105,7 @@ def _hub_blobs(home: Path) -> Path | None:
 
 
 def check_received(root: Path, levels: int = 64) -> None:
-    """Check that a folder from others contains no links out of it, pipes, sockets or devices.
+    """Check that a received folder contains no links that leave it, pipes, sockets or devices.
 
     Args:
         root: the folder; it may itself be a link.
@@ -210,7 +210,10 @@ def create(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """Replace a file atomically: readers see the old or the new one, also after a power cut. Raise OSError."""
+    """Replace a file atomically: readers see the old or the new one, also after a power cut. Raise OSError otherwise.
+
+    `mode` is the permission of the new file, reduced by the process's umask.
+    """
     part = path.with_name(f".{path.name}.part")
     try:
         with create(part, mode) as file:

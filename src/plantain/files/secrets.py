@@ -143,10 +143,10 @@ def key_from_environment(
         names: names of variables, the usual one first.
         provider: the provider's name in messages.
         near: True if the address is this machine's or on the premises, where any word may be the key.
-        later: True if no model is called yet, so that a missing key is returned as an empty one.
+        later: True if no model is called yet: a missing key, or a placeholder, is returned as an empty key.
 
     Raises:
-        MissingKey: none is set, or it is a placeholder and the address is not `near`.
+        MissingKey: not `later`, and none is set, or it is a placeholder and the address is not `near`.
     """
     for name in names:
         value = os.environ.get(name, "").strip()

@@ -418,7 +418,7 @@ def read_csv(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def defused(cell: object) -> object:
-    """Put an apostrophe before a cell that a spreadsheet would run as a formula; others are unchanged."""
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula; any other cell is unchanged."""
     if not isinstance(cell, str) or _HARMLESS.fullmatch(cell) or not _RUNS.match(cell):
         return cell
     return f"'{cell}"

@@ -194,7 +194,7 @@ PLACES: dict[str, Place] = {
 
 
 def place_of(zone: str) -> Place:
-    """Return the words for a zone; a zone that `PLACES` does not contain is described by its name."""
+    """Return the words for a zone; an unknown zone is described by its name."""
     known = PLACES.get(zone)
     if known is not None:
         return known

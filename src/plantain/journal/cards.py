@@ -108,7 +108,7 @@ def cards_by_path(folder: Path) -> dict[str, JudgeCard]:
 
 
 def card_for(cards: Iterable[JudgeCard], judge: str, rubric: str, fingerprint: str = "") -> JudgeCard | None:
-    """Find a judge's card for a rubric, and unless "" for a fingerprint (prompt and version); None without one."""
+    """Find a judge's card for a rubric, and unless "" for a fingerprint (prompt and version); None if it has none."""
     for card in cards:
         if (card.judge, card.rubric) == (judge, rubric) and fingerprint in ("", card.fingerprint):
             return card

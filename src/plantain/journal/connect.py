@@ -22,7 +22,7 @@ from plantain.files.secrets import keys_hidden, redacted
 from plantain.journal.blobs import sync_folder
 from plantain.journal.rows import RunLocked, check_version
 from plantain.records import InputError
-from plantain.records.messages import like_path
+from plantain.records.messages import like_folder, like_path
 
 JOURNAL_NAME = "journal.sqlite"
 _BUSY_SECONDS = 30.0
@@ -121,10 +121,10 @@ def _mode(path: Path) -> str:
 def _no_run(run: Path) -> str:
     """Return an error that suggests a run one folder deeper, "run" first, as `plantain demo` makes it."""
     if not run.exists():
-        return f"{run} is not a run: it does not exist{like_path(run)}"
+        return f"{run} is not a run: it does not exist{like_path(run) or like_folder(run, JOURNAL_NAME)}"
     below = sorted(run.glob(f"*/{JOURNAL_NAME}"), key=lambda path: (path.parent.name != "run", path))
     inner = next(iter(below), None)
-    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else ""
+    hint = f"; did you mean {str(inner.parent)!r}?" if inner is not None else like_folder(run, JOURNAL_NAME)
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
 

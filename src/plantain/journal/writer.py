@@ -215,7 +215,7 @@ class Journal:
         return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
     async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Copy the verdicts and scores of an earlier attempt with the same image and instruction to an attempt."""
+        """Copy verdicts and scores of round `earlier`, with the same image and instruction, to those of `round`."""
         await self._submit(statements.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:

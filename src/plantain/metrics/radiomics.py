@@ -150,7 +150,7 @@ def glszm(levels: Levels) -> Floats:
 
 
 def shape_of(field: Mask) -> Floats:
-    """Return shape features (3,): the field's share of the image, its minor by major axis, its share of its hull.
+    """Return shape features (3,) of a field: share of the image, minor over major axis, share of its convex hull.
 
     The last two are 2-D forms of IBSI's elongation and volume density of the convex hull.
     """

@@ -60,7 +60,7 @@ class Clause:
 
 
 def normalise(text: str) -> str:
-    """Normalise an instruction: lower case, American spelling, lobes written out, at most `LONGEST` characters."""
+    """Normalise an instruction: lower case, American spelling, lobes written out, at most 20,000 characters."""
     folded = unicodedata.normalize("NFKC", text[:LONGEST]).casefold().replace("’", "'")
     folded = re.sub(r"[ \t\f\v]+", " ", re.sub(r"[-‐-–_/]+", " ", folded))
     for british, american in _SPELLING.items():

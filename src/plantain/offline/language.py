@@ -122,7 +122,8 @@ def asks_for_nothing(instruction: str) -> bool:
 def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
     """Write an intent as a sentence, which `read_instruction` reads back to the same intent.
 
-    Of a removal, the extent is the area to change: the writer cannot know the size of the finding.
+    Of a removal, the extent is the area to change: the writer cannot know the size of the finding. `phrasing`, any
+    whole number, chooses one of the wordings.
 
     Raises:
         ValueError: the intent has no direction, or is of another finding.

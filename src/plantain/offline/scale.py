@@ -153,10 +153,11 @@ def true_change(before: Pixels, truth: Pixels) -> TrueChange:
 
 
 def accuracy(before: Pixels, edited: Pixels, truth: Pixels, wanted: TrueChange) -> Score:
-    """Measure how much of the true change an edit made, in [0, 1]; unscored if the real images are not aligned.
+    """Measure how much of the true change an edit made, in [0, 1].
 
     1 - sum |edited - truth| / sum |before - truth|, of smoothed levels over all channels where the real images
-    differ, cut at 0: an unchanged output scores 0, the real result 1.
+    differ, cut at 0: an unchanged output scores 0, the real result 1. It is unscored if the real images are not aligned
+    or do not differ. `wanted` is the result of `true_change` for them.
     """
     if wanted.alike < LEAST_ALIKE:
         return unscored(

@@ -84,7 +84,7 @@ def write_instruction(request: WriteRequest) -> str:
 def instruction(intent: Intent, finding: Finding, image: SourceImage, phrasing: int = 0) -> str:
     """Return the instruction for an intent: the command, signs or tissue to restore, and what must not change.
 
-    Signs that would change the meaning of the command are omitted.
+    Signs that would change the meaning of the command are omitted. `phrasing` is as for `compose`.
     """
     command = compose(intent, finding, phrasing=phrasing).removesuffix(".")
     joint = ". Restore " if intent.direction is Direction.REMOVE else ", with "
@@ -132,10 +132,10 @@ def next_intent(
     direction: Direction,
     rng: np.random.Generator,
 ) -> Intent:
-    """Choose the next request after `history`: the last one, changed as its failed criteria suggest.
+    """Choose the next request: after `history` the last one, changed as its failed criteria suggest; else a random one.
 
     A refinement keeps the place of the last round, unless that round had no image. A request is not repeated while
-    another one is possible.
+    another one is possible. `choices` are those of `choices_for`.
     """
     if not history:
         side, zone = choices.places[int(rng.integers(len(choices.places)))]

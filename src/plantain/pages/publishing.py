@@ -81,13 +81,17 @@ def write_page(
     shows: Iterable[tuple[str, str]] | None = None,
     damaged: Sequence[str] = (),
 ) -> None:
-    """Write a page atomically, with keys redacted. Raise InputError if writing fails, ValueError without `shows`.
+    """Write a page atomically, with keys redacted.
 
     Args:
         path: path of the file.
         text: text of the page, or of a file that belongs to one.
         shows: dataset and licence of the source images; required if the page shows any.
         damaged: images that the page does not show since they are damaged in the run.
+
+    Raises:
+        InputError: writing fails.
+        ValueError: the page shows images, and `shows` is None.
     """
     if shows is None and 'src="data:image/' in text:
         raise ValueError(f"{path.name}: shows images; name their sources")

@@ -71,7 +71,6 @@ def first_recipe(
         *_file_lines(finding_files, here),
         f"per_finding = {PILOT}                # tasks of each finding and direction; without this line: all",
         f'add_to = "{add_to}"              # "normal": only images labelled so; "any": all without the finding',
-        "# controls = 5                 # images that pass through the editor with nothing to change",
         *_consent_lines(catalogue),
         "",
         "[models]                       # offline models need no key, no GPU and no network",

@@ -17,7 +17,7 @@ from plantain.metrics.statistics.intervals import wilson
 from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks, not_planned
 from plantain.pipeline.recipe import Recipe
-from plantain.records import InputError, Price, Step, TaskKind, TaskState, Usage
+from plantain.records import InputError, Price, Step, TaskState, Usage
 from plantain.runs.terms import (
     ON_THIS_MACHINE,
     OPEN_MODELS,
@@ -159,8 +159,8 @@ class BuildPlan:
     """The forecast of a build.
 
     Attributes:
-        tasks: number of tasks without controls; with `accepted_per_finding` the largest possible number.
-        images: number of images that tasks and controls use; `controls`: number of controls.
+        tasks: number of tasks; with `accepted_per_finding` the largest possible number.
+        images: number of images that tasks use.
         by_finding: number of tasks by modality, finding and direction.
         tried: number of tasks expected to run; less than `tasks` only with `accepted_per_finding`; `tried_by`: the same
             by modality, finding and direction.
@@ -190,7 +190,6 @@ class BuildPlan:
     duration_s: CallEstimate = NOTHING
     disk: CallEstimate = NOTHING
     success: CallEstimate | None = None
-    controls: int = 0
     unpriced: tuple[str, ...] = ()
 
 
@@ -206,9 +205,6 @@ def make_plan(
     images: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         images.add(task.image_id)
-        if task.kind is TaskKind.CONTROL:
-            plan.controls += 1
-            continue
         plan.tasks += 1
         key = (task.modality, task.finding, task.direction.value)
         plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
@@ -223,8 +219,6 @@ def make_plan(
         tries = pilot.tries[step] / members if pilot and pilot.tries[step] else 1.0
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
-    controls = CallEstimate(*(plan.controls,) * 3)
-    plan.calls_by[(Step.EDIT, recipe.models.editor)] += controls
     plan.calls = sum(plan.calls_by.values(), NOTHING)
     for step, model in plan.calls_by:
         usage = typical_usage(recipe, step, model)[1]
@@ -236,8 +230,8 @@ def make_plan(
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
     each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
-    images_used = (plan.tried + controls).at_most(plan.images)
-    plan.disk = (plan.rounds + controls).times(each) + images_used.times(BYTES_PER_IMAGE)
+    images_used = plan.tried.at_most(plan.images)
+    plan.disk = plan.rounds.times(each) + images_used.times(BYTES_PER_IMAGE)
     plan.success = _success(recipe, plan, pilot)
     return plan
 

@@ -30,7 +30,6 @@ from plantain.records import (
     OutcomeKind,
     SourceImage,
     Step,
-    TaskKind,
     TaskState,
     Verdict,
     derive_seed,
@@ -48,9 +47,6 @@ from plantain.roles import (
 )
 from plantain.rubrics import decide, identity_of, majority
 from plantain.runs.open_run import ImageCache
-
-NO_CHANGE = "Keep this image exactly as it is."
-"""The instruction of every control."""
 
 _GAVE_UP = frozenset({OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT})
 """The editor never answered in any try: the instruction is not at fault, and the round is not used up."""
@@ -101,17 +97,6 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
         assert last.edit_outcome is not None
         return _stopped(last.edit_outcome, most, "editor")
     return Closing(TaskState.FAILED, most, last.verdict.why_not)
-
-
-async def pass_through(rounds: Rounds) -> Closing:
-    """Run a control, one unjudged edit whose instruction is to change nothing, and return how it ended."""
-    attempt = await rounds.edit(rounds.instructed(NO_CHANGE))
-    if attempt.edited is not None:
-        return Closing(TaskState.SUCCESS, 1)
-    assert attempt.edit_outcome is not None
-    if attempt.edit_outcome.kind is OutcomeKind.NOT_APPLICABLE:
-        return Closing(TaskState.NOT_APPLICABLE, 1, attempt.edit_outcome.reason)
-    return _stopped(attempt.edit_outcome, 1, "editor")
 
 
 def _cannot_be_shown(history: list[Attempt], most: int) -> bool:
@@ -191,21 +176,20 @@ class Rounds:
         """Let the editor make the edit; return the attempt with its image, or with the reason in `edit_outcome`."""
         editor = self.method.editor
         seed = self._seed(attempt.round, Step.EDIT)
-        about = self.task.kind is not TaskKind.CONTROL
         identity: dict[str, object] = {
             "fingerprint": editor.fingerprint,
             "seed": seed,
             "image": self.image.prepared_sha256,
             "instruction": attempt.instruction,
-            **restore_identity(self.method.restore if about else NONE),
+            **restore_identity(self.method.restore),
         }
         request = EditRequest(
             self.image,
             self.original,
             attempt.instruction,
             seed,
-            concept=self.finding.name if about else "",
-            direction=self.task.direction if about else None,
+            concept=self.finding.name,
+            direction=self.task.direction,
             round=attempt.round,
             task_seed=derive_seed(self.method.seed, self.task.id, self.generation),
         )
@@ -252,8 +236,8 @@ class Rounds:
         return made.with_edit(kept, raw, image, mask)
 
     def _restored(self, attempt: Attempt, edited: EditedImage) -> RestoredEdit | None:
-        """Return the restored answer; None where the recipe does not ask for it, or the task is a control."""
-        if self.method.restore == NONE or self.task.kind is TaskKind.CONTROL:
+        """Return the restored answer; None where the recipe does not ask for it."""
+        if self.method.restore == NONE:
             return None
         return restored(attempt, edited, self.original.data, self.finding)
 

@@ -19,7 +19,6 @@ from plantain.pipeline.forecast import BuildPlan, make_plan, read_pilot
 from plantain.pipeline.plan import (
     Shard,
     Share,
-    control_id,
     counted_share,
     enumerate_tasks,
     plan_digest,
@@ -320,8 +319,6 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
 
 def _id_of(task: EditTask, image: SourceImage) -> str:
     """The id that a build's task would have if it were made of this source."""
-    if task.kind is TaskKind.CONTROL:
-        return control_id(image, task.finding)
     if task.kind is TaskKind.EDIT:
         return task_id(image.source_sha256, image.frame, task.finding, task.direction)
     return task.id

@@ -28,7 +28,6 @@ from plantain.records import (
     Finding,
     InputError,
     SourceImage,
-    TaskKind,
     derive_seed,
     task_id,
 )
@@ -37,7 +36,7 @@ from plantain.roles.options import ProviderSettings
 
 
 def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Iterator[EditTask]:
-    """Yield every task of the recipe, ordered by finding and direction, then the controls.
+    """Yield every task of the recipe, ordered by finding and direction.
 
     Raises:
         InputError: a finding of the recipe does not belong to any modality of the catalogue.
@@ -47,8 +46,6 @@ def enumerate_tasks(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
         for direction in recipe.data.directions:
             for image in _capped(recipe, catalogue, taxonomy, finding, direction):
                 yield _task(image, finding, direction)
-    for modality in dict.fromkeys(finding.modality for finding in findings):
-        yield from _controls(recipe, catalogue, taxonomy.normal(modality))
 
 
 def further_tasks(
@@ -87,20 +84,6 @@ def _capped(
 def _task(image: SourceImage, finding: Finding, direction: Direction) -> EditTask:
     task = task_id(image.source_sha256, image.frame, finding.name, direction)
     return EditTask(task, image.id, finding.modality, finding.name, direction)
-
-
-def _controls(recipe: Recipe, catalogue: Catalogue, normal: Finding) -> Iterator[EditTask]:
-    """Images of a modality that pass through the editor unchanged, to tell its traces (watermark, compression, grain)
-    from its edits; never a rendered one."""
-    images = (image for image in catalogue.images(modality=normal.modality) if not image.synthetic)
-    for image in _drawn(recipe.data.controls, images, recipe.seed, "control"):
-        task = control_id(image, normal.name)
-        yield EditTask(task, image.id, normal.modality, normal.name, Direction.ADD, TaskKind.CONTROL)
-
-
-def control_id(image: SourceImage, normal: str) -> str:
-    """Return the task id of an image's control, from its source file, frame and the normal class's name."""
-    return task_id(image.source_sha256, image.frame, f"control\x1f{normal}", Direction.ADD)
 
 
 def _drawn(most: int, images: Iterable[SourceImage], seed: int, *what: str) -> list[SourceImage]:

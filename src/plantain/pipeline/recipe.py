@@ -40,7 +40,6 @@ class Data(Section):
     images until so many qualify, no image is left (`per_finding` still applies), or a limit stops the run. The
     last images are tried together, so a few more may qualify; shards share the number equally. `yield_floor`: a
     finding and direction also ends if the 95 % interval of its share of accepted edits is below this; 0 for never.
-    `controls` is the number of images per modality that the editor also gets with the instruction to change nothing.
     `check_text`: an edit that moves a marker or draws text does not qualify, if text can be read (extra `ocr`); this
     takes about a second of CPU time per edit.
     """
@@ -51,7 +50,6 @@ class Data(Section):
     per_finding: Annotated[int, Field(ge=1)] | None = None
     accepted_per_finding: Annotated[int, Field(ge=1)] | None = None
     yield_floor: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.05
-    controls: Annotated[int, Field(ge=0)] = 0
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()
     check_text: bool = True

@@ -30,7 +30,7 @@ from plantain.journal.questions.accepted import (
 from plantain.journal.reader import account_of
 from plantain.journal.rows import to_json
 from plantain.metrics.statistics.intervals import wilson
-from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified, pass_through
+from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified
 from plantain.pipeline.method import (
     METHOD,
     Method,
@@ -55,7 +55,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.turns import add_turns
 from plantain.privacy.rapid_text import open_reader
 from plantain.privacy.text import TextReader
-from plantain.records import InputError, SourceImage, TaskKind, TaskState
+from plantain.records import InputError, SourceImage, TaskState
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import NewRun, changed_since
@@ -155,9 +155,9 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
     catalogue, regrouped = ready.catalogue, list[str]()
     if journal.reader.meta("plan_digest") != ready.plan:
         hold_to_sources(catalogue, journal.reader)
-        tasks = within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy))
-        in_waves = recipe.data.accepted_per_finding is not None
-        await journal.add_tasks(task for task in tasks if not in_waves or task.kind is TaskKind.CONTROL)
+        if recipe.data.accepted_per_finding is None:
+            tasks = within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy))
+            await journal.add_tasks(tasks)
         regrouped = await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
     await extend_plan(recipe, ready, journal)
@@ -195,8 +195,7 @@ class Carrier:
             images=self.images,
             checks=self.checks,
         )
-        loop = pass_through if row.task.kind is TaskKind.CONTROL else edit_until_qualified
-        await self._close(row, await loop(rounds))
+        await self._close(row, await edit_until_qualified(rounds))
 
     async def _close(self, row: TaskRow, closing: Closing) -> None:
         await self.opened.close_task(row.id, closing.state, closing.round, closing.reason)

@@ -31,7 +31,7 @@ Chain = list[tuple[EditTask, SourceImage]]
 
 
 async def add_turns(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, journal: Journal) -> int:
-    """Add a task of the next turn for each accepted edit without one, up to `loop.turns`; return their number."""
+    """Add the next turn, up to `loop.turns`, of each accepted edit that has none; return the number of new tasks."""
     reader, withdrawn = journal.reader, account_of(journal.reader.connection)
     accepted, edited = accepted_edits(reader), {row.task.image_id for row in reader.tasks()}
     findings = chosen_findings(recipe, catalogue, taxonomy)

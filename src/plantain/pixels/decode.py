@@ -167,7 +167,7 @@ def check_header(data: bytes, name: str) -> None:
     """Check, from its header only, that an image has a known format and is not too large.
 
     Raises:
-        BadImage: it has not; one line gives the reason.
+        BadImage: the format is unknown, or the image is too large; one line gives the reason.
     """
     _open(data, one_line(name))
 

@@ -43,7 +43,7 @@ def distances(one: Codes, others: Codes) -> npt.NDArray[np.int64]:
 
 
 def close_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
-    """Yield (first index, second index, bits) for each pair of (N, 32) codes that differ in at most `LIMIT` bits.
+    """Yield (first index, second index, bits) for each pair of (N, 32) codes that differ in at most 15 of 256 bits.
 
     Codes that differ in at most 15 of 256 bits agree in at least one of 16 bands of 16 bits, so only codes that share a
     band are compared; a pair is yielded once, by the first band that it shares.

@@ -46,7 +46,7 @@ def face_of_volume(
     spacing_mm: tuple[float, float, float],
     threshold: float,
 ) -> Head | None:
-    """Locate the face in a volume (X, Y, Z), right-anterior-superior; return None without one.
+    """Locate the face in a volume (X, Y, Z), right-anterior-superior; return None if no face is found.
 
     Args:
         values: voxel values.
@@ -99,7 +99,7 @@ def face_in_slice(
 
 
 def profile_in_slice(pixels: Pixels, spacing_mm: float | None, aspect: float = 1.0) -> Box | None:
-    """Return the box of the face in a sagittal slice (front to the left, vertex on top); None without one.
+    """Return the box of the face in a sagittal slice (front to the left, vertex on top); None if it shows none.
 
     Args:
         pixels: uint8 (H, W) or (H, W, 3).

@@ -11,7 +11,7 @@ FREE_TO_LEAVE = frozenset({Licence.OPEN, Licence.ATTRIBUTION})
 
 
 def agreement(image: SourceImage, given: Consent | None) -> str | None:
-    """Return the agreement under which a source image may be sent to a hosted model; None without one.
+    """Return the agreement under which a source image may be sent to a hosted model; None if it may not.
 
     Args:
         image: the source image as the run recorded it.
@@ -73,7 +73,7 @@ def sha256_of(data: bytes) -> str:
 
 
 def made_from(data: bytes, *sources: bytes) -> bytes:
-    """Record that an image was made from others (padded, annotated, joined), and return its bytes.
+    """Record from which images an image was made (padded, annotated, joined), and return its bytes.
 
     Args:
         data: the new image's file.

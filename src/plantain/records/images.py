@@ -37,7 +37,7 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """The owner's recorded permission to send an image to a hosted model."""
+    """The owner's permission to send an image to a hosted model: `by` is the signatory, `agreement` the document."""
 
     by: str
     agreement: str

@@ -259,7 +259,7 @@ class Figure:
         value: a share or a coefficient; None if it could not be computed: see `reason`.
         low, high: None without an interval.
         images: number of independent images.
-        kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha", "icc".
+        kind: kind of the number, and its key in JSON: "rate", "gap", "kappa", "alpha".
         reason: why value or interval is missing; "" if both exist.
     """
 

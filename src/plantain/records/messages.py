@@ -44,6 +44,15 @@ def like_path(path: Path) -> str:
     return f"; did you mean {str(path.parent / near)!r}?" if near else ""
 
 
+def like_folder(path: Path, file: str) -> str:
+    """Return "; did you mean FOLDER?", or up to 3 folders near `path` that contain `file`; "" if none does."""
+    near = [one.parent for depth in ("*", "*/*") for one in sorted(path.parent.glob(f"{depth}/{file}"))]
+    found = [one for one in near if nearest(path.name, [one.name], cutoff=0.5)] or near
+    if len(found) == 1 or (found and found[0].name == path.name):
+        return f"; did you mean {str(found[0])!r}?"
+    return f"; there are {', '.join(map(str, found[:3]))}" if found else ""
+
+
 def suggest(
     word: str,
     allowed: Iterable[str],

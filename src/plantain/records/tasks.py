@@ -128,10 +128,9 @@ def state_after(verdict: Verdict) -> TaskState:
 
 
 class TaskKind(StrEnum):
-    """The purpose of a task: an edit or a control of a build, or an output of a benchmark."""
+    """The purpose of a task: an edit of a build, or an output of a benchmark."""
 
     EDIT = "edit"
-    CONTROL = "control"
     BENCH = "bench"
 
 

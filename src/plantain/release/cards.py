@@ -168,7 +168,7 @@ def models(facts: RunFacts) -> list[tuple[str, str, str]]:
 
 
 def watermark(facts: RunFacts) -> bool:
-    """Return True if an editor may watermark its images invisibly: its provider does, or it is unknown."""
+    """Return True if an editor may watermark its images invisibly: its provider does, or the editor is unknown."""
     editors = [name.lower() for step, *names in models(facts) if step == "edit" for name in names if name]
     return not editors or any(part in name for name in editors for part in MARKED_PROVIDERS)
 

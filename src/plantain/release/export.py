@@ -44,7 +44,7 @@ from plantain.records.judging import no_card
 from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
 from plantain.release.croissant import croissant
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licensing import licences_unused, refuse_unnamed, released_terms
+from plantain.release.licensing import licence_remarks, refuse_unnamed, released_terms
 from plantain.release.plan import FACTS, STAGING, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
@@ -77,7 +77,7 @@ class ExportSummary:
         images: number of edited images in all layouts together; `originals`: number of distinct source images.
         resumed: True if an earlier, unfinished export was continued.
         complete: True if the release was complete already, and nothing was written.
-        remarks: notes on named licences that were not used.
+        remarks: notes on named licences that were not used, and on originals of unknown licence.
     """
 
     out: Path
@@ -110,7 +110,7 @@ def export_run(
         if _is_finished(out, live, options):
             return replace(_summary(out), complete=True)
         refuse_unnamed(live, options)
-        remarks = licences_unused(live, options)
+        remarks = licence_remarks(live, options)
     signer = open_signer(options) if options.sign_cert is not None else None
     resumed = (out / STAGING / "plan.sqlite").exists()
     stage = report_stage or (lambda stage: None)

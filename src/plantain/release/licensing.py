@@ -78,14 +78,22 @@ def _how_to_state(reader: JournalReader) -> str:
     return f"repeat your plantain ingest with --licence open, then {build[0]}, then this export"
 
 
-def licences_unused(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
-    """Return a remark for each named licence whose source is not in the run."""
+def licence_remarks(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
+    """Return remarks on named licences whose source is not in the run, and on originals of unknown licence."""
     classes = _classes(reader)
+    unknown = ", ".join(name for name in classes if classes[name] is Licence.UNKNOWN)
+    omitted = (
+        f"originals of {unknown} are left out, and with them the table of training pairs: their licence is unknown; "
+        f"if they are open: {_how_to_state(reader)}"
+    )
     sources = ", ".join(classes)
-    return tuple(
-        f"licence {text}: not used, the run has no such source; it has {sources}"
-        for text in options.licences
-        if _is_of_another_source(text, classes)
+    return (
+        *(
+            f"licence {text}: not used, the run has no such source; it has {sources}"
+            for text in options.licences
+            if _is_of_another_source(text, classes)
+        ),
+        *([omitted] if unknown and options.originals == "auto" and _release_facts(reader) is None else []),
     )
 
 

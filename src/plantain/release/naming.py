@@ -37,7 +37,7 @@ def safe(name: str) -> str:
 
 def task_word(record: TaskRecord) -> str:
     """Return the last part of a task's folder and file names: "edit" for additions, else the record's `word`."""
-    return "edit" if record.word == Direction.ADD else record.word
+    return "edit" if record.direction is Direction.ADD else record.direction.value
 
 
 def task_folder(record: TaskRecord) -> str:
@@ -47,7 +47,7 @@ def task_folder(record: TaskRecord) -> str:
 
 def slug(record: TaskRecord) -> str:
     """Return modality and direction of a task as part of a table's name, e.g. "chest_xray_add"."""
-    return f"{modality_slug(record.modality)}_{record.word}"
+    return f"{modality_slug(record.modality)}_{record.direction.value}"
 
 
 def modality_slug(modality: str) -> str:

@@ -67,7 +67,7 @@ class ReleaseFile:
     Attributes:
         path: path of the file, POSIX, relative to the release.
         sha256, bytes: hash and size of the whole file; if `row` or `member` is set, of the image.
-        role: "success", "failed", "undecided", "superseded", "unjudged", "control" for edited images; "mask";
+        role: "success", "failed", "undecided", "superseded", "unjudged" for edited images; "mask";
             ORIGINAL; "shard" for a Parquet or tar file with images; "record" for JSON.
         pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None if it was not.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
@@ -221,8 +221,8 @@ FEWEST = 10
 def splits_of(groups: Iterable[str], seed: int) -> dict[str, str]:
     """Assign each group to train, validation or test, about 80 : 10 : 10, by a seeded hash of its name.
 
-    Only the hash decides, so that no group changes its split as a run grows. But if no group of `FEWEST` or more gets
-    test or validation, the train group with the lowest hash does.
+    Only the hash decides, so that no group changes its split as a run grows. But if there are at least `FEWEST` groups
+    and none is in test, or none in validation, the train group with the lowest hash is moved there.
     """
     places = {group: _place(group, seed) for group in groups}
     found = {

@@ -150,12 +150,10 @@ class Survey:
         return {row[0]: BlobRef(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
-        self._counts["tasks"][record.outcome] += 1
+        self._counts["tasks"][record.state.value] += 1
         self._counts["splits"][record.split] += 1
         self._counts["judges"].update(t.verdict.judge for a in record.attempts for t in a.verdicts)
-        if record.kind is TaskKind.CONTROL:
-            self._counts["without_pair"]["control task"] += 1
-        elif pairs := len(pairs_of(record)):
+        if pairs := len(pairs_of(record)):
             self._counts["pairs"][WITHIN_TASK_SUCCESS] += pairs
         else:
             self._counts["without_pair"][why_no_pair(record)] += 1

@@ -77,7 +77,7 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The deciding verdict; None without one."""
+        """The deciding verdict; None if no verdict decides."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
@@ -109,19 +109,8 @@ class TaskRecord:
 
     @property
     def key(self) -> str:
-        """The task's name in JSON files: "IMAGE-FINDING-WORD", see `word`."""
-        return f"{self.image.id}-{self.finding}-{self.word}"
-
-    @property
-    def outcome(self) -> str:
-        """The task's state; "control" for a successful control, which does not count as a success."""
-        control = self.kind is TaskKind.CONTROL and self.state is TaskState.SUCCESS
-        return "control" if control else self.state.value
-
-    @property
-    def word(self) -> str:
-        """An edit's direction, "add", "remove" or "change", else the task's kind, e.g. "control"."""
-        return self.direction.value if self.kind is TaskKind.EDIT else self.kind.value
+        """The task's name in JSON files: "IMAGE-FINDING-DIRECTION"."""
+        return f"{self.image.id}-{self.finding}-{self.direction.value}"
 
 
 @cache
@@ -205,14 +194,12 @@ def make_record(
 def role_of(row: TaskRow, attempt: Attempt) -> str:
     """Return the role of an attempt's image in a release.
 
-    One of success, failed, undecided, superseded, unjudged, control; "" without an image.
+    One of success, failed, undecided, superseded, unjudged; "" without an image.
     """
     if attempt.edited is None:
         return ""
     if attempt.superseded:
         return "superseded"
-    if row.task.kind is TaskKind.CONTROL:
-        return "control"
     if row.state is TaskState.SUCCESS and attempt.round == row.round:
         return "success"
     if attempt.verdict is not None and attempt.verdict.qualified is None:

@@ -178,7 +178,7 @@ class Story:
 
     @property
     def last(self) -> RoundStory | None:
-        """The last round with an edited image; None without one."""
+        """The last round with an edited image; None if no round has an image."""
         return next((one for one in reversed(self.rounds) if one.frame), None)
 
 
@@ -323,8 +323,6 @@ def published_in(reader: JournalReader, attempt: Attempt) -> Verdict | None:
 
 def remark(task: TaskRow, image: SourceImage) -> str:
     """Return a remark that prevents a misunderstanding about a task; "" if none is needed."""
-    if task.task.kind == TaskKind.CONTROL:
-        return "Control: nothing was meant to change."
     if image.synthetic and task.task.direction == Direction.REMOVE:
         return "Removes a finding that no patient had: this source image is itself synthetic."
     if image.synthetic:

@@ -22,7 +22,7 @@ DECISIONS = {True: "qualified", False: "not qualified", None: "undecided"}
 
 
 def interval(rate: Rate) -> str:
-    """Format a rate's interval, e.g. "41–78 %"; a dash without one."""
+    """Format a rate's interval, e.g. "41–78 %"; a dash without an interval."""
     if rate.low is None or rate.high is None:
         return DASH
     return f"{100 * rate.low:.0f}–{100 * rate.high:.0f} %"

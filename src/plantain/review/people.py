@@ -14,7 +14,7 @@ import orjson
 
 from plantain.files.opening import read_inside
 from plantain.journal import JournalReader, StoredVerdict
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc
+from plantain.metrics.statistics.agreement import Agreement, cohen_kappa
 from plantain.pixels.decode import decode
 from plantain.records import (
     CriterionResult,
@@ -33,7 +33,6 @@ from plantain.roles import JudgeRequest, Reply, failed
 
 PREFIX = "people/"
 """Precedes a study's folder in the name of its readers as a judge."""
-ICC = "ICC(2,1)"
 
 
 class PeopleJudge:
@@ -60,7 +59,11 @@ class PeopleJudge:
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Return the readers' majority on this edit; not applicable if no reader saw it by this rubric."""
         edited = request.edited.data
-        rows = [row for row in self._by_task.get(request.task, []) if _saw(self._study, row, edited)]
+        rows = [
+            row
+            for row in self._by_task.get(request.task, [])
+            if saw(self._study, row.case, row.model, edited)
+        ]
         names = [criterion.name for criterion in request.rubric.criteria]
         if not rows or set(rows[0].value["criteria"]) != set(names):
             return failed(
@@ -88,27 +91,25 @@ class PeopleJudge:
 
 @dataclass(frozen=True, slots=True)
 class JudgedByBoth:
-    """One edit's results, by criterion or by reader.
+    """One edit's results by criterion.
 
     Attributes:
         source: id of the task or sample; `cluster`: patient or group.
         people: share of the readers who accepted the edit, by criterion.
-        readers: share of the criteria that a reader accepted, by reader.
         judge: the judge's decision, by criterion.
     """
 
     source: str
     cluster: str
     people: Mapping[str, float]
-    readers: Mapping[str, float]
     judge: Mapping[str, bool]
 
 
 def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figure]:
     """Measure a judge's agreement with a study's readers, for its card; return figures by name.
 
-    They are kappa of its verdicts with the readers' majority, over all criteria and for each; ICC(2,1) of the share of
-    passed criteria with the readers' mean; and, for comparison, the readers' agreement with each other.
+    They are kappa of its verdicts with the readers' majority, over all criteria and for each, and, for comparison, the
+    readers' agreement with each other.
 
     Args:
         folder: a study with an accept block.
@@ -134,12 +135,7 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
         if all(criterion in one.judge for one in both):
             majority = [one.people[criterion] > 0.5 for one in both]
             found[f"{name}, {criterion}"] = _kappa(majority, [one.judge[criterion] for one in both], both)
-    readers = sorted({reader for one in both for reader in one.readers})
-    table = np.array([[one.readers.get(reader, np.nan) for one in both] for reader in readers])
-    shares = [fmean(one.judge.values()) for one in both]
-    found[f"{name}, {ICC}"] = _figure(icc(np.vstack([np.nanmean(table, axis=0), shares])), "icc", both)
     found["readers among themselves"] = _figure(between_readers(rows), "alpha", both)
-    found[f"readers among themselves, {ICC}"] = _figure(icc(table), "icc", both)
     return found
 
 
@@ -160,9 +156,8 @@ def _judged_by_both(
         names = [name for name in mine[0].value["criteria"] if name in passed]
         if names:
             people = {name: fmean(row.value["criteria"][name] for row in mine) for name in names}
-            shares = {row.reader: fmean(row.value["criteria"][name] for name in names) for row in mine}
             judged = {name: passed[name] for name in names}
-            found.append(JudgedByBoth(source, mine[0].cluster, people, shares, judged))
+            found.append(JudgedByBoth(source, mine[0].cluster, people, judged))
     return found
 
 
@@ -177,7 +172,7 @@ def _verdict(study: Study, row: Row, reader: JournalReader, judge: str) -> Store
         own = [one for one in verdicts if (one.generation, one.round) == (attempt.generation, attempt.round)]
         if not own or not attempt.edited or not reader.has_blob(attempt.edited):
             continue
-        if _saw(study, row, reader.read_blob(attempt.edited)):
+        if saw(study, row.case, row.model, reader.read_blob(attempt.edited)):
             return max(own, key=lambda one: one.draw)
     return None
 
@@ -192,10 +187,10 @@ def _accept_rows(study: Study, what: str) -> list[Row]:
     return rows
 
 
-def _saw(study: Study, row: Row, edited: bytes) -> bool:
-    """Return True if the reader saw this edit; other attempts of the same task have other pixels."""
-    case = study.by_case[row.case]
-    shown = decode(read_inside(study.folder, study.folder / IMAGES / case.images[row.model]))
+def saw(study: Study, name: str, model: str, edited: bytes) -> bool:
+    """Return True if the readers of a case saw this edit; other attempts of the same task have other pixels."""
+    case = study.by_case[name]
+    shown = decode(read_inside(study.folder, study.folder / IMAGES / case.images[model]))
     return np.array_equal(shown, fitted(decode(edited), case.size))
 
 

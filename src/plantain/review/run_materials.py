@@ -17,7 +17,7 @@ from plantain.review.study import ORIGINAL
 
 
 def blob_reader(run: Path, digest: str) -> Read:
-    """Return a function that decodes a run's image to uint8 (H, W, 3), and raises BadBlob if it is damaged."""
+    """Return a function that decodes the run's image with this hash to uint8 (H, W, 3); BadBlob if it is damaged."""
 
     def read() -> Pixels:
         with JournalReader.open(run) as reader:

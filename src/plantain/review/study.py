@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from plantain.files.opening import read_inside, replace_file
 from plantain.records import InputError
+from plantain.records.messages import like_folder
 
 STUDY, SECRET, IMAGES, RATINGS = "study.json", "secret", "images", "ratings.sqlite"
 FORMAT = "plantain-study/1"
@@ -223,7 +224,8 @@ def open_study(folder: Path) -> Study:
     """
     path = folder / STUDY
     if not path.is_file():
-        raise InputError(f"{folder} is not a study: {STUDY} is missing; make one with `plantain review new`")
+        hint = like_folder(folder, STUDY) or "; make one with `plantain review new`"
+        raise InputError(f"{folder} is not a study: {STUDY} is missing{hint}")
     try:
         document = orjson.loads(read_inside(folder, path))
         digest = document.pop("hash")

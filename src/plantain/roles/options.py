@@ -385,7 +385,7 @@ def destination(url: str, options: ProviderOptions) -> Destination:
 
 
 def stays_on_premises(options: ProviderOptions) -> bool:
-    """Return True if the configured base URL is local or on the premises; without one, False."""
+    """Return True if a base URL is configured that is local or on the premises."""
     return bool(options.base_url) and destination(options.base_url, options).reach is not Reach.HOSTED
 
 

@@ -132,7 +132,7 @@ class OpenRun:
 
 
 async def together(work: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run all coroutines concurrently. The first error cancels the others and is raised by itself."""
+    """Run all coroutines concurrently. The first error cancels all other coroutines and is raised by itself."""
     try:
         async with asyncio.TaskGroup() as group:
             for one in work:

@@ -19,8 +19,8 @@ class ProgressObserver:
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         """Report tasks, their states and the budget, before the first call."""
 
-    def asks(self, models: Sequence[str]) -> None:
-        """Report the start of the tasks, with calls to these models."""
+    def asks(self, models: Sequence[str], tasks: int | None = None) -> None:
+        """Report the start of the tasks, with calls to these models; `tasks` of them now, None for all."""
 
     def closed(self, state: TaskState, steps: int) -> None:
         """Report a task that closed after `steps` rounds or outputs."""

@@ -87,7 +87,7 @@ class RunSetup:
         return cast(Writer, self._model(name, "writer", missing))
 
     def editor(self, name: str, missing: list[str] | None = None) -> Editor:
-        """Load the editor of that name; raise as `writer` does."""
+        """Load the editor of that name; raise as `writer` does; `missing` is as for `judge`."""
         return cast(Editor, self._model(name, "editor", missing))
 
     def judge(
@@ -115,7 +115,7 @@ class RunSetup:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
     def describer(self, name: str, missing: list[str] | None = None) -> Describer:
-        """Load the describer of that name; raise as `writer` does."""
+        """Load the describer of that name; raise as `writer` does; `missing` is as for `judge`."""
         return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:

@@ -79,7 +79,7 @@ class Terms:
                 )
 
     def provider(self, model: str) -> ProviderSettings:
-        """Return the section of the provider of "provider/model"; the provider's defaults without one."""
+        """Return the section of the provider of "provider/model"; if it has none, the provider's defaults."""
         name = model.partition("/")[0]
         section = self.providers.get(name)
         return settings_class(name)() if section is None else section

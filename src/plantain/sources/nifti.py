@@ -100,7 +100,7 @@ class SliceOfVolume(SourceEntry):
         return show_slice(_volume(data, self.name), self.plane, self.image.frame % PLANE_STEP)
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return the box of the slice that shows the face of its volume; empty without one."""
+        """Return the box of the face of its volume in this slice; empty if the slice shows none."""
         if self.face is None:
             return ()
         return face_in_slice(self.face, self.shape, self.plane, image.frame % PLANE_STEP, pixels)

@@ -91,7 +91,7 @@ def split_keywords(text: str) -> tuple[str, ...]:
 
 
 def letters_of(keywords: tuple[str, ...]) -> str:
-    """Return the label letters of an eye's keywords, in the order of `LETTERS`; "N" (normal) only if alone.
+    """Return the label letters of an eye's keywords, in the order N, D, G, C, A, H, M, O; "N" (normal) only if alone.
 
     Quality keywords have no letter.
     """

@@ -83,7 +83,10 @@ def encode_preference(encoder: Encoder, pair: PreferencePair) -> dict[str, Tenso
 
 
 def preference_loss(errors: PreferenceErrors, beta: float) -> Tensor:
-    """Return the DPO loss -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,)."""
+    """Return the DPO loss -log sigmoid(-beta / 2 ((w - w0) - (l - l0))) per example: float32 (n,).
+
+    w and l are the errors of winner and loser by the model, w0 and l0 those by its reference.
+    """
     return -functional.logsigmoid(-0.5 * beta * errors.gap)
 
 

@@ -65,9 +65,17 @@ def split_task(
         members = clusters[cluster][: max(0, per_task - len(training) - len(held_out))]
         (training if len(training) < largest and cluster not in reserved else held_out).extend(members)
     if len(training) < largest or not held_out:
+        groups = defaultdict[str, set[str]](set)
+        for example in examples:
+            groups[example.task].add(example.cluster)
+        possible = [name for name, own in sorted(groups.items()) if own - reserved and len(own) > 1]
+        why = f"too few to train on {largest} and hold others out; choose smaller sizes, e.g. --set sizes=1"
+        if len(clusters) < 2:
+            why = "its examples are of one patient or image, and two groups are needed"
+        others = ", ".join(repr(name) for name in possible if name != task)
         raise InputError(
-            f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: too few "
-            f"to train on {largest} and hold others out; choose smaller sizes, e.g. --set sizes=1, or another --task"
+            f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: {why}; "
+            + (f"another --task: {others}" if others else "no other task has two groups")
         )
     return TaskSplit(task, tuple(held_out), tuple(training))
 

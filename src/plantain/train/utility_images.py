@@ -156,7 +156,9 @@ class LabelledFrames:
         )
 
     def split(self, share: float, seed: int) -> tuple[LabelledFrames, LabelledFrames]:
-        """Split the images at random into about `share` (in [0, 1]) and the others; groups are never divided."""
+        """Split the images at random by `seed` into about `share` of them, in [0, 1], and the remaining ones.
+
+        Groups are never divided."""
         names = sorted(set(self.groups.tolist()), key=lambda name: derive_seed(seed, "probe", name))
         sizes = dict(zip(*np.unique(self.groups, return_counts=True), strict=True))
         first, before = set(), 0

@@ -121,6 +121,8 @@ def test_a_bad_field_is_named(tree: Path, field: str, value: object, said: str) 
     assert said in found and "\n" not in found
     with pytest.raises(InputError, match="editing"):
         Benchmark.load(tree)
+    with pytest.raises(InputError, match=r"no such folder; did you mean '.*/editing'"):
+        Benchmark.load(tree.with_name("editng"))
 
 
 def test_sizes_that_differ_are_brought_to_the_previous_image_as_published(tree: Path) -> None:

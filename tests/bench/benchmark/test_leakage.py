@@ -118,6 +118,7 @@ def test_command_prints_pairs_and_counts(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 of 3 originals (1 sample) are near duplicates of images in place"
     assert lines[1].startswith("  3 (previous): a.png, ")
+    assert "out of training" in lines[-1]
 
 
 def _huge_member(path: Path) -> None:
@@ -143,6 +144,8 @@ def test_a_place_that_cannot_be_read_is_one_line(
         find_leakage(bench, tmp_path / "place")
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+    with pytest.raises(InputError, match=r"did you mean '.*/place'"):
+        find_leakage(bench, tmp_path / "plac")
 
 
 def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchmark, tmp_path: Path) -> None:

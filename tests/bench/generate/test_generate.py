@@ -240,5 +240,8 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     ):
         assert main([*arguments, *bad]) == 2
         assert said in capsys.readouterr().err
+    (tmp_path / "own.py").write_text("def same(image, instruction):\n    return image\n")
+    assert main([*arguments, "--editor", str(tmp_path / "own.py:same"), "--limit", "1"]) == 3
+    assert "1 of 10 tasks to do" in capsys.readouterr().err  # 8 of baselines are done, 1 more is for later
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2

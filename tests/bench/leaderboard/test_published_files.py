@@ -121,7 +121,11 @@ def test_table_has_the_organs_of_the_published_ranks(
     assert cells["ICEdit", "overall", "EA rank"]["mean"] == pytest.approx(2.0)
     assert main(["bench", "table", scores, people, "--paper"]) == 0
     assert "\nTable 3: rank correlation with raters, mean over images\n" in capsys.readouterr().out
+    assert main(["bench", "table", people]) == 0
+    printed = capsys.readouterr().out
+    assert "y.json" in printed and "If these ranks are MedEBench's" in printed and "no judge" not in printed
     assert main(["bench", "table", scores, people, "--to", str(tmp_path / "out")]) == 0
+    assert "next:" not in capsys.readouterr().out  # `view` takes no JSON file
     assert "may be inflated" in (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
 
 

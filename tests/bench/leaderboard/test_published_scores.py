@@ -87,7 +87,15 @@ def test_models_are_matched_by_the_spelling_of_the_scores(folder: Path) -> None:
         ({"1": {"m": {"ssim": 1}}}, "sample 1, m: ssim: not one of masked_ssim"),
         ({"1": {"m": {"masked_ssim": 7}}}, "masked_ssim: 7 is not from -1 to 1"),
         ({"1": {"m": {"masked_ssim": float("inf")}}}, "not 'Infinity'"),
-        ({"1": {"m": {"accuracy": 1e300}}}, "accuracy: 1e[+]300 is not from 0 to"),
+        ({"1": {"m": {"accuracy": 1e300}}}, "accuracy: 1e[+]300 is not from 1 to"),
+        (
+            {"1": {"m": {"accuracy": 0.9}}},
+            "accuracy: 0.9 .* ranks are numbers from 1; for scores use masked_ssim",
+        ),
+        (
+            {"1": {"m": {"masked_ssim": 0.9, "accuracy": 1}}},
+            "not one of accuracy.*; scores need .*masked_ssim",
+        ),
     ],
 )
 def test_another_table_is_one_line_that_says_where(tmp_path: Path, said: object, complaint: str) -> None:
@@ -115,6 +123,9 @@ def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
     assert main(["bench", "table", str(run), str(folder)]) == 0
     printed = capsys.readouterr().out
     assert printed.index("copy-input") < printed.index("MedEBench, published numbers")
+    assert "next:" not in printed  # --to is refused with published scores
+    assert main(["bench", "table", str(benchmark.root)]) == 2
+    assert f"is a benchmark, not a run; plantain bench generate {benchmark.root}" in capsys.readouterr().err
     assert main(["bench", "table", str(run), str(folder), "--json"]) == 2
     assert main(["bench", "rank", str(run), "--ratings", str(folder / FILE)]) == 2
     assert "no ranks by people; add a file of ranks" in capsys.readouterr().err

@@ -189,6 +189,7 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
         ("id,organ,task,promt\n", "column 'promt' is not known; did you mean 'prompt'?"),
         ("id,organ,task\n../a,Skin,T\n", "line 2: id: '../a'; an id becomes a file name"),
         ("id,organ,task\nmoved,Skin,T\nMOVED,Skin,T\nz,Skin,T\n", "(and 1 more lines)"),
+        ("id,organ,task,before\nz,Skin,T,moved.png\n", "needs the true image after each edit"),
     ],
 )
 def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str) -> None:
@@ -233,8 +234,8 @@ def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFix
     assert sum(line.startswith("  ") for line in lines) == 42
     assert lines[-1].startswith("The other 28 tasks have five samples or fewer")
     assert lines[lines.index("Ears") + 1 :][:2] == ["  Reconstruct ear", "  Reconstruct auricle"]
-    assert main(["bench", "prepare", "--procedures", "Teath"]) == 2
-    assert "did you mean 'Teeth'?" in capsys.readouterr().err
+    assert main(["bench", "prepare", "--procedures", "publishd"]) == 2
+    assert "did you mean 'published'?" in capsys.readouterr().err
 
 
 CAT = picture("chelsea", left=60, top=40, size=SIZE)

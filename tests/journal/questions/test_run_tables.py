@@ -40,7 +40,7 @@ def test_table1_counts_tasks(reader: JournalReader) -> None:
         ("fundus", "add"): (3, 1, 0, 0, 0, 2),
     }
     assert (table.total.findings, table.total.success, table.total.failed) == (9, 5, 1)
-    assert table.controls == 1 and table.superseded_attempts == 2
+    assert table.superseded_attempts == 2
     # the row sums above: one of each state
     assert reasons(reader, 0) == ["  1 not applicable and 1 stopped for more reasons, which the report lists"]
 
@@ -112,23 +112,19 @@ def test_outcomes_count_answers_and_costs_count_tries(reader: JournalReader) -> 
         ("judge", "malformed"): 1,
     }
     edit = costs(reader)[1]
-    # 20 edits of all generations and the control; the first round of each of 10 stories was tried twice
-    assert (edit.tries, edit.final, edit.priced, edit.served_models) == (
-        30,
-        20,
-        20,
-        ("offline/procedural@1",),
-    )
+    # 19 edits of all generations; the first round of each of 9 stories was tried twice
+    assert (edit.tries, edit.final, edit.priced) == (28, 19, 19)
+    assert edit.served_models == ("offline/procedural@1",)
 
 
 def test_status_has_the_promised_shape(reader: JournalReader, run: Path) -> None:
     status = status_summary(reader)
     assert status["tasks"] == {
-        "total": 11, "success": 6, "failed": 1, "undecided": 0, "not_applicable": 1, "stopped": 1, "pending": 2,
+        "total": 10, "success": 5, "failed": 1, "undecided": 0, "not_applicable": 1, "stopped": 1, "pending": 2,
     }  # fmt: skip
-    assert status["rounds"] == {"1": 3, "2": 2, "3": 1}  # the control task is a task
-    assert (status["attempts"], status["attempts_superseded"]) == (18, 2)
-    assert status["calls"] == {"made": 69, "replayed": 3, "open": 0}
-    assert status["outcomes"] == {"malformed": 1, "ok": 57, "refused": 1, "transport": 10}
-    assert status["cost_usd"] == pytest.approx(0.059) and status["report"] is None
+    assert status["rounds"] == {"1": 2, "2": 2, "3": 1}
+    assert (status["attempts"], status["attempts_superseded"]) == (17, 2)
+    assert status["calls"] == {"made": 65, "replayed": 3, "open": 0}
+    assert status["outcomes"] == {"malformed": 1, "ok": 54, "refused": 1, "transport": 9}
+    assert status["cost_usd"] == pytest.approx(0.056) and status["report"] is None
     assert status["modalities"] == ["brain_mri", "chest_xray", "fundus"]

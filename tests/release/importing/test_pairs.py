@@ -138,8 +138,9 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     from plantain.offline.workers import close_workers
 
     run = tmp_path / "run"
-    edits = table(pictures, "e.csv", rows())
+    edits = table(pictures, "e.csv", rows(accepted="yes"))
     said = printed("import", edits, "--run", run)
+    assert "columns not used: accepted; to use one: --column ROLE=accepted; roles: original, edited," in said
     assert "1 edit of the unknown finding 'Their own'" in said
     decides = f"plantain judge rejudge {run} --judge offline/instruments --decisive"
     assert f"next: {decides}" in said and f"1 edit has no verdict yet; judge with: {decides}" in printed(
@@ -222,6 +223,10 @@ def test_a_refused_licence_advises_the_import_that_allows_it(pictures, tmp_path,
     export = ["export", "--to", str(tmp_path / "release"), "--licence", "CC-BY-4.0"]
     assert main([*export, str(tmp_path / "run")]) == 2
     advised = shlex.split(capsys.readouterr().err.partition("import them again: plantain ")[2])
+    assert (
+        main(["export", str(tmp_path / "run"), "--to", str(tmp_path / "without")]) == 0
+    )  # without originals
+    assert shlex.join(advised) in capsys.readouterr().out
     assert advised == [*command[:3], str(tmp_path / "run-open"), *command[4:], "--set", "licence=open"]
     assert main(advised) == 0
     assert main([*export[:3], advised[3]]) == 2  # as for a build, the owner names the terms of the edits

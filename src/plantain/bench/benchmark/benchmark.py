@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_untrusted
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.records.messages import command_line
+from plantain.records.messages import command_line, like_path
 
 Grey = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
@@ -285,13 +285,15 @@ def metadata_of(path: Path) -> Path:
     if path.is_file() and path.suffix == ".json":
         return path
     if not path.is_dir():
-        raise InputError(f"{path}: no such folder; a benchmark is a folder with {OWN} or {METADATA}")
+        near = like_path(path) or f"; a benchmark is a folder with {OWN} or {METADATA}"
+        raise InputError(f"{path}: no such folder{near}")
     for candidate in (path / OWN, path / METADATA, path / "editing" / METADATA):
         if candidate.is_file():
             check_inside(path, candidate)
             return candidate
     raise InputError(
-        f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it (bench prepare makes one of pairs)"
+        f"{path}: no benchmark: neither {OWN} nor MedEBench's {METADATA} in it (bench from-build makes one of a run, "
+        "bench prepare one of pairs)"
     )
 
 

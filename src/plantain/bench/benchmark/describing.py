@@ -126,7 +126,7 @@ class Description:
     detectable_of_seven: dict[float, float | None]
 
     def table5(self) -> tuple[TaskRow, ...]:
-        """Return the paper's Table 5: tasks with more than `MORE_THAN` samples."""
+        """Return the paper's Table 5: tasks with more than 5 (`MORE_THAN`) samples."""
         return tuple(row for row in self.tasks if row.samples > MORE_THAN)
 
 

@@ -36,7 +36,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
 from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
 from plantain.records import InputError
-from plantain.records.messages import counted
+from plantain.records.messages import counted, like_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +150,7 @@ def find_leakage(
     codes: list[bytes] = []
     cuts: list[bool] = []
     unread: list[str] = []
-    for seen, (name, pixels) in enumerate(_images_of(place, unread)):
+    for seen, (name, pixels) in enumerate(_images_of(place, unread), 1):
         progress(seen, None)
         for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
             names += [name] * len(of_image)
@@ -160,7 +160,7 @@ def find_leakage(
         raise InputError(f"{place}: no images to compare with{_not_read(unread)}")
     there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
     pairs = []
-    for done, sample in enumerate(bench.samples):
+    for done, sample in enumerate(bench.samples, 1):
         progress(done, len(bench.samples))
         shown = {"previous": bench.previous(sample)}
         if sample.changed is not None:
@@ -242,7 +242,7 @@ def _images_of(place: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:
         for path in files_like(place, "**/*"):
             yield from _images_in_file(place, path, unread)
     else:
-        raise InputError(f"{place}: not a catalogue or folder")
+        raise InputError(f"{place}: not a catalogue or folder{like_path(place)}")
 
 
 def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tuple[str, Pixels]]:

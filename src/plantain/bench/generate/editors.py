@@ -150,7 +150,7 @@ def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator)
 
 
 def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the real image after, shrunk `COARSE`-fold and back, moved 0.6 % right and 0.4 % up."""
+    """Return the real image after, shrunk eightfold (`COARSE`) and back, moved 0.6 % right and 0.4 % up."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC)

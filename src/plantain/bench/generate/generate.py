@@ -91,7 +91,8 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
         rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
         if any(one.alone for one in wave):  # images of one size are batched through the weights
             rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
-        opened.observer.asks(list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows)))
+        models = list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows))
+        opened.observer.asks(models, None if limit is None else len(rows))
         await opened.walk(rows, generation.run_task)
         await close_models(*(one.source for one in wave if one.alone))
 
@@ -104,7 +105,7 @@ class _Allowance:
     started: bool = False
 
     def take(self, rows: Iterable[TaskRow], arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
-        """Yield tasks of editors until the outputs are used up, and all others."""
+        """Yield tasks of editors until the maximum number of outputs is used up, and all tasks of other arms."""
         for row in rows:
             arm = arms[row.task.finding].arm
             if self.outputs is None or arm.kind is not ArmKind.EDITOR:
@@ -184,7 +185,7 @@ class _Task:
     calls: TaskCalls
 
     async def make(self, k: int, draw: int) -> Attempt:
-        """Return output k, with its image or with the outcome that left it without one. `draw` counts earlier calls."""
+        """Return output k, with its image or with the reason for a missing image. `draw` counts earlier calls."""
         request, identity = await self._request(k)
         attempt = Attempt(self.row.id, self.row.generation, k + 1, request.instruction)
 

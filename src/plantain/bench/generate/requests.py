@@ -312,7 +312,7 @@ def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
     """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
 
     Raises:
-        InputError: there are more than `MOST_OUTPUTS`.
+        InputError: there are more than 10,000 (`MOST_OUTPUTS`) for each sample.
     """
     wanted = seeds * math.prod(len(values) for values in sweep.values())
     if wanted > MOST_OUTPUTS:

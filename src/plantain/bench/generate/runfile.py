@@ -21,13 +21,14 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.native_format import encode_png
+from plantain.bench.benchmark.native_format import encode_png, is_benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
 from plantain.privacy.permission import made_from
 from plantain.records import Attempt, Finding, InputError, Score, TaskState, derive_seed
+from plantain.records.messages import command_line
 from plantain.roles import EncodedImage
 
 BENCH, ARMS, SAMPLES = "bench", "bench.arms", "bench.samples"
@@ -237,6 +238,9 @@ class BenchRun:
     @classmethod
     def open(cls, run: Path) -> BenchRun:
         """Open a run. Raise InputError if it is not the run of a benchmark."""
+        if is_benchmark(run):
+            make = command_line("bench", "generate", run, "--run", f"runs/{run.resolve().name}")
+            raise InputError(f"{run} is a benchmark, not a run; {make} --editor MODEL makes one")
         reader = JournalReader.open(run)
         try:
             return cls(reader)
@@ -389,7 +393,7 @@ async def previous_of(benchmark: Benchmark, journal: Journal, sample: Sample) ->
 
 
 async def changed_of(benchmark: Benchmark, sample: Sample, previous: EncodedImage) -> EncodedImage:
-    """Return the real image after as PNG, recorded as made from `previous`. Raise InputError without one."""
+    """Return the real image after as PNG, recorded as made from `previous`. Raise InputError if there is none."""
     data = await asyncio.to_thread(lambda: encode_png(benchmark.changed(sample)))
     return EncodedImage(made_from(data, previous.data), PNG)
 

@@ -31,7 +31,7 @@ def table_two(table: Table) -> str:
 
 
 def table_against(table: Table) -> str:
-    """Return each model's differences from the reference arm, with interval and p, as LaTeX; "" without one."""
+    """Return each model's differences from the reference arm, with interval and p, as LaTeX; "" without a reference."""
     measures = [m for m in table.main if any(name == m.name for _, name in table.against)]
     if not measures:
         return ""

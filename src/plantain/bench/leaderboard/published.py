@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from plantain.bench.benchmark.native_format import is_benchmark
 from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory, score_text
 from plantain.bench.leaderboard.scores import Scores
@@ -33,10 +34,10 @@ JUDGE = "gpt-4o"
 
 
 def published_files(path: Path) -> list[Path]:
-    """Return MedEBench's published JSON files at a path, a file or a folder; [] for a run's folder."""
+    """Return MedEBench's published JSON files at a path, a file or a folder; [] for a run or a benchmark."""
     if path.is_file():
         return [path] if path.suffix == ".json" else []
-    if (path / "journal.sqlite").exists():
+    if (path / "journal.sqlite").exists() or is_benchmark(path):
         return []
     return [file for file in sorted(path.glob("*.json")) if file.name == FILE or is_published_file(file)]
 
@@ -51,7 +52,7 @@ def published_scores(*paths: Path) -> Scores:
         InputError: a file has another form; the message names sample, model and field.
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
-    folder = files[0].path.parent
+    folder, names = files[0].path.parent, [file.path.name for file in files]
     ranked = {sample for file in files if file.ranks for sample in file.rows}
     for file in files:  # ids that are not numbers leave the nesting open: the samples of the ranks decide
         inner = {model for models in file.rows.values() for model in models}
@@ -73,7 +74,7 @@ def published_scores(*paths: Path) -> Scores:
     models = list(dict.fromkeys(model for sample in samples for model in rows[sample]))
     scores = Scores(
         runs=("published",),
-        benchmark="MedEBench, published numbers",
+        benchmark="MedEBench, published numbers" if FILE in names else ", ".join(names),
         seed=0,
         samples=tuple(_facts(folder, sample, organs.get(sample, "not published")) for sample in samples),
         arms=tuple(Arm(model, f"outputs/{model}", ArmKind.OUTPUTS) for model in models),
@@ -187,7 +188,7 @@ _STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()
 
 
 COLLECTED = (
-    "How the published ranks were collected: the published panel fills each box with an earlier rank or with the "
+    "If these ranks are MedEBench's published ones: the published panel fills each box with an earlier rank or the "
     "rank by an automated metric (Editing Accuracy, masked SSIM, Visual Quality by the description), the same three "
     "that are then reported as best; images were shown at 128 x 128 in a fixed order of models. The published "
     "correlations (0.79, 0.82, 0.82) and agreement (0.91) may be inflated by this; the files do not show by how much."
@@ -265,7 +266,10 @@ def read_published(path: Path) -> PublishedFile:
             raise InputError(f"{where}: expected numbers by sample, model and metric{given}")
         if len(around) == len(keys) or len(around) > 2 + found.ranks:
             *outer, last = (key[:80] for key in keys)
-            raise InputError(f"{path}: sample {', '.join(outer)}: {last}: not one of {', '.join(names)}")
+            kinds = ("ranks by people", "scores")[:: 1 if found.ranks else -1]
+            others = f"{kinds[1]} need another file: {', '.join(LIMITS if found.ranks else RANKED)}"
+            where = f"{path}: sample {', '.join(outer)}: {last}"
+            raise InputError(f"{where}: not one of {', '.join(names)} ({kinds[0]}); {others}")
         numbers.append((around, next(key for key in keys if key in names), float(value)))
     if not numbers:
         raise InputError(f"{path}: no scores by sample")
@@ -273,9 +277,10 @@ def read_published(path: Path) -> PublishedFile:
     for around, name, value in numbers:
         sample, model = reversed(around[-2:]) if turned else around[-2:]
         where = f"{path}: sample {sample[:40]}, {model[:80]}: {name}"
-        low, high = (0.0, 1e6) if found.ranks else LIMITS[name]
+        low, high = (1.0, 1e6) if found.ranks else LIMITS[name]
         if not low <= value <= high and not (value == FAILED and high == 10.0):
-            raise InputError(f"{where}: {value:g} is not from {low:g} to {high:g}")
+            ranks = f"; ranks are numbers from 1; for scores use {', '.join(LIMITS)}" if found.ranks else ""
+            raise InputError(f"{where}: {value:g} is not from {low:g} to {high:g}{ranks}")
         if len(around) == 3 and found.organs.setdefault(sample, around[0]) != around[0]:
             raise InputError(f"{where}: the sample is under {found.organs[sample]} and under {around[0]}")
         found.rows.setdefault(sample, {}).setdefault(model, {})[name] = value

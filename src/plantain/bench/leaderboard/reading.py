@@ -57,7 +57,7 @@ def read_scores(*runs: BenchRun) -> Scores:
 
 
 def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Sort arms for a table: models in the given order, then baselines in the order of `BASELINES`."""
+    """Sort arms for a table: models in the given order, then baselines, copy-input first and ground-truth last."""
     rank = {label: i for i, label in enumerate(BASELINES)}
     return tuple(sorted(arms, key=lambda arm: rank.get(arm.label, len(rank)) if is_baseline(arm) else -1))
 

@@ -62,7 +62,7 @@ class Scores:
 
     @property
     def organs(self) -> list[str]:
-        """The organs that occur: MedEBench's in the order of its Table 2, then others by name."""
+        """The organs that occur: MedEBench's thirteen in the order of its Table 2, then any further ones by name."""
         present = {sample.organ for sample in self.samples}
         return [organ for organ in ORGANS if organ in present] + sorted(present - set(ORGANS))
 

@@ -74,7 +74,7 @@ class TableCell:
 
     @property
     def rank_text(self) -> str:
-        """The rank as text, e.g. "2" or "1 to 3"; "" without one."""
+        """The rank as text, e.g. "2" or "1 to 3"; "" without a rank."""
         if self.rank is None:
             return ""
         low, high = self.rank

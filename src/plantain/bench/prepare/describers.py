@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 import orjson
 
-from plantain.bench.benchmark.medebench import canonical_organ
 from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
@@ -188,20 +187,13 @@ async def _described(
     return ChangeDescription(**{**found, "rephrasings": tuple(found["rephrasings"])})
 
 
-def listed_procedures(organ: str) -> dict[str, tuple[str, ...]]:
-    """List procedures by organ, as search terms for image pairs, in the order of MedEBench's tables.
-
-    Args:
-        organ: an organ, "all", or "published" for the tasks of MedEBench's Table 5.
+def listed_procedures(name: str) -> dict[str, tuple[str, ...]]:
+    """List the tasks of MedEBench's Table 5 by organ, as search terms for image pairs.
 
     Raises:
-        InputError: the organ has no list.
+        InputError: the name is not "published".
     """
+    if name != PUBLISHED:
+        raise InputError(f"--procedures: no list of {name!r}; {suggest(name, (PUBLISHED,))}")
     lists = tomllib.loads(Path(__file__).with_name("procedures.toml").read_text(encoding="utf-8"))
-    if organ == PUBLISHED:
-        return {name: tuple(found) for name, found in lists[PUBLISHED].items()}
-    ours = lists["plantain"]
-    name, _ = canonical_organ(organ)
-    if organ != "all" and name not in ours:
-        raise InputError(f"--procedures: no list of {organ!r}; {suggest(organ, ('all', PUBLISHED, *ours))}")
-    return {key: tuple(found) for key, found in ours.items() if organ == "all" or key == name}
+    return {organ: tuple(found) for organ, found in lists[PUBLISHED].items()}

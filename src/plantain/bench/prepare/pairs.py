@@ -59,6 +59,9 @@ INDEX = ("index", "level_0")
 """Columns that pandas writes for the index of a table; they are ignored."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 LONGEST = 4000
+_NO_TRUTH = (
+    "; a benchmark needs the true image after each edit; without one: ingest and build, then bench from-build"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,8 @@ def _file(folder: Path, row: dict[str, str], column: str) -> Path:
     found = [folder / f"{row['id']}{s}" for suffix in SUFFIXES for s in (suffix, suffix.upper())]
     found = [path for path in found if path.is_file()]
     if len(found) != 1:
-        files = counted(len(found), "file")
-        raise InputError(f"{column}: {files} {folder.name}/{row['id']}.*, not one ({', '.join(SUFFIXES)})")
+        files = f"{counted(len(found), 'file')} {folder.name}/{row['id']}.*, not one ({', '.join(SUFFIXES)})"
+        raise InputError(f"{column}: {files}{_NO_TRUTH if column == 'after' and not found else ''}")
     return found[0]
 
 

@@ -87,7 +87,7 @@ def chosen(names: Sequence[str] | None) -> set[str]:
 
 
 def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], list[tuple[str, str]]]:
-    """Load the wanted metrics; return those that can be measured here, and (name, reason) for the others."""
+    """Load the wanted metrics; return those that can be measured here, and (name, reason) for each other one."""
     if networks.clip is not None:
         networks = replace(networks, clip=RememberingEncoder(networks.clip))
     made: list[Metric] = []

@@ -93,7 +93,7 @@ def leakage(
     bench = Benchmark.load(path)
     found = []
     for place in places:
-        with progress_bar(f"images of {place.name}") as progress:
+        with progress_bar(f"{place.name}: images, then samples") as progress:
             found.append(find_leakage(bench, place, progress))
     if as_json:
         print_json([one.as_json() for one in found])
@@ -104,4 +104,9 @@ def leakage(
             typer.echo(f"  {pair.sample} ({pair.shown}): {pair.other}, {pair.bits} of 256 bits differ")
         if len(one.pairs) > PAIRS_SHOWN:
             typer.echo(f"  and {len(one.pairs) - PAIRS_SHOWN:,} more (--json prints all)")
-    typer.echo(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}"))
+    if any(one.pairs for one in found):
+        typer.echo(
+            "leave these images and all others of their patients out of training, or use another benchmark"
+        )
+    else:
+        typer.echo(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}"))

@@ -61,7 +61,7 @@ def describe(
         _print(description)
     if to is not None:
         typer.echo(f"written: {to}/{', '.join(names)}, tasks.csv, samples.csv, description.json")
-    print(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}"))
+    print(next_line("bench", "generate", path, "--run", f"runs/{path.resolve().name}", "--editor", "MODEL"))
     return 0
 
 

@@ -14,7 +14,7 @@ import typer
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.concepts import read_concepts, store_concepts, write_concepts
 from plantain.bench.benchmark.from_build import benchmark_from_build
-from plantain.bench.prepare.describers import BY_OWNER, PUBLISHED, PUBLISHED_TASKS, listed_procedures
+from plantain.bench.prepare.describers import BY_OWNER, PUBLISHED_TASKS, listed_procedures
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
 from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
 from plantain.bench.prepare.regions_grounded import GroundedProposer
@@ -68,7 +68,7 @@ def prepare(
     ),
     seed: Seed = 0,
     procedures: str = typer.Option(
-        "", metavar="ORGAN", help="List procedures of an organ, all or published."
+        "", metavar="NAME", help="published: list the tasks of MedEBench's Table 5."
     ),
     study: Path | None = typer.Option(
         None, metavar="STUDY", help="RAW is a benchmark: store its readers' regions."
@@ -124,17 +124,16 @@ def prepare(
     return print_end(context, made.summary)
 
 
-def _print_procedures(organ: str, as_json: bool) -> int:
+def _print_procedures(name: str, as_json: bool) -> int:
     """Print a list of procedures, as search terms for pairs."""
-    listed = listed_procedures(organ)
+    listed = listed_procedures(name)
     if as_json:
-        print_json({name: {"listed": found} for name, found in listed.items()})
+        print_json({organ: {"listed": found} for organ, found in listed.items()})
         return 0
-    for name, found in listed.items():
-        print("\n  ".join((name, *found)))
-    if organ == PUBLISHED:
-        rest = PUBLISHED_TASKS - sum(map(len, listed.values()))
-        typer.echo(f"The other {rest} tasks have five samples or fewer each; the paper does not name them.")
+    for organ, found in listed.items():
+        print("\n  ".join((organ, *found)))
+    rest = PUBLISHED_TASKS - sum(map(len, listed.values()))
+    typer.echo(f"The other {rest} tasks have five samples or fewer each; the paper does not name them.")
     return 0
 
 

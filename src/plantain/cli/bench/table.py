@@ -68,6 +68,8 @@ def table(
 ) -> None:
     """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
 
+    --csv, --latex and --to have the numbers of each organ.
+
     Several runs of the same benchmark share one table and one page. Published scores get a table of their own.
 
     Example: plantain bench table runs/bench --to leaderboard
@@ -85,7 +87,8 @@ def table(
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, against=against)
         typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
         if not (as_json or as_csv or as_latex):
-            typer.echo(next_line("view", runs[0]))
+            if not published_files(runs[0]):
+                typer.echo(next_line("view", runs[0]))
             return
     made = make_table(read_tables(runs), judge, against)
     if as_json:
@@ -102,7 +105,8 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
-        print(f"next: {typed.get()} --to leaderboard")
+        if not published:
+            print(f"next: {typed.get()} --to leaderboard")
     if published:
         _print(published, make_table(published_scores(*published)))
 
@@ -209,7 +213,7 @@ def _caption(made: Table) -> list[str]:
     lines = [
         f"{judged}: {made.judge}"
         if made.judge
-        else "no judge has scored this run: bench score --judge adds EA and VQ",
+        else "no judge has scored this run: bench score --judge adds EA and VQ" * bool(made.scores.origins),
         STRICTER if made.measure("CP (strict)") else "",
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
@@ -241,7 +245,7 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     if absent := [organ for organ in ORGANS if organ not in made.scores.organs]:
         yield f"{', '.join(absent)}: the benchmark has no sample of them"
     if made.judge is None:
-        yield "EA, VQ: no judge has scored; bench score --judge adds one"
+        yield "EA, VQ: no judge has scored" + "; bench score --judge adds one" * bool(made.scores.origins)
     elif not any(one.name.startswith(("EA", "Accuracy_")) for one in made.main):
         yield f"EA: {plain(made.judge)} scored no output; {command_line('bench', 'score', runs[0])} prints the reasons"
     if made.measure("CP") is None:

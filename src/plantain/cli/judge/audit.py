@@ -89,9 +89,9 @@ def audit(
         )
     if run is not None and (run / JOURNAL_NAME).is_file():
         with JournalReader.open(run) as reader:
-            if "kind" not in reader.header.frozen:
-                inside = command_line("judge", "audit", run, "--judge", judge)
-                raise InputError(f"{run} is a build; to audit a judge in it: {inside}")
+            if reader.header.frozen.get("kind") != "audit":
+                line = command_line("judge", "audit", run, "--judge", judge)
+                raise InputError(f"--run {run}: not the run of an audit; to audit with its images: {line}")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()
     terms = load_terms(settings, named)
@@ -109,7 +109,8 @@ def audit(
         )  # an unknown name or a missing key fails before the question
         cost = found["cost_usd"]
         price = "at unknown cost" if cost is None else f"for ${cost[0]:.2f} to ${cost[1]:.2f}"
-        confirm(f"judge audit: up to {counted(calls, 'call')} {price}")
+        time = f", about {2 * calls / LONG:.0f} minutes" if all(map(runs_here, named)) else ""
+        confirm(f"judge audit: up to {counted(calls, 'call')} {price}{time}")
     with tempfile.TemporaryDirectory() as temporary, StageProgress(quiet=as_json) as progress:
         own = run or Path(temporary) / "audit"
         audited = run_to_end(run_audit(plan, terms, own, trial_images, taxonomy, progress))

@@ -73,7 +73,7 @@ def export(
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder; default: STUDY/export."),
     as_json: AsJson = False,
 ) -> None:
-    """Write answers as CSV and Parquet with their dictionary, drawn regions, and the frozen study with its hash.
+    """Write answers as CSV with their dictionary, drawn regions, and the frozen study with its hash.
 
     Example: plantain review export studies/pilot --to answers
     """

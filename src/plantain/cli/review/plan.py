@@ -13,7 +13,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
-from plantain.review.planning import WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
+from plantain.review.planning import READERS, WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
 
 
 def plan(
@@ -45,6 +45,15 @@ def plan(
     print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
     print_table(table_of(made))
+    if (best := made.smallest) and asked.power < WANTED:
+        least = min(one.readers for one in made.table if one.power >= WANTED)
+        few = f"fewer than {least} readers cannot reach it (too few degrees of freedom); " * (
+            least > READERS[0]
+        )
+        print(
+            f"{100 * WANTED:.0f} %: {few}fewest hours of the table: {counted(best.readers, 'reader')} x "
+            f"{counted(best.cases, 'case')}, {best.hours:.1f} hours"
+        )
     if page:
         print(f"page: {page}")
     print(next_line("review", "new", "STUDY", "--from", "RUN", "--task", "accept", "--cases", cases))

@@ -9,7 +9,7 @@ import typer
 
 from plantain.cli.terminal.options import AsJson, Port, StudyArgument
 from plantain.cli.terminal.tables import print_json
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.ratings import Ratings
 from plantain.review.study import open_study
 
@@ -60,7 +60,8 @@ def serve(
 
             print(orjson.dumps({"url": address, "readers": readers}).decode(), flush=True)
             return
-        print(f"study: {address}   ({counted(readers, 'reader')} invited)")
+        how = "" if readers else f"; invite some: {command_line('review', 'invite', study)}"
+        print(f"study: {address}   ({counted(readers, 'reader')} invited{how})")
         if not is_loopback(host):
             print(
                 f"plantain: --host {host}: others on the network can reach this study, and without TLS they can "

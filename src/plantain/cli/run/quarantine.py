@@ -13,9 +13,10 @@ from plantain.catalogue.quarantine import held, mask, release
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
+from plantain.journal.connect import JOURNAL_NAME
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import command_line, counted, like_path, next_line
 
 ALL = "all"
 SHOWN = 40
@@ -35,8 +36,12 @@ def quarantine(
 
     Example: plantain run quarantine catalogue --mask dicom-2f1c90ab4e7d5513
     """
+    if (root / JOURNAL_NAME).is_file():
+        line = command_line("run", "quarantine", "CATALOGUE")
+        raise InputError(f"{root} is a run; images of a catalogue are put into quarantine: {line}")
     if not (root / NAME).is_file():
-        raise InputError(f"{root}: no catalogue there (no {NAME}); make one with `plantain ingest`")
+        hint = like_path(root) or "; make one with `plantain ingest`"
+        raise InputError(f"{root}: no catalogue there (no {NAME}){hint}")
     if both := sorted({*(releases or ())} & {*(masks or ())}):
         raise InputError(f"--release {both[0]} --mask {both[0]}: give only one of them; nothing was changed")
     # Listing works on a read-only catalogue.

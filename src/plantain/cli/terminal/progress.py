@@ -254,13 +254,13 @@ class BuildProgress(_Observer):
         self._counts = {state.value: n for state, n in counts.items()}
         self._bar.move(self._done, tasks, self._tally())
 
-    def asks(self, models: Sequence[str]) -> None:
+    def asks(self, models: Sequence[str], tasks: int | None = None) -> None:
         if not models or self._closed_here:
             return
         self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
         self._bar.move(tally=self._tally())
         if self._bar.plain:
-            pending = self._counts.get(TaskState.PENDING, 0)
+            pending = self._counts.get(TaskState.PENDING, 0) if tasks is None else tasks
             say(f"{pending} of {counted(self._total, 'task')} to do; {self._waits_for}")
 
     def closed(self, state: TaskState, steps: int) -> None:
@@ -369,7 +369,10 @@ def print_end(context: typer.Context, summary: RunSummary) -> int:
 
 
 def print_stop(context: typer.Context, why: str, *, failed: bool = False, left: str = "") -> int:
-    """Print why a command stopped and how to resume it; return the exit code."""
+    """Print why a command stopped and how to resume it; return the exit code.
+
+    `failed` is True for a fault, False for a limit or the user; `left` is a sentence on jobs that continue.
+    """
     for line in (why if failed else "", left):
         if line:
             say(line)

@@ -17,7 +17,7 @@ _SOURCES = (
 
 
 def closed_count(reader: JournalReader) -> int:
-    """Return the number of closed edit tasks and controls."""
+    """Return the number of closed edit tasks."""
     return int(reader.connection.execute(f"SELECT count(*) FROM task WHERE {CLOSED_EDITS}").fetchone()[0])
 
 

@@ -26,7 +26,7 @@ _FINAL_CALLS_OF_OTHERS = (
     f" CROSS JOIN call c ON c.task = t.id WHERE {_COUNTED} AND (t.kind <> 'edit' OR c.generation <> t.generation)"
     " GROUP BY 1, 2"
 )
-"""To be subtracted: those of controls and earlier generations. Most runs have few, so few calls are looked up."""
+"""To be subtracted: those of other tasks and earlier generations. Most runs have few, so few calls are looked up."""
 
 _DECISIONS = ("qualified", "qualified_all_pass", "qualified_weighted", "opinion", "opinion = qualified")
 """The decisions of a verdict, as SQL over `judged`."""
@@ -72,14 +72,13 @@ class Composition:
     Attributes:
         total: sum of all rows; `total.findings` counts distinct (modality, finding), its `mean_rounds` is weighted.
         mean_rounds_weighted: mean rounds of all successful tasks; the paper's total is the rows' unweighted mean.
-        controls, superseded_attempts: numbers of controls and attempts that no table counts.
+        superseded_attempts: number of attempts that no table counts.
     """
 
     rows: tuple[CompositionRow, ...]
     total: CompositionRow
     mean_rounds_weighted: float | None
     mean_rounds_unweighted: float | None
-    controls: int
     superseded_attempts: int
 
 
@@ -211,7 +210,6 @@ def table1(reader: JournalReader) -> Composition:
         total=_composition_row(("all", "both"), names, total, whole, weighted),
         mean_rounds_weighted=weighted,
         mean_rounds_unweighted=_mean(sum(means), len(means)),
-        controls=run("SELECT count(*) FROM task WHERE kind <> 'edit'").fetchone()[0],
         superseded_attempts=reader.attempt_count(superseded=True),
     )
 

@@ -92,7 +92,7 @@ def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskStat
 
 
 def started_by_state(reader: JournalReader) -> dict[str, int]:
-    """Return the number of edit tasks and controls that were started, by state."""
+    """Return the number of edit tasks that were started, by state."""
     query = f"SELECT state, count(*) FROM task t WHERE kind <> 'bench' AND {_STARTED} GROUP BY 1"
     return dict(reader.connection.execute(query))
 

@@ -120,7 +120,7 @@ def corrected(t: float, skewness: float) -> float:
 
 
 def uncorrected(t: float, skewness: float) -> float:
-    """Return the inverse of `corrected`; at most `FARTHEST` times t.
+    """Return the inverse of `corrected`, limited to 3 (`FARTHEST`) times t.
 
     Example:
         >>> round(corrected(uncorrected(2.1, 0.4), 0.4), 12)

@@ -101,7 +101,7 @@ def class_of(weights: Weights) -> str:
 
 
 def trained_side(folder: Path) -> int | None:
-    """Return the canvas side in pixels of weights trained by plantain; None for others. Raise InputError if damaged."""
+    """Return the canvas side in pixels of weights; None if plantain did not train them. Raise InputError if damaged."""
     path = folder / TRAINED
     if not path.is_file():
         return None

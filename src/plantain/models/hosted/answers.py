@@ -98,7 +98,7 @@ def text(body: JsonObject, name: str) -> str:
 
 
 def count(body: JsonObject, name: str) -> int | None:
-    """Return a body's field that is a count; None if it is missing, negative, above `MOST`, or of another type.
+    """Return a body's field that is a count; None if it is missing, negative, above a billion, or of another type.
 
     Gateways write whole numbers as 350.0 or, as protocol buffers do for long ones, as "350".
     """
@@ -142,7 +142,7 @@ def reported_cost(usage: JsonObject) -> float | None:
 
 
 def stated(fields: Mapping[str, object]) -> JsonObject:
-    """Drop the fields of a request that are None or "", and return the others."""
+    """Return the fields of a request without those that are None or ""."""
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 

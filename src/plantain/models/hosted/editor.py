@@ -82,7 +82,7 @@ class HostedEditor:
         return (self._model.most_images - 1) // 2
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the edited image, for a square original exactly as the model returned it, or a reply without one."""
+        """Return the edited image, for a square original exactly as the model returned it, or the reason for none."""
         model, shown = self._model, request.demonstrations
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"

@@ -252,7 +252,7 @@ class HostedDescriber(LanguageRole):
 
 
 def read_description(text: str, given: str) -> ChangeDescription:
-    """Parse a describer's answer: every field is required and at most `LONGEST` characters long.
+    """Parse a describer's answer: every field is required and at most 1,200 characters long.
 
     Args:
         text: the answer.

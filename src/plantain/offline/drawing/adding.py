@@ -68,7 +68,7 @@ def completed(image: SourceImage, pixels: Pixels) -> tuple[str, str]:
 
 
 def strokes_on(finding: Finding, sequence: str, zone: str | None) -> tuple[Stroke, ...]:
-    """Return the drawing steps that apply to a sequence and zone."""
+    """Return the drawing steps that apply to a sequence and to a zone; to any zone of the finding for None."""
     return tuple(
         stroke
         for stroke in finding.draw
@@ -98,7 +98,7 @@ def add(
         image, finding: records of the image and the finding.
         intent: the intent read from the instruction.
         rng: generator of all random choices.
-        placing: generator for side, zone and place instead of `rng`.
+        placing: generator for side, zone and place instead of `rng`; None for `rng`.
 
     Raises:
         CannotShow: the finding cannot be drawn on this image.
@@ -153,7 +153,11 @@ def contrast_of(pixels: Pixels, anatomy: AnatomyMap, modality: str) -> float:
 
 
 def finished(pixels: Pixels, drawn: Field, finding: Finding, anatomy: AnatomyMap) -> Rendering:
-    """Finish a drawing: convert it to uint8, with the mask of its changes. Raise CannotShow if none is visible."""
+    """Finish a drawing, `drawn` (H, W, 1 or 3) in grey levels: convert it to uint8, with the mask of its changes.
+
+    Raises:
+        CannotShow: no change is visible.
+    """
     drawn = np.repeat(drawn, 3, axis=2) if drawn.shape[2] == 1 else drawn
     out = np.clip(np.rint(drawn), 0, 255).astype(np.uint8)
     moved = (largest_channel(cv2.absdiff(drawn, pixels.astype(np.float32))) >= LEAST_CHANGE).astype(np.uint8)

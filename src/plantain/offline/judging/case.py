@@ -67,7 +67,7 @@ def case_of(
 def unmapped(
     before: Pixels, after: Pixels, image: SourceImage, finding: Finding | None, *, added: bool
 ) -> Case:
-    """Measure an edit without an anatomy map or a known finding.
+    """Measure an edit without an anatomy map or a known finding; `added` is False for a removal.
 
     Raises:
         ValueError: the images differ in size.

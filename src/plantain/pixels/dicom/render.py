@@ -302,7 +302,7 @@ def _file_window(values: npt.NDArray[np.number], dataset: Dataset) -> Floats | N
 
 
 def stated_bounds(dataset: Dataset) -> Bounds | None:
-    """Return the (lower, upper) ends of a frame's first valid window; None without one."""
+    """Return the (lower, upper) ends of a frame's first valid window; None if it has none."""
     window = _window(dataset)
     return None if window is None else (window[0] - window[1] / 2, window[0] + window[1] / 2)
 

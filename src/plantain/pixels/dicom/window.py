@@ -34,7 +34,7 @@ def film_window(values: Values, ends: tuple[float, float], *, invert: bool = Fal
 
     Args:
         values: (H, W).
-        ends: positive values shown as 0 and as 255.
+        ends: positive limits to which values are clipped; the smallest and the largest clipped value become 0 and 255.
         invert: high dose is black, as on film (MONOCHROME1).
     """
     logs = np.log(np.maximum(values, ends[0] / 2).astype(np.float32)).clip(*np.log(ends))

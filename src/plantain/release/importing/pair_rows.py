@@ -128,15 +128,21 @@ class TableRules:
         columns: role -> column, if the column has an unusual name.
         constants: role -> value of all rows.
         originals: a folder with originals, found by the names in rows.
+        unused: receives the columns that no role uses.
     """
 
     columns: Mapping[str, str]
     constants: Mapping[str, str]
     originals: Originals | None
+    unused: list[str]
 
 
 def rows_of(
-    path: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
+    path: Path,
+    columns: Mapping[str, str],
+    constants: Mapping[str, str],
+    originals: Path | None,
+    unused: list[str] | None = None,
 ) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
     """Open a set of published edits; return (folder to which the rows' file names are relative, iterator over rows).
 
@@ -145,13 +151,14 @@ def rows_of(
         columns: role -> column.
         constants: role -> value of all rows.
         originals: a folder with originals, found by the names in rows.
+        unused: receives the columns that no role uses.
 
     Raises:
         InputError: the path has no readable set of edits, or columns are missing.
     """
     check_roles(columns, constants)
     joined = Originals(originals) if originals is not None else None
-    rules = TableRules(columns, constants, joined)
+    rules = TableRules(columns, constants, joined, [] if unused is None else unused)
     if path.is_dir():
         tables = tables_in(path)
         if not tables and PublishedTree.recognised(path):
@@ -183,7 +190,7 @@ def direction_in(instruction: str) -> str:
 
 
 def tables_in(folder: Path) -> list[Path]:
-    """Find a folder's table of edits: `metadata.*`, or all shards of a Parquet table; return [] without one."""
+    """Find a folder's table of edits: `metadata.*`, or all shards of a Parquet table; return [] without a table."""
     named = [p for p in files_like(folder, "metadata*") if p.name.lower().endswith(ENDINGS)]
     return named[:1] or files_like(folder, "*.parquet") or files_like(folder, "data/*.parquet")
 
@@ -255,6 +262,7 @@ def _columns(path: Path, header: Sequence[str], rules: TableRules) -> dict[str, 
             f"{path}: no column for the {', '.join(missing)}; name each with --column {missing[0]}=NAME{value}; "
             f"there are {', '.join(map(str, header[:20]))}"
         )
+    rules.unused.extend(name for name in header if name not in {*named.values(), *rules.unused})
     return named
 
 

@@ -100,6 +100,7 @@ class PairsSummary:
         unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding or "".
         guessed: number of rows whose direction was inferred from the instruction, by direction.
         left_out: number of rows not imported, by reason with FILE for the file; first: the first of each, in full.
+        unused: columns that no role uses.
         rejected: the file that lists the rows not imported; None if all were.
     """
 
@@ -115,6 +116,7 @@ class PairsSummary:
     unknown: Counter[str] = field(default_factory=Counter)
     guessed: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
     rejected: Path | None = None
 
     def leave_out(self, row: RejectedRow, file: Path) -> None:
@@ -153,11 +155,11 @@ def import_pairs(
     """
     check_new_run(run)
     given = columns or {}, constants or {}, originals
+    summary = PairsSummary(run)
     if path.is_dir() and (found := benchmark_rows(path, *given)) is not None:
         root, rows = path, found
     else:
-        root, rows = rows_of(path, *given)
-    summary = PairsSummary(run)
+        root, rows = rows_of(path, *given, summary.unused)
     with new_run(run) as part:
         asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:
@@ -331,6 +333,8 @@ def _direction(row: PairRow) -> Direction:
         if word not in DIRECTIONS:
             raise InputError(f"direction: {row.direction[:40]!r}: add, remove or change")
         return DIRECTIONS[word]
+    if not row.instruction.strip():
+        raise InputError("instruction: is empty, and so is the direction: write add, remove or change")
     if not (found := direction_in(row.instruction)):
         raise InputError(
             "direction: is empty, and the instruction is neither clearly an addition nor a removal: write add, remove "

@@ -13,7 +13,7 @@ import pyarrow as pa
 from plantain.findings import load_taxonomy
 from plantain.journal.cards import cards_by_path
 from plantain.journal.rows import dumps
-from plantain.records import Direction, JudgeCard, Rubric, Verdict
+from plantain.records import Direction, JudgeCard, Rubric, TaskState, Verdict
 from plantain.release.staging import Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
@@ -205,7 +205,7 @@ class ReleaseColumns:
         }
 
     def verdict_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells of a verdict by column; all null without one."""
+        """Return the cells of a verdict by column; all null without a verdict."""
         if verdict is None:
             return dict.fromkeys(self.verdict)
         seen = verdict.observations
@@ -302,9 +302,9 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "patient": image.group,
         "modality": record.modality,
         "finding": record.finding,
-        "direction": record.word,
-        "outcome": record.outcome,
-        "success_round": record.round if record.outcome == "success" else None,
+        "direction": record.direction.value,
+        "outcome": record.state.value,
+        "success_round": record.round if record.state is TaskState.SUCCESS else None,
         "generation": record.generation,
         "source_labels": list(image.labels),
         "source_ref": f"{image.dataset}/{image.id}"
@@ -316,12 +316,11 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 
 
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of a successfully edited image: those that remain, and any added finding; None for others.
+    """Return the labels of an edited image; None if the edit did not succeed, or neither adds nor removes a finding.
 
-    An image whose last finding was removed is `PLAUSIBLE_NORMAL`; after any other change labels are unknown.
+    A control keeps its labels. An added finding replaces the normal class; an image whose last finding was removed is
+    `PLAUSIBLE_NORMAL`.
     """
-    if attempt.role == "control":
-        return list(record.image.labels)
     if attempt.role != "success" or record.direction is Direction.CHANGE:
         return None
     left = [label for label in record.image.labels if label != record.finding]

@@ -12,7 +12,7 @@ import orjson
 
 from plantain.journal import JsonValue
 from plantain.journal.verdicts import published_verdict
-from plantain.records import Criterion, TaskKind, TaskState
+from plantain.records import Criterion, TaskState
 from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe, task_folder, task_word
 from plantain.release.released_images import ReleasedImages
@@ -29,8 +29,8 @@ _STATUS = {
 
 
 def status_of(record: TaskRecord) -> str:
-    """Return a task's state in the words of the published scripts, or `undecided`, `not_applicable`, `control`."""
-    return "control" if record.outcome == "control" else _STATUS[record.state]
+    """Return a task's state in the words of the published scripts, or `undecided`, `not_applicable`."""
+    return _STATUS[record.state]
 
 
 def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
@@ -52,19 +52,19 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
         "dataset": record.image.dataset,
         "modality": record.modality,
         "disease": record.finding,
-        "task": record.word,
+        "task": record.direction.value,
         "kind": record.kind.value,
         "rounds": rounds,
         "outcome": status_of(record),
     }
-    if record.outcome == "success":
+    if record.state is TaskState.SUCCESS:
         entry["success_round"] = record.round
     entry["output_path"] = _final_path(record, paths)
     return entry
 
 
 def verdict(attempt: AttemptRecord) -> JsonValue:
-    """Return an attempt's deciding or published verdict as JSON, with the paper's names; None without one."""
+    """Return an attempt's deciding or published verdict as JSON, with the paper's names; None without a verdict."""
     decided = attempt.verdict or published_verdict((s.metric, s.value, s.detail) for s in attempt.scores)
     if decided is None:
         return None
@@ -109,7 +109,7 @@ def failed_summary(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
         for attempt in current
     ]
     return {
-        "task": record.word,
+        "task": record.direction.value,
         "image": record.image.id,
         "disease": record.finding,
         "final_prompt": current[-1].instruction if current else None,
@@ -149,7 +149,7 @@ def retry(record: TaskRecord) -> JsonValue:
 
 def _failure(record: TaskRecord, step: str, round: int | None, error: str) -> JsonValue:
     return {
-        "task": record.word,
+        "task": record.direction.value,
         "step": step,
         "round": round,
         "error": error,
@@ -184,7 +184,7 @@ def write_tree(staging: Staging, released: ReleasedImages) -> None:
 
 def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
     """Return an image's path as in Med-Banana (successful removals in `normal/`, failures by round); "" for others."""
-    if attempt.role not in ("success", "failed", "control"):
+    if attempt.role not in ("success", "failed"):
         return ""
     folder, disease, word = task_folder(record), safe(record.finding), task_word(record)
     stem = f"{safe(record.image.id)}-{disease}-{word}"
@@ -198,17 +198,16 @@ def _write_json_files(staging: Staging, folder: str) -> None:
     """Write all of a folder's JSON files in one pass: parsing the records costs more than writing them."""
     failed = f"{folder}-failed"
     files: dict[str, tuple[bytes, Entries]] = {
+        f"{failed}/failed_summary.json": (
+            b"[]",
+            lambda task, paths: [failed_summary(task, paths)] if task.state is TaskState.FAILED else [],
+        ),
         f"{folder}/all_conversations.json": (b"{}", lambda task, paths: [conversation(task, paths)]),
         f"{folder}/progress.json": (b"{}", lambda task, paths: [status_of(task)]),
         f"{folder}/final_prompts.json": (b"{}", lambda task, paths: [final_prompt(task)]),
         f"{folder}/api_failures.json": (b"[]", lambda task, paths: api_failures(task)),
         f"{folder}/retry_log.json": (b"[]", lambda task, paths: [retry(task)] if task.generation else []),
     }
-    if from_json(next(staging.records(folder))).kind is not TaskKind.CONTROL:
-        files[f"{failed}/failed_summary.json"] = (
-            b"[]",
-            lambda task, paths: [failed_summary(task, paths)] if task.state is TaskState.FAILED else [],
-        )
     staging.write_together(
         list(files), "record", lambda open_files: _stream(staging, folder, open_files, list(files.values()))
     )

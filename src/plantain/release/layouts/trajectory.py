@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import orjson
 
+from plantain.records import TaskState
 from plantain.release.layouts.contract import Layout, write_originals
 from plantain.release.plan import CONVERSATIONS, TRAJECTORIES
 from plantain.release.released_images import ReleasedImages
@@ -29,13 +30,17 @@ def conversations(staging: Staging) -> Iterator[bytes]:
     """Yield one JSON line per chain of accepted edits over several turns: original, instructions and images."""
     later: dict[str, TaskRecord] = {}
     for line in staging.records():
-        if b"+turn" in line and (record := from_json(line)).image.parent and record.outcome == "success":
+        if (
+            b"+turn" in line
+            and (record := from_json(line)).image.parent
+            and record.state is TaskState.SUCCESS
+        ):
             later[record.task_id] = record
     parents = {record.image.parent for record in later.values()}
     accepted = later | {
         record.task_id: record
         for record in map(from_json, staging.records())
-        if record.task_id in parents and record.outcome == "success"
+        if record.task_id in parents and record.state is TaskState.SUCCESS
     }
     for task_id, last in later.items():
         if task_id in parents:

@@ -101,7 +101,7 @@ def _trajectories(
                 detail = f"line {number}: task {record.task_id} twice or out of order"
                 yield ReleaseProblem(TRAJECTORIES, "record", detail)
             last = record.task_id
-            recorded.tasks[record.outcome] += 1
+            recorded.tasks[record.state.value] += 1
             recorded.licences[record.image.dataset].add(record.image.licence.value)
             recorded.originals.add(record.image.prepared_sha256)
             yield from _images(record, inventory)

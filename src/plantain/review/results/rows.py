@@ -179,7 +179,7 @@ def _cell(value: object) -> Any:
 
 
 def number_of(row: Row) -> float | None:
-    """Convert an answer to a number: 1 for yes or right, 0 for no or wrong, the mean of ratings; None for others."""
+    """Convert an answer to a number: 1 for yes or right, 0 for no or wrong, the mean of ratings; else None."""
     if row.cannot:
         return None
     match row.task:

@@ -7,7 +7,6 @@ cases whose task the release does not contain.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,15 +17,17 @@ import orjson
 
 from plantain.files.opening import open_folder, read_inside, replace_file
 from plantain.files.tables import written_csv
-from plantain.journal import JournalReader
+from plantain.journal import BadBlob, JournalReader
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import escaped
 from plantain.records import InputError
+from plantain.records.messages import counted
+from plantain.review.people import saw
 from plantain.review.ratings import Ratings
-from plantain.review.results.rows import DICTIONARY, Row, as_csv, as_table, history_of, rows_of
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
 from plantain.review.run_materials import model_of
 from plantain.review.sources import is_final
-from plantain.review.study import STUDY, ItemKind, ReaderTask, Study, open_study
+from plantain.review.study import ORIGINAL, STUDY, Case, ItemKind, ReaderTask, Study, open_study
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -94,7 +95,7 @@ def results_latex(found: dict[str, Any]) -> str:
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, bytes) of each exported file except Parquet; the same answers give the same bytes."""
+    """Yield (name, bytes) of each exported file; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
     yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
@@ -107,7 +108,7 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
 
 
 def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
-    """Write a study's answers into a folder, also as Parquet if pyarrow is installed; return the files' names.
+    """Write a study's answers into a folder; return the files' names.
 
     Raises:
         InputError: the folder contains other files.
@@ -115,27 +116,10 @@ def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
         raise InputError(f"--to {to}: contains something other than the export of a study")
     files = dict(export_files(study, ratings))
-    parquet = _parquet(study, rows_of(study, ratings))
-    if parquet is not None:
-        files["answers.parquet"] = parquet
     for name, data in files.items():
         open_folder(to, str(Path(name).parent))
         replace_file(to / name, data)
     return sorted(files)
-
-
-def _parquet(study: Study, rows: list[Row]) -> bytes | None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        return None
-    numbers = {name: pa.int64() for name in ("position", "answers_given")}
-    kinds = {**numbers, "focus_s": pa.float64(), "right": pa.bool_()}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in DICTIONARY])
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(as_table(study, rows), schema=schema), sink)
-    return sink.getvalue()
 
 
 FOLDER = "studies"
@@ -156,23 +140,24 @@ RATINGS = {
 """Columns of `ratings.csv`, one row an edit and criterion."""
 
 
-def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
-    """Return the files of a study by their path in a release: its questions, every answer and its ratings.
+def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
+    """Return the files of a study by their path in a release, and a line with the numbers of cases and answers.
 
     Raises:
-        InputError: the folder is not a study, or none of its cases is of the run's closed tasks.
+        InputError: the folder is not a study, or no case shows the edit of one of the run's closed tasks.
     """
     study = open_study(folder)
     with JournalReader.open(run) as reader:
         closed = {
-            case.source: round_shown(reader, case.source)
+            case.source: shown
             for case in study.cases
-            if is_closed(reader, case.source)
+            if is_closed(reader, case.source) and (shown := _shown(reader, study, case))
         }
-        own = {task: model_of(reader, task) for task in closed}
     kept = [case for case in study.cases if case.source in closed]
     if not kept:
-        raise InputError(f"--study {folder}: none of its cases is a closed task of {run}")
+        raise InputError(
+            f"--study {folder}: is not a study of {run}: none of its cases shows an edit of a closed task"
+        )
     codes = {name: f"g{n:04d}" for n, name in enumerate(sorted({case.cluster for case in kept}), 1)}
     ratings = Ratings.open(study)
     try:
@@ -185,11 +170,10 @@ def study_for_release(folder: Path, run: Path) -> dict[str, bytes]:
         "study.json": _document(study, codes, set(closed)),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    table = _ratings(rows, closed, own)
-    files["ratings.csv"] = written_csv([list(RATINGS), *table]).encode()
-    files["ratings.parquet"] = _ratings_parquet(table)
+    files["ratings.csv"] = written_csv([list(RATINGS), *_ratings(rows, closed)]).encode()
     name = folder.resolve().name
-    return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}
+    line = f"study {name}: {counted(len(kept), 'case')}, {counted(len(rows), 'answer')}"
+    return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}, line
 
 
 def is_closed(reader: JournalReader, task: str) -> bool:
@@ -200,10 +184,17 @@ def is_closed(reader: JournalReader, task: str) -> bool:
         return False
 
 
-def round_shown(reader: JournalReader, task: str) -> int:
-    """Return the round of the attempt that studies show: the last one with an image."""
-    row = reader.task(task)
-    return max((one.round for one in reader.attempts(row.id, row.generation) if one.edited), default=0)
+def _shown(reader: JournalReader, study: Study, case: Case) -> tuple[int, str] | None:
+    """Return round and model of the task's last image; None if the case shows others: runs share ids of tasks."""
+    row, own = reader.task(case.source), model_of(reader, case.source)
+    made = [(one.round, one.edited) for one in reader.attempts(row.id, row.generation) if one.edited]
+    try:
+        edited = reader.read_blob(made[-1][1]) if made else b""
+    except BadBlob:  # the release omits it
+        return None
+    models = case.images.keys() - {ORIGINAL} if made else ()
+    same = [model for model in models if saw(study, case.id, model, edited)]
+    return (made[-1][0], own if own in same else min(same)) if same else None
 
 
 def _plain(row: Row, codes: Mapping[str, str]) -> Row:
@@ -240,9 +231,7 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
 
 
-def _ratings(
-    rows: Sequence[Row], rounds: Mapping[str, int], own: Mapping[str, str]
-) -> list[tuple[object, ...]]:
+def _ratings(rows: Sequence[Row], shown: Mapping[str, tuple[int, str]]) -> list[tuple[object, ...]]:
     """Return a row of the columns `RATINGS` for each edit and criterion, of main items that were judged."""
     given: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -258,21 +247,6 @@ def _ratings(
             held = float(np.mean([one[criterion] for one in yes])) if yes else None
             rating = float(np.mean([one[criterion] for one in scores])) if scores else None
             readers = len({row.reader for row in mine})
-            own_edit = model == own[source]
-            found.append(
-                (source, rounds[source], model, readers, accepted, own_edit, criterion, held, rating)
-            )
+            round, own = shown[source]
+            found.append((source, round, model, readers, accepted, model == own, criterion, held, rating))
     return found
-
-
-def _ratings_parquet(table: Sequence[tuple[object, ...]]) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    kinds = (text, whole, text, whole, real, pa.bool_(), text, real, real)
-    columns = list(zip(*table, strict=True)) or [()] * len(RATINGS)
-    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, names=list(RATINGS)), sink)
-    return sink.getvalue()

@@ -23,14 +23,12 @@ class CaseQuery:
 
     Attributes:
         block, reader: only answers in this block, by this reader.
-        answer: only this answer in words, e.g. "no".
         differ: "any": only questions on which readers disagree.
         text: text in an instruction, a comment, a finding or a source.
     """
 
     block: str = ""
     reader: str = ""
-    answer: str = ""
     differ: str = ""
     text: str = ""
 
@@ -122,13 +120,11 @@ def _viewed(case: Case, rows: list[Row], query: CaseQuery) -> ViewedCase | None:
     mine = [
         row
         for row in rows
-        if (not query.block or row.block == query.block)
-        and (not query.reader or row.reader == query.reader)
-        and (not query.answer or row.answer == query.answer)
+        if (not query.block or row.block == query.block) and (not query.reader or row.reader == query.reader)
     ]
-    if (query.block or query.reader or query.answer) and not mine:
+    if (query.block or query.reader) and not mine:
         return None
-    # A filter by reader or answer still asks whether other readers of the same item disagree.
+    # A filter by reader still asks whether other readers of the same item disagree.
     asked = {row.item for row in mine}
     differ = _differ([row for row in rows if row.item in asked])
     if query.differ and not differ:

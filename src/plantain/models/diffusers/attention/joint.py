@@ -55,7 +55,7 @@ class JointAttentionRecorder(AttentionRecorder):
         self.count = 0
 
     def hang(self) -> None:
-        """Register hooks on `SOME` layers and on their normed queries and keys."""
+        """Register hooks on up to 4 (`SOME`) layers and on their normed queries and keys."""
         found = [
             (name, layer)
             for name, layer in self._transformer.named_modules()

@@ -31,7 +31,7 @@ def spread(count: int, some: int) -> tuple[int, ...]:
 
 
 def usual_steps(layers: int, recorded: int, total: int) -> int:
-    """Return how many of an edit's `total` steps to record, 1 to `SOME`, if `recorded` of `layers` layers are recorded.
+    """Return how many of an edit's `total` steps to record, 1 to 4, if `recorded` of `layers` layers are recorded.
 
     Example:
         >>> usual_steps(57, 4, 28), usual_steps(25, 4, 4), usual_steps(12, 4, 8)
