@@ -245,7 +245,7 @@ def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     if absent := [organ for organ in ORGANS if organ not in made.scores.organs]:
         yield f"{', '.join(absent)}: the benchmark has no sample of them"
     if made.judge is None:
-        yield "EA, VQ: no judge has scored; bench score --judge adds one"
+        yield "EA, VQ: no judge has scored" + "; bench score --judge adds one" * bool(made.scores.origins)
     elif not any(one.name.startswith(("EA", "Accuracy_")) for one in made.main):
         yield f"EA: {plain(made.judge)} scored no output; {command_line('bench', 'score', runs[0])} prints the reasons"
     if made.measure("CP") is None:
