@@ -81,6 +81,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     with pytest.raises(InputError, match=r"no answer to an accept question.*plantain review import$"):
         agreement_with_people(other.folder, run, JUDGE)
     assert "give the run that the study was made from" in refused("judge", "audit", "--study", study.folder)
+    assert f"--run {run}: not the run of an audit; " in refused("judge", "audit", "--run", run)
     assert f"plantain judge rejudge {run} --judge people/{study.folder}" in refused(
         "judge", "audit", run, "--judge", f"people/{study.folder}"
     )

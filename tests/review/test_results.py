@@ -225,6 +225,9 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
     assert found["smallest"]["power"] >= 0.8
     sizes = {(row["readers"], row["cases"]): row["power"] for row in found["table"]}
     assert sizes[5, 100] == found["power"] < sizes[8, 100]
+    said = printed("review", "plan", "--readers", "2", "--cases", "12", "--effect", "0.2")
+    # 10 readers x 12 cases x 2 models x 20 s = 1.33 h
+    assert "fewer than 4 readers cannot reach it" in said and "10 readers x 12 cases, 1.3 hours" in said
     page = (tmp_path / "plan.html").read_text()
     assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
 
