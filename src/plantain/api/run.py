@@ -199,10 +199,10 @@ class Run:
         """Write or continue a release of the run's closed tasks, as `plantain export` does.
 
         Args:
-            to: a new folder.
+            to: a new folder, or that of an interrupted export to continue.
             layouts: any of dicom, med-banana, parquet, preference, trajectory, webdataset.
             redistribution_approved: the agreement that allows redistributing a credentialed source.
-            licences: yours for the edits, "[DATASET=]TERMS" each; needed where no source decides.
+            licences: licences of the edits, "[DATASET=]TERMS" each; needed where no source decides.
 
         Raises:
             plantain.records.InputError: `plantain export` would refuse it, or the extra `release` is missing.

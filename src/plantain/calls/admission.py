@@ -306,7 +306,7 @@ class ModelGate:
 
 
 class AdmissionController:
-    """Admit the calls of a run by stated, announced and observed limits, within a budget and a number of calls.
+    """Admission of a run's calls by stated, announced and observed limits, within a budget and a number of calls.
 
     Args:
         rules: returns a model's limits and price by its name; called once for each, and again when its price ends.

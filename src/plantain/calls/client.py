@@ -71,7 +71,7 @@ class Answer:
 
 
 class ModelDrift:
-    """Detect that a provider changed the model behind a name: compare served models with those of the run.
+    """A check for another model behind a provider's name: served models are compared with those of the run.
 
     Args:
         journal: journal of the run.
@@ -115,7 +115,7 @@ class ModelDrift:
 
 
 class WorkerKinds:
-    """Record which kinds of workers answered for each model; `note` gets a line if a second kind appears."""
+    """The kinds of workers that answered for each model; `note` gets a line if a second kind appears."""
 
     def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
         self._journal = journal
@@ -212,7 +212,7 @@ class _Tries:
 
 
 class TaskCalls:
-    """Make the calls of one task in one generation: recorded answers are reused, others requested and recorded."""
+    """The calls of one task in one generation: recorded answers are reused, others requested and recorded."""
 
     def __init__(self, client: ModelClient, task_id: str, generation: int, recorded: list[CallRow]) -> None:
         self._client = client

@@ -225,7 +225,7 @@ class FailureStreak:
 
 
 class FailureStreaks:
-    """Detect that all calls of a model and step fail, to end the run before all its tasks have failed."""
+    """Counts of failed calls in a row of each model and step, to end the run before all its tasks have failed."""
 
     def __init__(self) -> None:
         self._streaks: dict[tuple[str, Step], FailureStreak] = {}

@@ -38,7 +38,7 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyGate:
-    """Check images for text and faces that may identify a patient; thread-safe.
+    """A check of images for text and faces that may identify a patient; thread-safe.
 
     Attributes:
         readings: store of the text read, so that each image is read once; None on a worker.

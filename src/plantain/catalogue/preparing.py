@@ -20,12 +20,12 @@ ROLE = "ingest"
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A file's prepared image, and the findings of the privacy checks.
+    """A file's prepared image, and the results of the privacy checks.
 
     Attributes:
         data: bytes of the prepared file; None if the catalogue contains it already.
         code: its 256-bit code, see `pixels.likeness`.
-        texts: text read in the prepared image; None if no text was read.
+        texts: text in the prepared image, () if it has none; None if no text was searched.
         seen: faces, and text that is illegible in the prepared image.
     """
 

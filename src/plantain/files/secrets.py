@@ -216,7 +216,7 @@ def is_dummy(value: str) -> bool:
 
 
 def hide(value: str, *, whatever: bool = False) -> None:
-    """Redact this key from now on; a placeholder only with `whatever` and if it has 8 characters or more."""
+    """Redact a key in all later output; a placeholder (`is_dummy`) only with `whatever` and 8 characters or more."""
     if not is_dummy(value) or (whatever and len(value) >= _PIECE):
         _keys.setdefault(value, _forms(value))
 

@@ -48,7 +48,10 @@ class Taxonomy:
         return tuple(finding for finding in self.findings if finding.modality == modality)
 
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
-        """Return the findings that can be added or removed, with the optional ones if requested; raise as `of`."""
+        """Return the findings that can be added or removed; InputError for an unknown modality.
+
+        Optional findings are included only with `optional`.
+        """
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
     def normal(self, modality: str) -> Finding:

@@ -52,7 +52,7 @@ _SERVED = "FROM batch_request r JOIN call c ON c.id = r.call WHERE c.state = 'st
 
 
 class BatchLedger:
-    """Read and write the journal's record of batch jobs; a change is durable when its method returns."""
+    """The journal's record of batch jobs; a change is durable when its method returns."""
 
     def __init__(self, submit: Callable[..., Awaitable[None]], reader: JournalReader) -> None:
         self._submit = submit

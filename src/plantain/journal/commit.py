@@ -47,7 +47,7 @@ class _Waiting:
 
 
 class Committer:
-    """Run operations on one connection in one thread, in order of submission, and commit them in groups.
+    """A thread that runs operations on one connection, in order of submission, and commits them in groups.
 
     An operation that fails is undone alone; the others of its group are committed. A commit that fails undoes and fails
     its whole group. Neither stops the thread.

@@ -63,7 +63,7 @@ BLOBS_ABSENT = "blobs_absent"
 
 
 class JournalReader:
-    """Read a run's journal. Every result is of one committed state; nothing is written, not even a lock."""
+    """A reader of a run's journal. Every result is of one committed state; nothing is written, not even a lock."""
 
     def __init__(self, run: Path, connection: sqlite3.Connection) -> None:
         self.run = run
@@ -232,7 +232,7 @@ class JournalReader:
         return list(read_verdicts(self.connection, *_of_task(task_id, generation)))
 
     def scores(self, task_id: str, generation: int | None = None) -> list[StoredScore]:
-        """Return all scores of a task's attempts, by metric."""
+        """Return the scores of a task's attempts in order of generation, round and metric; without `generation` all."""
         where, values = _of_task(task_id, generation)
         rows = self.connection.execute(
             "SELECT task, generation, round, metric, value, reason, detail FROM score "

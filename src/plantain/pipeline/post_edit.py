@@ -90,7 +90,7 @@ class EditCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """Check if edits change the burned-in text of their originals, which the catalogue may have recorded."""
+    """A check for changes to the burned-in text of their originals, which the catalogue may have recorded."""
 
     name: ClassVar[str] = "text check"
     reader: TextReader
@@ -127,7 +127,7 @@ def _texts_in_words(changes: Sequence[JsonValue]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OriginalCheck:
-    """Check that an edit of a later turn equals the original where no turn made a change.
+    """A check that an edit of a later turn equals the original where no turn made a change.
 
     Its score is the share of unchanged pixels there.
     """

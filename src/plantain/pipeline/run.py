@@ -166,7 +166,7 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
 
 @dataclass(slots=True)
 class Carrier:
-    """Run the tasks of a build: the loop of each task, and its end in the journal."""
+    """The execution of a build's tasks: the loop of each task, and its end in the journal."""
 
     method: Method
     opened: OpenRun

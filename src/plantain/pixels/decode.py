@@ -78,7 +78,7 @@ def pixel_sha256(data: bytes) -> str:
 
 
 def sha256_of_pixels(pixels: Pixels) -> str:
-    """Return the hash of `pixel_sha256`, in hex, for a decoded image: uint8 (H, W, 3), RGB."""
+    """Return the SHA-256 (hex) of a decoded image, equal to `pixel_sha256` of its bytes: uint8 (H, W, 3), RGB."""
     return hashlib.sha256(np.ascontiguousarray(pixels).data).hexdigest()
 
 

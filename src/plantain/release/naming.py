@@ -56,7 +56,7 @@ def modality_slug(modality: str) -> str:
 
 
 class Pseudonyms:
-    """Make pseudonyms for a run's images: ids and groups of credentialed sources become salted hashes.
+    """Pseudonyms for a run's images: ids and groups of credentialed sources become salted hashes.
 
     The same image always gets the same one. An imported run keeps its ids, which are pseudonyms already if required.
     """

@@ -85,7 +85,7 @@ class ImageRequest:
 
 
 class ReleasedImages:
-    """Read the images of a release in threads, in order, and sign edits. Signed images are cached.
+    """The images of a release, read in threads, in order; edits are signed. Signed images are cached.
 
     Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
     read, and again if its file changed.

@@ -152,7 +152,7 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
 
 
 class ConsentGate:
-    """Check each image before it is sent: all source images that it was made from must be allowed for the server.
+    """A check of each image before it is sent: all source images that it was made from must be allowed for the server.
 
     The run's journal decides, not a catalogue. Every allowed image is recorded there before it is sent; without a
     journal none is allowed.

@@ -55,7 +55,7 @@ class NewRun:
 
 
 class RunSetup:
-    """Make the models of one run, and open the run, under its terms."""
+    """The models of one run, and the opening of the run, under its terms."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms

@@ -338,7 +338,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
 
 
 def calls_at_once(terms: Terms, model: str) -> int:
-    """Return the maximum number of a model's calls in flight: as set, else as many as keep every device busy.
+    """Return the maximum number of a model's calls in flight: as set, else enough for its devices, workers or jobs.
 
     With the default of 8, eight GPUs with batches of four edits would be idle most of the time.
     """

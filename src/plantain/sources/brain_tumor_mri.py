@@ -65,7 +65,7 @@ class SliceEntry(SourceEntry):
 
 
 class BrainTumorReader(FolderReader):
-    """Read the slices of Brain Tumor MRI with split and label; ids are as for `FolderReader`."""
+    """A reader of the slices of Brain Tumor MRI with split and label; ids are as for `FolderReader`."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "brain_mri"):

@@ -120,7 +120,7 @@ def entry_of(
 
 
 class DicomReader:
-    """Read every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
+    """A reader of every DICOM file below a folder, or one file; ids are hashes of the SOP instance UID."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("dicom", SETTINGS, options.settings)

@@ -59,7 +59,7 @@ class ImageFile:
 
 
 class FolderReader:
-    """Read the images below a folder; labels come from a table or from the nearest folder named like a finding.
+    """A reader of the images below a folder; labels come from a table or from the nearest folder named like a finding.
 
     A table PATH/labels.csv (see `label_table`) overrides label folders. An image's id is its file name without ending.
     Files with the same name are one image with several labels if their bytes are equal; otherwise folder names (and

@@ -78,7 +78,7 @@ _Labelled = tuple[_Image, Path, "StudyLabels"]
 
 
 class MimicReader:
-    """Read MIMIC-CXR's images of labelled studies; id `s<study>`, with the dicom id if a study has several views."""
+    """Reader of MIMIC-CXR's labelled images; id `s<study>`, with the dicom id if a study has several views."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "chest_xray"):
@@ -303,7 +303,7 @@ def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
 
 
 class LabelRule:
-    """Convert the marks of a study's report (present, absent, uncertain) to labels.
+    """A rule by which the marks of a study's report (present, absent, uncertain) become labels.
 
     Args:
         taxonomy: the findings that can be labels.

@@ -34,7 +34,7 @@ class MimicPlace(NamedTuple):
 
 
 class MimicFiles:
-    """Find a download of MIMIC-CXR at or below a folder. Raise InputError if it is incomplete or there are several.
+    """A download of MIMIC-CXR at or below a folder. Raise InputError if it is incomplete or there are several.
 
     Args:
         root: the folder.

@@ -107,7 +107,7 @@ class SliceOfVolume(SourceEntry):
 
 
 class NiftiReader:
-    """Read slices of every .nii and .nii.gz file below a folder, or of one file."""
+    """A reader of slices of every .nii and .nii.gz file below a folder, or of one file."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         self._settings = resolve_settings("nifti", SETTINGS, options.settings)

@@ -105,7 +105,7 @@ def letters_of(keywords: tuple[str, ...]) -> str:
 
 
 class OdirReader:
-    """Read the eyes of ODIR-5K that have a label of the taxonomy; id `<patient>_<left|right>`, group the patient."""
+    """Reader of the eyes of ODIR-5K with a known label; id `<patient>_<left|right>`, group the patient."""
 
     def __init__(self, options: SourceOptions, taxonomy: Taxonomy) -> None:
         if options.modality not in ("", "fundus"):

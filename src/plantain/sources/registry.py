@@ -170,7 +170,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamingReader:
-    """Wrap a reader to set dataset name, version and consent of all its images; "" and None change nothing."""
+    """A reader that sets dataset name, version and consent of all images of another; "" and None change nothing."""
 
     reader: Reader
     dataset: str = ""

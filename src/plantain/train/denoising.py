@@ -29,7 +29,7 @@ TARGETS = ("to_q", "to_k", "to_v", "to_out.0")
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Encode images and texts for one pipeline at one size.
+    """The encoding of images and texts for one pipeline at one size.
 
     Attributes:
         pipe: the pipeline, of which the frozen VAE and text encoder are used.
@@ -121,7 +121,7 @@ def draw_by_id(
 
 
 class Denoising:
-    """Compute the denoising error of a UNet on encoded edits, with the pipeline's noise schedule.
+    """The denoising error of a UNet on encoded edits, with the pipeline's noise schedule.
 
     Args:
         pipe: the pipeline, whose scheduler defines noise and target.

@@ -66,7 +66,7 @@ def normalise_tones(frame: Frame) -> npt.NDArray[np.float32]:
 
 
 def augment(frame: Frame, rng: np.random.Generator) -> Frame:
-    """Augment a frame at random: shift, tones, and sometimes blur, noise, resampling or JPEG; same shape."""
+    """Augment a frame, uint8 (SIDE, SIDE), at random: shift, tones, and at times blur, noise, resampling or JPEG."""
     out = _tone_curve(_move(frame, rng), rng)
     draws = rng.random(4)
     if draws[0] < 0.35:

@@ -97,7 +97,7 @@ def read_own(metadata: Path) -> Reading:
 
 
 class BenchmarkWriter:
-    """Write a benchmark in our own format, a sample at a time; `close` writes `benchmark.json`.
+    """A writer of benchmarks in our own format, a sample at a time; `close` writes `benchmark.json`.
 
     Args:
         out: a new or empty folder, or the folder of an unfinished writer.

@@ -267,7 +267,7 @@ KEPT = 24
 
 
 class Judgement:
-    """Judge the outputs of a run; finished calls are read from the journal instead of repeated."""
+    """A judgement of a run's outputs; finished calls are read from the journal instead of repeated."""
 
     def __init__(
         self, benchmark: Benchmark, opened: OpenRun, judges: Sequence[SeatedJudge], *, retry: bool = False

@@ -52,7 +52,7 @@ class Estimate:
 
 
 class ClusteredMeans:
-    """Compute means over one set of samples, with intervals that respect clusters and strata.
+    """Means over one set of samples, with intervals that respect clusters and strata.
 
     Args:
         clusters: the cluster (source image, patient) of each sample.

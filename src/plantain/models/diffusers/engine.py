@@ -26,7 +26,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class Engine:
-    """Load pipelines onto one device and run batches of edits.
+    """An engine that loads pipelines onto one device and makes batches of edits.
 
     Args:
         device: name of the torch device, e.g. "cpu", "cuda:0".

@@ -145,7 +145,7 @@ GATHER_S = 0.03
 
 
 class Gathering(Generic[R, T]):
-    """Collect requests into batches and serve one batch at a time.
+    """A collector of requests into batches, of which one at a time is served.
 
     Args:
         size: maximum number of requests in a batch.

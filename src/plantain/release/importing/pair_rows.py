@@ -369,7 +369,7 @@ def _tree(root: Path, joined: Originals | None) -> Iterator[PairRow]:
 
 
 class Originals:
-    """Find original images in a folder by file name, or by the name of a subfolder with only one image."""
+    """Original images of a folder, found by file name, or by the name of a subfolder with only one image."""
 
     def __init__(self, root: Path) -> None:
         if not root.is_dir():

@@ -79,7 +79,7 @@ class TreeImage(NamedTuple):
 
 
 class PublishedTree:
-    """Read Med-Banana's published tree: a folder with `{dataset}-edit` and `{dataset}-remove`."""
+    """Med-Banana's published tree: a folder with `{dataset}-edit` and `{dataset}-remove`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -27,7 +27,7 @@ _IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
 
 
 class OurRelease:
-    """Read a release that `plantain export` wrote, or a part of one with records as JSON Lines or tables."""
+    """A release that `plantain export` wrote, or a part of one with records as JSON Lines or tables."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -30,7 +30,7 @@ DIPTYCH = (
 
 
 class KontextRunner(Runner):
-    """Run FLUX.1 Kontext. Canvases have one of the sizes that it was trained on, so its resizing is off."""
+    """FLUX.1 Kontext. Canvases have one of the sizes that it was trained on, so its resizing is off."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = FluxKontextPipeline
 
@@ -51,13 +51,13 @@ class KontextRunner(Runner):
 
 
 class KontextInpaintRunner(KontextRunner):
-    """Run Kontext within the region only, one edit at a time; outside, the latents are the original's."""
+    """Kontext within the region only, one edit at a time; outside, the latents are the original's."""
 
     pipeline_class = FluxKontextInpaintPipeline
 
 
 class ICEditRunner(Runner):
-    """Run ICEdit, which draws the right half of a diptych of the original. Canvases are 512 pixels wide."""
+    """ICEdit, which draws the right half of a diptych of the original. Canvases are 512 pixels wide."""
 
     pipeline_class = FluxFillPipeline
 
@@ -82,7 +82,7 @@ class ICEditRunner(Runner):
 
 
 class Flux2Runner(Runner):
-    """Run FLUX.2 dev, one edit at a time."""
+    """FLUX.2 dev, one edit at a time."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = Flux2Pipeline
     read_layers: ClassVar[tuple[int, ...]] = (10, 20, 30)
@@ -109,7 +109,7 @@ class Flux2Runner(Runner):
 
 
 class Flux2KleinRunner(Flux2Runner):
-    """Run the small models FLUX.2 klein, which have another text encoder."""
+    """The small models FLUX.2 klein, which have another text encoder."""
 
     pipeline_class = Flux2KleinPipeline
     read_layers = (9, 18, 27)

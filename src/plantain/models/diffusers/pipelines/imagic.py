@@ -25,7 +25,7 @@ ALPHA = 1.3
 
 
 class ImagicRunner(Runner):
-    """Run Imagic, one image at a time, with 1,500 optimisation steps before each edit by default."""
+    """Imagic, one image at a time, with 1,500 optimisation steps before each edit by default."""
 
     pipeline_class = StableDiffusionPipeline
     inference = False

@@ -12,7 +12,7 @@ from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner,
 
 
 class LeditsRunner(Runner):
-    """Run LEDITS++, which reads no sentences: it gets the finding's name, or its words in the instruction."""
+    """LEDITS++, which reads no sentences: it gets the finding's name, or its words in the instruction."""
 
     pipeline_class = LEditsPPPipelineStableDiffusion
 

@@ -103,7 +103,7 @@ class _ReadingRunner(Runner):
 
 
 class QwenRunner(_ReadingRunner):
-    """Run Qwen-Image-Edit. Guidance is classifier-free (`true_cfg_scale`); `guidance_scale` has no effect."""
+    """Qwen-Image-Edit. Guidance is classifier-free (`true_cfg_scale`); `guidance_scale` has no effect."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = QwenImageEditPipeline
     names: ClassVar[Mapping[str, str]] = {**Runner.names, "guidance": "true_cfg_scale"}
@@ -129,7 +129,7 @@ class QwenRunner(_ReadingRunner):
 
 
 class QwenPlusRunner(QwenRunner):
-    """Run Qwen-Image-Edit 2509 and 2511, which can read several images."""
+    """Qwen-Image-Edit 2509 and 2511, which can read several images."""
 
     pipeline_class = QwenImageEditPlusPipeline
 
@@ -138,13 +138,13 @@ class QwenPlusRunner(QwenRunner):
 
 
 class QwenInpaintRunner(QwenRunner):
-    """Run Qwen-Image-Edit within the region only; outside, the latents are the original's."""
+    """Qwen-Image-Edit within the region only; outside, the latents are the original's."""
 
     pipeline_class = QwenImageEditInpaintPipeline
 
 
 class LongCatRunner(_ReadingRunner):
-    """Run LongCat-Image-Edit, whose pipeline chooses the canvas from the image's proportions, here without effect."""
+    """LongCat-Image-Edit, whose pipeline chooses the canvas from the image's proportions, here without effect."""
 
     pipeline_class = LongCatImageEditPipeline
     processor = "text_processor"

@@ -130,7 +130,7 @@ _LORA_LAYER = re.compile(r"(lora_A|down)\.weight$")
 
 
 class Runner(ABC):
-    """Load a pipeline onto a device and edit images with it; the base of all editing methods.
+    """A pipeline loaded onto a device, with which images are edited; the base of all editing methods.
 
     Args:
         loading: the pipeline to load.

@@ -34,7 +34,7 @@ NO_WATERMARK = {"add_watermarker": False}
 
 
 class InstructPix2PixRunner(Runner):
-    """Run InstructPix2Pix, or Paint-by-Inpaint, whose weights are of the same class."""
+    """InstructPix2Pix, or Paint-by-Inpaint, whose weights are of the same class."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInstructPix2PixPipeline
 
@@ -59,7 +59,7 @@ def identity(text: float, image: float) -> tuple[float, float]:
 
 
 class InstructDiffusionRunner(InstructPix2PixRunner):
-    """Run InstructDiffusion with its published guidances, 5.0 and 1.25 by default."""
+    """InstructDiffusion with its published guidances, 5.0 and 1.25 by default."""
 
     pipeline_class = InstructDiffusionPipeline
 
@@ -72,7 +72,7 @@ class InstructDiffusionRunner(InstructPix2PixRunner):
 
 
 class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
-    """Run InstructPix2Pix on SDXL, which takes the image's size as an input."""
+    """InstructPix2Pix on SDXL, which takes the image's size as an input."""
 
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline
     parts = NO_WATERMARK
@@ -84,7 +84,7 @@ class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
 
 
 class InpaintRunner(Runner):
-    """Run inpainting: draw the prompt inside the region.
+    """Inpainting: the prompt is drawn inside the region.
 
     Weights with nine input channels were trained for it. For any others, such as a model of radiographs, the original's
     latents are restored around the region at every step.
@@ -101,7 +101,7 @@ class InpaintRunner(Runner):
 
 
 class SdxlInpaintRunner(InpaintRunner):
-    """Run inpainting on SDXL: draw the prompt inside the region."""
+    """Inpainting with SDXL: the prompt is drawn inside the region."""
 
     pipeline_class = StableDiffusionXLInpaintPipeline
     parts = NO_WATERMARK

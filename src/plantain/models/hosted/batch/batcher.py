@@ -32,7 +32,7 @@ PATIENT = frozenset({OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 
 
 class JobPoller:
-    """Send one batch job and poll it until it ends. Waits grow, and are at least as long as the provider requests."""
+    """One batch job, sent and polled until it ends. Waits grow, and are at least as long as the provider requests."""
 
     def __init__(
         self, service: BatchService, ledger: BatchLedger, files: JobFiles, rules: BatchRules
@@ -146,7 +146,7 @@ class Waiting:
 
 
 class Batcher:
-    """Collect one model's requests in one format into batch jobs. Use it in one event loop after `bind`.
+    """A collector of one model's requests in one format into batch jobs. Use it in one event loop after `bind`.
 
     Args:
         service: the provider's batch interface.
