@@ -29,7 +29,7 @@ def report(
 
     Example: plantain report runs/demo
     """
-    if not as_json:
+    if sys.stderr.isatty() and not as_json:
         print(f"  writing the report of {run} ...", file=sys.stderr)
     from plantain.report.page import make_report
 
