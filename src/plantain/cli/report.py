@@ -47,7 +47,7 @@ def report(
         for line in unsuccessful(reader).lines(run):
             print(line)
         for one in standings_of(reader):
-            print(f"judge's card: {with_settings(one.line, reader.meta(COMMANDS), 'build')}")
+            print(f"judge's card: {with_settings(one.line, run, reader.meta(COMMANDS), 'build')}")
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
         unjudged = sum(n for _, why, n in why_not_done(reader) if why == NO_VERDICT)

@@ -43,6 +43,7 @@ from plantain.records import (
     Usage,
     Verdict,
 )
+from plantain.records.messages import command_line
 
 PAGE = 1000
 """Rows fetched at a time: no listing holds a read transaction open, which would stall checkpoints."""
@@ -165,7 +166,9 @@ class JournalReader:
         if len(rows) == 1 or (rows and rows[0][0] == prefix):
             return _task_row(rows[0])
         if not rows:
-            raise InputError(f"{self.run}: no task's id starts with {prefix!r}")
+            raise InputError(
+                f"{self.run}: no task's id starts with {prefix!r}; {command_line('show', self.run)} lists them"
+            )
         several = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
         raise InputError(f"{self.run}: {prefix!r} could be any of {several}; give more digits")
 

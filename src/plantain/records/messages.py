@@ -149,10 +149,10 @@ def settings_typed(stored: str | None, *names: str) -> list[str]:
     return []
 
 
-def with_settings(line: str, stored: str | None, *names: str) -> str:
-    """Return a card's line with the options of `settings_typed` added to its audit command, if any are needed."""
+def with_settings(line: str, run: Path, stored: str | None, *names: str) -> str:
+    """Return a card's line with its audit command on this run, with the options of `settings_typed` if needed."""
     settings = [] if "judge audit --judge offline/" in line else settings_typed(stored, *names)
-    return line.replace("plantain judge audit", command_line("judge", "audit", *settings))
+    return line.replace("plantain judge audit", command_line("judge", "audit", run, *settings))
 
 
 def _recorded(stored: str | None, names: tuple[str, ...]) -> Iterator[tuple[str, list[str | None]]]:

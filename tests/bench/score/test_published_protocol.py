@@ -75,6 +75,6 @@ def test_published_protocol_gives_columns_under_their_published_names(
     made(benchmark, tmp_path / "run", ArmRequest(own={"late": KnownEditor("planted/half", benchmark)}))
     assert main(["bench", "table", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
-    assert f"(plantain judge audit --settings {settings} --judge openai/m --run" in printed
+    assert f"(plantain judge audit {tmp_path / 'run'} --settings {settings} --judge openai/m --run" in printed
     again = f"--metrics psnr --judge openai/m --draws 1 --prompts published --settings {settings}"
     assert f"resume with: plantain bench score {tmp_path / 'run'} {again}\n" in printed

@@ -105,8 +105,9 @@ def table(
         print_rest_of_paper(runs, made, judge)
     else:
         _print(runs, made)
+        scored = any(cell.estimate.value is not None for cell in made.cells.values())
         if not published:
-            print(f"next: {typed.get()} --to leaderboard")
+            print(f"next: {typed.get()} --to leaderboard" if scored else next_line("bench", "score", runs[0]))
     if published:
         _print(published, make_table(published_scores(*published)))
 
@@ -129,7 +130,7 @@ def _print(runs: list[Path], made: Table) -> None:
     if made.against and made.main:
         print_table(differences(made))
     for line in made.card_lines:
-        print(f"judge's card: {with_settings(line, _commands(runs[0]), 'bench score')}")
+        print(f"judge's card: {with_settings(line, runs[0], _commands(runs[0]), 'bench score')}")
     if made.barred:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
     for remark in made.scores.remarks:
@@ -218,7 +219,9 @@ def _caption(made: Table) -> list[str]:
         f"synthetic: {synthetic} of {counted(truths, 'true image')}" if synthetic else "",
         "mean and 95 % interval; bold: best, underlined: second, where significant",
         f"no interval: {'; '.join(unsure)}" if unsure else "",
-        "" if made.ranked or made.blind else "in recorded order: no difference between models is significant",
+        ""
+        if made.ranked or made.blind or not made.main
+        else "in recorded order: no difference between models is significant",
     ]
     return [line for line in lines if line]
 

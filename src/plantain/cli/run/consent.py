@@ -189,7 +189,7 @@ def withdraw(
     kind = "bench run" if of["run"][:1] == folders[:1] and is_bench_run(folders[0]) else _kind(folders[0])
     first = next((row for row in rows if row["folder"] == folders[0]), {})
     if first.get("releases") and not (failed or dry_run):
-        print(next_line("export", folders[0], "--to", f"{first['releases'][0]}-2"))
+        print(next_line("export", folders[0], "--to", f"{first['releases'][0]}-2", "--licence", "TERMS"))
     elif kind in _NEXT and not (failed or dry_run):
         print(next_line(*_NEXT[kind].split(), folders[0]))
     return int(failed)
