@@ -27,7 +27,7 @@ def test_a_card_comes_back_as_it_was_kept(tmp_path):
     assert card_for([CARD], "some/judge", "med-banana", "3") is None
     assert card_for([CARD], "some/judge", "medebench") is None
     assert standing_of([CARD], "some/judge", "medebench").line.endswith(
-        "(plantain judge audit --judge some/judge --run runs/audit --rubric medebench); "
+        "(plantain judge audit RUN --judge some/judge --run runs/audit --rubric medebench); "
         "there is one by another rubric, med-banana"
     )
     assert standing_of([CARD], "some/judge", "med-banana", "3").line.endswith("of another prompt or version")

@@ -385,9 +385,9 @@ def _between(figure: Figure) -> str:
 
 
 def no_card(judge: str, rubric: str = "med-banana") -> str:
-    """Return the note that a judge has no card yet, with the command that makes one."""
+    """Return the note that a judge has no card yet, with the command that makes one for a run (RUN)."""
     words = [] if judge.startswith("offline/") else ["--run", "runs/audit"]  # other judges' answers are kept
     words += [] if rubric == "med-banana" else ["--rubric", rubric]
-    how = command_line("judge", "audit", "--judge", judge, *words)
+    how = command_line("judge", "audit", "RUN", "--judge", judge, *words)
     how = f" ({how})" if "/" in judge else ""  # a published file does not name the provider
     return f"{judge}: no card; its accuracy has not been measured{how}"

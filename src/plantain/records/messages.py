@@ -151,8 +151,8 @@ def settings_typed(stored: str | None, *names: str) -> list[str]:
 
 def with_settings(line: str, run: Path, stored: str | None, *names: str) -> str:
     """Return a card's line with its audit command on this run, with the options of `settings_typed` if needed."""
-    settings = [] if "judge audit --judge offline/" in line else settings_typed(stored, *names)
-    return line.replace("plantain judge audit", command_line("judge", "audit", run, *settings))
+    settings = [] if "judge audit RUN --judge offline/" in line else settings_typed(stored, *names)
+    return line.replace("plantain judge audit RUN", command_line("judge", "audit", run, *settings))
 
 
 def _recorded(stored: str | None, names: tuple[str, ...]) -> Iterator[tuple[str, list[str | None]]]:
