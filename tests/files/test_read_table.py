@@ -58,6 +58,8 @@ def test_bytes_that_are_no_utf_8_are_latin_1_with_the_quotes_of_windows(tmp_path
     assert read(tmp_path / "t.csv", "a\n正常眼底，lens".encode("gbk")) == [
         (2, {"a": "正常眼底，lens"})
     ]  # of Chinese Excel
+    for text in ("scan_größe_1.png", "date créée", "Gefäß,"):  # all accents in pairs, as bytes of Chinese are
+        assert read(tmp_path / "t.csv", f"a,b\n{text}".encode("cp1252"))[0][1]["a"] == text.strip(",")
     for name, data in (("t.csv", b"a\n\x81"), ("t.jsonl", b'\n{"a": "\x81"}')):
         assert read(tmp_path / name, data) == [(2, {"a": "\u0081"})]  # WHATWG, index-windows-1252
 
@@ -101,7 +103,9 @@ def test_a_cell_of_a_workbook_without_its_value_is_named(tmp_path: Path) -> None
 def test_a_title_and_escaped_characters_of_a_workbook_are_read(tmp_path: Path) -> None:
     """ECMA-376 Part 1, 22.9.2.19, for characters; the title is in a row above the header's."""
     rows = [["Table S1"], ["a", "b", "c"], ["_x000D_\nx_x000d_y", "_x005F_x000D_", "_x_"]]
+    rows.append(["tile_x0010_y0009.png x_x0009_", "x_x005F_y", "_x005F_x0041_"])
     wanted = [(3, {"a": "x\ry", "b": "_x000D_", "c": "_x_"})]
+    wanted.append((4, {"a": "tile_x0010_y0009.png x_x0009_", "b": "x_x005F_y", "c": "_x0041_"}))
     assert read(tmp_path / "t.xlsx", xlsx_bytes(rows)) == wanted
     assert read(tmp_path / "t.csv", b"Table S1,,\na,b,c\n1,,\n") == [(3, {"a": "1", "b": "", "c": ""})]
 

@@ -128,6 +128,12 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
         assert repr(name) in table_line(table)
 
 
+def test_a_header_of_one_known_column_is_no_title(tmp_path: Path) -> None:
+    for header, columns in (("image,,", {}), ("Aufnahme,,", {"file": "Aufnahme"})):
+        table = opened(tmp_path, header, ["a.png,x,y", "b.png,x,y"], ["a.png", "b.png"], columns).read
+        assert table is not None and (table.columns.file, table.files) == (header.strip(","), 2)
+
+
 def test_a_column_can_be_named_and_a_wrong_name_suggests_the_nearest(tmp_path: Path) -> None:
     header, rows = "Aufnahme;Fall Nr.;Urteil", ["a.png;4711;Edema"]
     named = {"file": "Aufnahme", "group": "Fall Nr.", "labels": "Urteil"}

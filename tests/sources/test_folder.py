@@ -258,6 +258,9 @@ def test_masks_among_images_are_refused_by_their_published_names(tmp_path: Path)
         "normal/c",
         "normal/masks/c",
         "normal/masks/a",
+        *("normal/p/d", "normal/q/d", "normal/masks/d"),  # a row that may mean two images means no mask
+        "Lung Segmentation/CXR_png/CHNCXR_0001_0",
+        "glioma/patient_mask_1",
         "glioma/t_1_mask",
         "glioma/g (1)_mask_1",
         "glioma/masked",
@@ -266,8 +269,13 @@ def test_masks_among_images_are_refused_by_their_published_names(tmp_path: Path)
     put(tmp_path, **{f"{name}.png": b"not decoded" for name in names})
     put(
         tmp_path,
-        **{"labels.csv": b"file,labels\nc.png,normal\nglioma/seg.png,glioma\nglioma/masked.png,glioma\n"},
+        **{
+            "labels.csv": b"file,labels\nc.png,normal\nglioma/seg.png,glioma\nglioma/masked.png,glioma\nd,glioma\n"
+            b"CHNCXR_0001_0.png,normal\npatient_mask_1,glioma\n"
+        },
     )
     found = list(FolderReader(SourceOptions(tmp_path, "brain_mri"), TAXONOMY).scan())
-    assert [one.image.id for one in found if isinstance(one, SourceEntry)] == ["c", "masked", "seg"]
-    assert sum("a mask or label map" in one.reason for one in found if isinstance(one, Refused)) == 4
+    assert [one.image.id for one in found if isinstance(one, SourceEntry)] == [
+        *("CHNCXR_0001_0", "c", "d", "masked", "patient_mask_1", "seg")
+    ]
+    assert sum("a mask or label map" in one.reason for one in found if isinstance(one, Refused)) == 5

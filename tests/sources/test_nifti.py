@@ -39,6 +39,8 @@ def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
         ("aseg.auto.nii.gz", "a mask or label map by its name"),
         ("T1_pve_1.nii.gz", "a mask or label map by its name"),
         ("mwc1sub-01_T1w.nii", "a mask or label map by its name"),  # SPM's grey matter
+        ("c1BraTS_007_flair.nii", "a mask or label map by its name"),  # of the volume in the same folder
+        ("c4BraTS_007_flair.nii", "a mask or label map by its name"),
         ("labelsTr/BRATS_001.nii.gz", "a mask or label map by its name"),
         ("scan.hdr", "another format (Analyze"),
         ("lesion.nii.gz", "only 4 different values: a mask or label map"),

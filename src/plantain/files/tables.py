@@ -16,7 +16,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -50,6 +50,9 @@ BYTE_ORDER_MARKS = {
 
 _WINDOWS = "cp1252"
 """Encoding of bytes that are not valid UTF-8: Latin-1 with the quotes and dashes of Windows (WHATWG Encoding, 4.2)."""
+
+_CHINESE = re.compile(rb"(?i)[\x80-\xff]{4}|(?<![a-z\x80-\xff])[\x80-\xff]{2}(?![a-z])")
+"""Several characters of GB2312, or one alone. Accents of Windows are such pairs of bytes only in words like "Größe"."""
 
 
 def _windows(error: UnicodeError) -> tuple[str, int]:
@@ -86,8 +89,8 @@ _FORMULA = re.compile(
 """A cell whose formula has no value: openpyxl computes none. Empty text (`t="str"`) is a value."""
 _MERGED = re.compile(r'<mergeCell ref="(([A-Z]+)(\d+):([A-Z]+)(\d+))"')
 
-_ESCAPED = re.compile(r"_x((?!0000)00[01][0-9A-F]|005F)_", re.IGNORECASE)
-"""A control character, or the underscore of such a text, in a cell (ECMA-376 Part 1, 22.9.2.19); openpyxl leaves it."""
+_ESCAPED = re.compile(r"_x(000[AD]|005F(?=_x[0-9A-F]{4}_))_", re.IGNORECASE)
+"""End of a line, or the underscore of such a text (ECMA-376 Part 1, 22.9.2.19); tile_x0010_y0020.png is a name."""
 
 _STRICT = tuple(
     (
@@ -145,10 +148,11 @@ class Table:
             yield row
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, known: Callable[[str], bool] = lambda name: False) -> Table:
     """Open a table: .xlsx (first visible sheet), .jsonl, or text with commas, semicolons or tabs, gzipped or not.
 
     JSON values other than strings become JSON text in cells; null and NaN become "".
+    A title above the header is skipped, unless it is `known` as the name of a column.
 
     Raises:
         InputError: the file cannot be read or is empty, a column occurs twice; or, while rows are read, the rest of it
@@ -163,7 +167,7 @@ def read_table(path: Path) -> Table:
     padded = len(header) > 1 or name.endswith(".xlsx")
     if padded and any(header[:1]) and not any(header[1:]):  # a title, if a header of several names follows
         titled = next(rows, (0, [], ""))
-        if sum(map(bool, titled[1])) > 2:
+        if sum(map(bool, titled[1])) > 2 and not known(header[0]):
             line, header, fault = titled
         else:
             rows = chain([titled], rows)
@@ -247,7 +251,7 @@ def _text_rows(path: Path) -> Iterator[_Numbered]:
 
 def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bool) -> str:
     """Return the encoding of a text. Raise InputError if it is not text, or unpacks to too much."""
-    read = stray = 0
+    read = stray = chinese = 0
     fitting = {name: codecs.getincrementaldecoder(name)() for name in ("utf-8", "gb2312")}
     block = b"\n"
     while block:
@@ -268,10 +272,10 @@ def _encoding(path: Path, file: gzip.GzipFile | io.BufferedReader, *, packed: bo
                 del fitting[name]
         if "utf-8" not in fitting:  # count bytes that are not UTF-8 against characters that are
             text = block.decode("utf-8", "replace")
+            chinese += _CHINESE.search(block) is not None
             stray += 2 * text.count("\ufffd") - (len(text) - len(text.encode("ascii", "ignore")))
-    # An accent of Windows before a letter is no pair of bytes of Chinese (GB2312); its superset reads rare characters.
-    if [*fitting] == ["gb2312"]:
-        return "gb18030"
+    if chinese and [*fitting] == ["gb2312"]:
+        return "gb18030"  # the superset has rare characters
     return _WINDOWS if stray > 0 else "utf-8"
 
 

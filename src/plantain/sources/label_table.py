@@ -119,7 +119,9 @@ class LabelTable:
             )
 
     def _read(self, path: Path, files: Iterable[str], asked: Mapping[str, str]) -> None:
-        table = read_table(path)
+        table = read_table(
+            path, lambda name: name in asked.values() or bool(candidates([name], {}, path, False)["file"])
+        )
         header = table.columns
         may = candidates(header, asked, path, "brain_mri" in self._modalities)
         # A published table may have a million rows: only the columns that may be needed are kept.
@@ -338,11 +340,11 @@ def _key(file: str) -> str:
 def _pairs(rows: Collection[str], files: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield which row means which file: by the path; else if one ends with the other and no other could be meant.
 
-    So a row may leave out folders or the ending, or begin with folders above the source. Masks are named whole.
+    So a row may leave out folders or the ending, or begin with folders above the source. Masks give way to images.
     """
     yield from ((key, key) for key in rows if key in files)
     left = _by_spelling(key for key in rows if key not in files)
-    free = _by_spelling(file for file in files if file not in rows and not MASK.search(file))
+    free = _by_spelling(file for file in files if file not in rows)
     found = [
         pair for path in left for tail in _tails(path) for pair in product(left[path], free.get(tail, ()))
     ]
@@ -350,6 +352,8 @@ def _pairs(rows: Collection[str], files: Collection[str]) -> Iterator[tuple[str,
     found += [
         pair for path in free for tail in _tails(path[1:]) for pair in product(left.get(tail, ()), free[path])
     ]
+    named = {row for row, file in found if not MASK.search(file)}
+    found = [(row, file) for row, file in found if row not in named or not MASK.search(file)]
     by_row, by_file = Counter(key for key, _ in found), Counter(file for _, file in found)
     yield from (pair for pair in found if by_row[pair[0]] == by_file[pair[1]] == 1)
 

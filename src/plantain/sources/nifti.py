@@ -124,6 +124,7 @@ class NiftiReader:
     def scan(self) -> Iterator[Found]:
         """Yield rejected rows of labels.csv, then each file's slices from left, back or feet, or its rejection."""
         yield from self._source.findings
+        stems = {_stem(name) for _, name in self._source.files}
         for path, name in self._source.files:
             try:
                 if name.lower().endswith(_OTHER_VOLUMES):
@@ -131,7 +132,9 @@ class NiftiReader:
                         f"{name}: a volume of another format (Analyze, FreeSurfer, NRRD, ...); convert it to .nii"
                     )
                 listed = self._source.labels.names(name)
-                if not listed and (MASK.search(name) or _MASK.search(_stem(name))):
+                tissue = re.fullmatch(r"((?:.*/)?)c[1-6]([A-Za-z][^/]*)", _stem(name))  # of SPM
+                of_volume = tissue is not None and "".join(tissue.groups()) in stems
+                if not listed and (of_volume or MASK.search(name) or _MASK.search(_stem(name))):
                     raise InputError(
                         f"{name}: a mask or label map by its name; an image needs a row in labels.csv"
                     )
