@@ -268,7 +268,7 @@ class FunctionEditor:
         made = type(function).__init__  # type: ignore[misc]
         taken = {} if made is object.__init__ else inspect.signature(made).parameters
         own = {str(name): value for name, value in getattr(function, "__dict__", {}).items()}
-        # A parameter's attribute is a setting, others may count calls: all are settings if none can be told.
+        # A parameter's attribute is a setting, others may count calls; without such names all are settings.
         inner, values = function, {name: value for name, value in own.items() if name.lstrip("_") in taken}
         if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in taken.values()) or len(taken) > 1:
             values = values or own
