@@ -28,6 +28,14 @@ def grey(image: Pixels, instruction: str) -> Pixels:
     return image[..., 0]
 
 
+class Renaming:
+    def __init__(self, strength: int) -> None:
+        self.power = strength
+
+    def __call__(self, image: Pixels, instruction: str) -> Pixels:
+        return image + self.power
+
+
 class Counting:
     def __init__(self, strength: int, made: int) -> None:
         self._strength, self.calls = strength, made
@@ -108,6 +116,8 @@ def test_a_function_that_changed_is_another_editor() -> None:
         FunctionEditor.of(Path)
     once, never, other = (FunctionEditor.of(Counting(*n)).fingerprint for n in ((1, 1), (1, 0), (2, 0)))
     assert once == never != other
+    one, two = (FunctionEditor.of(Renaming(n)).fingerprint for n in (1, 2))  # another name for its setting
+    assert one != two
     weak, strong = (FunctionEditor.of(functools.partial(grey, strength=n)) for n in (1, 2))
     assert weak.name == strong.name == "python/grey" and weak.fingerprint != strong.fingerprint
 

@@ -129,6 +129,7 @@ def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: P
     pairs = ReleasePairs(mixed, StoredOriginals(mixed))
     listed = pairs.listed()
     assert len(listed) == 4
+    assert "4 of 8 examples left out: no image before the edit" in pairs.left_out()
     for pair in pairs.read([example.id for example in listed]):
         assert pair.before.shape == pair.after.shape == (64, 64, 3)
     preferences = ReleasePreferences(mixed, StoredOriginals(mixed))

@@ -261,7 +261,7 @@ def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
     return (
         f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is fixed; "
         f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}, or those of a "
-        f"benchmark's run by the same command with --retry {outcome.kind}"
+        f"benchmark's run by the same command with --retry{'' if step is Step.JUDGE else f' {outcome.kind}'}"
     )
 
 

@@ -26,7 +26,7 @@ from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
-from plantain.records.messages import command_line, counted, like_path, next_line, typed
+from plantain.records.messages import command_line, counted, init_line, like_path, typed
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
@@ -270,8 +270,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     if done.refused:
         print(f"rejected files with reasons: {out / REJECTED}")
     if len(catalogue):
-        other = ("--to", f"{out.name}.toml") if Path("pilot.toml").exists() else ()
-        print(next_line("init", out, *other))
+        print(init_line(out))
 
 
 def _files(done: Ingested) -> int:

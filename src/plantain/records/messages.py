@@ -46,7 +46,8 @@ def like_path(path: Path) -> str:
 
 def like_folder(path: Path, file: str) -> str:
     """Return "; did you mean FOLDER?", or up to 3 folders near `path` that contain `file`; "" if none does."""
-    near = [one.parent for depth in ("*", "*/*") for one in sorted(path.parent.glob(f"{depth}/{file}"))]
+    depths = ("*", "*/*") if path.name else ()  # not below the root folder
+    near = [one.parent for depth in depths for one in sorted(path.parent.glob(f"{depth}/{file}"))]
     found = [one for one in near if nearest(path.name, [one.name], cutoff=0.5)] or near
     if len(found) == 1 or (found and found[0].name == path.name):
         return f"; did you mean {str(found[0])!r}?"
@@ -147,6 +148,13 @@ def settings_typed(stored: str | None, *names: str) -> list[str]:
         if place > 2 or words[1] == "build":
             return ["--settings", str(Path(folder, words[place] or ""))]
     return []
+
+
+def init_line(catalogue: Path) -> str:
+    """Return the line that advises `plantain init` for a catalogue, with a recipe's name that is free here."""
+    names = ("pilot.toml", f"{catalogue.name}.toml", f"{catalogue.name}-pilot.toml")
+    free = next((name for name in names if not Path(name).exists()), "RECIPE.toml")
+    return next_line("init", catalogue, *(() if free == names[0] else ("--to", free)))
 
 
 def with_settings(line: str, run: Path, stored: str | None, *names: str) -> str:

@@ -105,7 +105,9 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
     target = html_target(to if to is not None else run / "report.html")
     reader = JournalReader.open(run)
     if any(reader.counts(TaskKind.BENCH).values()):
-        raise InputError(f"{run} is a benchmark's run; its page: {command_line('bench', 'table', run)}")
+        raise InputError(
+            f"{run} is a benchmark's run; its page: {command_line('bench', 'table', run, '--to', 'leaderboard')}"
+        )
     with snapshot(reader):
         numbers = gather(reader)
         judges = standings_of(reader)

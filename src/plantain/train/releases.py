@@ -147,6 +147,12 @@ class _ReleaseTable:
             raise InputError(f"{self._originals.folder}: no original of {self.name} here; {_WHERE}")
         return listed
 
+    def left_out(self) -> str:
+        """Return a sentence that counts the examples without their image before the edit; "" if all have it."""
+        missing = len(self._examples) - len(self.listed())
+        line = f"{self.name}: {missing} of {len(self._examples)} examples left out: no image before the edit; {_WHERE}"
+        return line if missing else ""
+
     def source_image(self, name: str) -> SourceImage:
         """Return the record of an example's original."""
         return self._examples[name].image

@@ -69,7 +69,8 @@ def split_task(
         for example in examples:
             groups[example.task].add(example.cluster)
         possible = [name for name, own in sorted(groups.items()) if own - reserved and len(own) > 1]
-        why = f"too few to train on {largest} and hold others out; choose smaller sizes, e.g. --set sizes=1"
+        why = f"too few to train on {largest} and hold others out"
+        why += "; choose smaller sizes, e.g. --set sizes=1" if largest > 1 else ""
         if len(clusters) < 2:
             why = "its examples are of one patient or image, and two groups are needed"
         others = ", ".join(repr(name) for name in possible if name != task)

@@ -64,6 +64,9 @@ def test_a_report_in_pythons_notation_is_read_and_one_that_it_quotes_is_not() ->
         assert read_report(reply, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
     with pytest.raises(Unreadable, match="2 different"):
         read_report(said + said.replace("'has_disease': True", "'has_disease': False"), MED_BANANA)
+    struck = json.dumps(a_report(reason="an <s>old</s> marker"))  # strike-through in HTML
+    for reply in (struck, f"It is old. <|endoftext|>\n{struck}", f"Old.</s>\n```json\n{struck}\n```"):
+        assert read_report(reply, MED_BANANA).reason == "an old marker"
     for quoted in (f"It shows </think>{no}", f"It shows [/INST] {no}", f'It shows "yes" {no}'):
         with pytest.raises(Unreadable):
             read_report(json.dumps(a_report(reason="QUOTED")).replace("QUOTED", quoted), MED_BANANA)
@@ -142,6 +145,10 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("Add air.<|im_end|>", "Add air."),
         ("Add air.<|im_end|>\n<|im_start|>user\nMore.<|im_end|>\n<|im_start|>assistant\nYes.", "Add air."),
         ("[INST] Write it. [/INST] Add air.</s>[INST] More.", "Add air."),  # a model that goes on, vLLM
+        ("Write it.<|im_end|>\n<|im_start|>assistant\nAdd air.<|im_end|>", "Add air."),  # echoes
+        ("Write it.</s>\n<|assistant|>\nAdd air.</s>", "Add air."),
+        ("Write it.<end_of_turn>\n<start_of_turn>model\nAdd air.<end_of_turn>", "Add air."),
+        ("<s>[INST] Write it. [/INST] Add <s>thick</s> air.</s><s>[INST] More.</s>", "Add thick air."),
         ("Here is the instruction:\n\nAdd air.", "Add air."),
         ("Sure! Here's a refined edit instruction:\n```text\nAdd air.\n```\nGood luck.", "Add air."),
         ("### Edit Instruction\n**Add air.**", "Add air."),
@@ -168,6 +175,10 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
         ("Sure! Add air. Let me know if you want more.", "Add air."),
         *((f"{text}Add air.", "Add air.") for text in ("Draft: Dim.\n\nFinal: ", "Round 2 instruction: ")),
+        ("**Round 1:** Dim.\n**Revised:** Add air.", "Add air."),
+        ("Revised: Add air.", "Add air."),
+        ("Add a round spot: 5 mm.\n\nFinal: keep it.", "Add a round spot: 5 mm.\n\nFinal: keep it."),
+        ("**Instruction:** Add air.\n**Final:** 2 mm.", "Add air.\n**Final:** 2 mm."),
         *(
             (f"Add air.{text}", "Add air.")
             for text in (" (2 words)", "\nNegative prompt: text", "\nConfidence: 1")

@@ -93,7 +93,8 @@ def test_scripts_three_lines_are_read() -> None:
         ("Editing Accuracy: 8/10\nso: \nEditing Accuracy: 8/10", 8.0),
         (r"- **Editing  Accuracy**: \[8\]/10", 8.0),
         ("| Editing Accuracy | 8/10 |", 8.0),
-        ("| Editing Accuracy | 8 | 10 |", 8.0),  # columns "score" and "of"
+        *((f"| Editing Accuracy | 8 | {most} |", 8.0) for most in ("10", "10.0")),  # columns "score" and "of"
+        *((line, 8.0) for line in ("Editing Accuracy (0-10) (EA): 8", "<Editing Accuracy: 8>")),
         ("(1) Editing Accuracy — (8/10)", 8.0),
         ("Editing Accuracy: 8 (out of 10)", 8.0),
         ("Editing Accuracy counts most here.\nEditing Accuracy: 8", 8.0),
@@ -101,6 +102,17 @@ def test_scripts_three_lines_are_read() -> None:
         ("<b>Editing Accuracy</b>:\u00a08\u202f/\u202f10", 8.0),
         ("Editing Accuracy: 8/10 - 2 of 3 teeth are gone", 8.0),
         ("Editing Accuracy: 8/10 - 12 teeth are left", 8.0),
+        *(  # reasons that start with a number, written by hand
+            (f"Editing Accuracy: 8/10{reason}", 8.0)
+            for reason in (
+                " - 95% of it",
+                " - 2 points off",
+                " - 2-3 mm",
+                " - 2 (of 3)",
+                "—1 point lost",
+                " or 80%",
+            )
+        ),
     ],
 )
 def test_lines_that_state_a_value(line: str, value: float) -> None:
@@ -123,6 +135,7 @@ def test_lines_that_state_a_value(line: str, value: float) -> None:
         *(f"Editing Accuracy: {n}" for n in ("-1/10", "−1/10", "7e1/10", "7½/10", "7-8/10", "7 or 8/10")),
         *(f"Editing Accuracy: 7/10 {end}" for end in ("to 8／10", "to 8 out of 10", "to 8 points")),
         *(f"Editing Accuracy: 8/10 {end}" for end in ("- 9 of 10", "~ 9 pts", "to 9/10", "- 1 = 7/10")),
+        *(f"Editing Accuracy: {n}" for n in ("8/10 - 9/10", "8/10—9", "8/10 - 9 out of 10", "7 - 8/10")),
         *("Editing Accuracy (CP): 8/10", "~~Editing Accuracy: 3/10~~", "<!-- Editing Accuracy: 3 -->"),
     ],
 )

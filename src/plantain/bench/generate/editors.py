@@ -265,9 +265,13 @@ class FunctionEditor:
             raise InputError(
                 f"{function.__name__} is a class; give an object of it, such as edit = {function.__name__}()"
             )
-        taken = inspect.signature(type(function).__init__).parameters  # type: ignore[misc]
-        own = getattr(function, "__dict__", {}).items()  # other attributes may count calls
-        inner, values = function, {str(k): v for k, v in own if str(k).lstrip("_") in taken}
+        made = type(function).__init__  # type: ignore[misc]
+        taken = {} if made is object.__init__ else inspect.signature(made).parameters
+        own = {str(name): value for name, value in getattr(function, "__dict__", {}).items()}
+        # A parameter's attribute is a setting, others may count calls; without such names all are settings.
+        inner, values = function, {name: value for name, value in own.items() if name.lstrip("_") in taken}
+        if any(one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in taken.values()) or len(taken) > 1:
+            values = values or own
         while isinstance(inner, functools.partial):
             values |= {str(place): value for place, value in enumerate(inner.args)} | inner.keywords
             inner = inner.func

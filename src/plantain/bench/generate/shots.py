@@ -65,14 +65,13 @@ def choose_study(
     kept = (
         named or paper_tasks({task: len(members) for task, members in by_task.items()}, most + 1) or by_task
     )
-    room = max((len({one.cluster for one in by_task[task]}) - 1 for task in kept), default=0)
-    most = max(most, min(MOST_SHOTS, room))
     chosen: dict[str, tuple[str, ...]] = {}
     held_out: list[str] = []
     for task, members in sorted(by_task.items(), key=lambda item: (-len(item[1]), item[0])):
         if task not in kept:
             continue
-        demonstrations, tests = _split(task, members, seed, images, most)
+        room = len({one.cluster for one in members}) - 1
+        demonstrations, tests = _split(task, members, seed, images, max(most, min(MOST_SHOTS, room)))
         if tests and len(chosen) < max(tasks, len(named)):
             chosen[task] = demonstrations
             held_out += tests

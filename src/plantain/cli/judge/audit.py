@@ -90,7 +90,7 @@ def audit(
     if run is not None and (run / JOURNAL_NAME).is_file():
         with JournalReader.open(run) as reader:
             if reader.header.frozen.get("kind") != "audit":
-                line = command_line("judge", "audit", run, "--judge", judge)
+                line = command_line("judge", "audit", run, "--judge", judge, "--run", "AUDIT")
                 raise InputError(f"--run {run}: not the run of an audit; to audit with its images: {line}")
     by_people = _with_people(studies or [], folder, judge)
     taxonomy = load_taxonomy()

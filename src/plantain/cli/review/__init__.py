@@ -16,7 +16,7 @@ app = LazyGroup(
         "serve": ("plantain.cli.review.readers:serve", "Serve a study to its readers"),
         "export": (
             "plantain.cli.review.answers:export",
-            "Write answers as CSV and Parquet, with the frozen study",
+            "Write answers as CSV, with the frozen study",
         ),
         "results": ("plantain.cli.review.answers:results", "Analyse the answers: page, JSON, LaTeX"),
         "import": ("plantain.cli.review.answers:import_", "Import ratings from CSV files"),

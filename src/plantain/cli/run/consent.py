@@ -26,7 +26,15 @@ from plantain.journal.sending import connections, sent_by_address, sent_with_sou
 from plantain.journal.withdrawal import Extent
 from plantain.pipeline.recipe import load_recipe
 from plantain.records import InputError, SourceImage, Withdrawal
-from plantain.records.messages import COMMANDS, command_line, counted, next_line, settings_typed, suggest
+from plantain.records.messages import (
+    COMMANDS,
+    command_line,
+    counted,
+    init_line,
+    next_line,
+    settings_typed,
+    suggest,
+)
 from plantain.release.withdraw import (
     WithdrawnRun,
     concerned,
@@ -66,7 +74,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         )
     if not summary:
         print("nothing was sent to a provider" if cluster else "nothing was sent beyond this machine")
-        print(next_line("report", run))
+        print(next_line(*(("bench", "table") if is_bench_run(run) else ("report",)), run))
         return
     for line in summary:
         known = ", ".join(ips.get(str(line["address"]), []))
@@ -191,7 +199,8 @@ def withdraw(
     if first.get("releases") and not (failed or dry_run):
         print(next_line("export", folders[0], "--to", f"{first['releases'][0]}-2", "--licence", "TERMS"))
     elif kind in _NEXT and not (failed or dry_run):
-        print(next_line(*_NEXT[kind].split(), folders[0]))
+        line = next_line(*_NEXT[kind].split(), folders[0])
+        print(init_line(folders[0]) if kind == "catalogue" else line)
     return int(failed)
 
 

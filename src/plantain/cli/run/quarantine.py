@@ -16,7 +16,7 @@ from plantain.cli.terminal.tables import print_json
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
-from plantain.records.messages import command_line, counted, like_path, next_line
+from plantain.records.messages import command_line, counted, init_line, like_path, next_line
 
 ALL = "all"
 SHOWN = 40
@@ -74,7 +74,7 @@ def quarantine(
     if len(waiting) > SHOWN:
         print(f"  and {len(waiting) - SHOWN} more")
     print(f"{counted(len(waiting), 'image')} in quarantine" + (f"; look at them in {page}" if page else ""))
-    print(next_line("run", "quarantine", root, "--mask", "all") if waiting else next_line("init", root))
+    print(next_line("run", "quarantine", root, "--mask", "all") if waiting else init_line(root))
 
 
 def _decide(catalogue: Catalogue, releases: list[str], masks: list[str]) -> tuple[list[str], list[str]]:

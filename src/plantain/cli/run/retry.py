@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -142,7 +143,7 @@ def retry(
     print_table(table)
     if continued or reopened:
         print(f"{continued} continue where they stopped, {reopened} start again")
-        print((again or [next_line("status", run)])[0])
+        print((again or [f"build its recipe with --run {shlex.quote(str(run))} to continue them"])[0])
 
 
 def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -116,6 +117,8 @@ def finetune(
         if benchmark is None
         else BenchmarkPairs(benchmark)
     )
+    if isinstance(pairs, ReleasePairs):
+        _print_left_out(pairs)
     sizes = Counter(example.task for example in pairs.listed())
     named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
     plan = plan.model_copy(update={"named": named})
@@ -222,6 +225,11 @@ def _held_out(
     return write_held_out(pairs.read(ids), to / "held-out", pairs.name, identity)
 
 
+def _print_left_out(source: ReleasePairs | ReleasePreferences) -> None:
+    if line := source.left_out():
+        print(f"plantain: {line}", file=sys.stderr)
+
+
 def _print_plan(
     plan: FinetunePlan, splits: Sequence[TaskSplit], cells: Sequence[StudyCell], *, as_json: bool
 ) -> None:
@@ -319,6 +327,7 @@ def dpo(
     from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
+    _print_left_out(source)
     base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
         record = train_preferences(source, base, plan, to, progress=bar, stop=stop)

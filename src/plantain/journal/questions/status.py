@@ -23,7 +23,7 @@ from plantain.records.messages import command_line, counted, fold
 
 _REPORTED = "json_extract(usage, '$.reported_usd')"
 
-BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 WHEN 'look' THEN 3 ELSE 4 END"
+BY_STEP = "CASE step WHEN 'write' THEN 1 WHEN 'edit' THEN 2 ELSE 3 END"
 """SQL that orders rows as a round orders its steps."""
 
 NAMED = 5

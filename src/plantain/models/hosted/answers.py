@@ -214,24 +214,36 @@ _TOKEN = re.compile(
 )
 """Tokens of chat formats, with the role after the start of a turn."""
 
-_TURN_END = re.compile(r"<\|(?:im_end|eot_id|endoftext)\|>|<end_of_turn>|</s>")
+_OWN_TURN = (
+    r"(?:\[/INST\]|<\|(?:im_start|start_header_id)\|>assistant|<\|assistant\|>|<start_of_turn>model|"
+    r"^#+ Response:|^ASSISTANT:)"
+)
+_ECHO = re.compile(rf"\A.*{_OWN_TURN}(?=.*\w)", re.DOTALL | re.MULTILINE)
+_TURN_END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|endoftext)\|>|<end_of_turn>|</s>)"
+    rf"(?!\s*(?:{_OWN_TURN}|(?:```\w*\s*)?\{{))",
+    re.MULTILINE,
+)
+"""The end of the answer; not that of a prompt or of reasoning, which the model's own turn or its object follows."""
+
 _TURN_START = re.compile(r"[<\[]|(?:user|system|human)\b", re.IGNORECASE)
 """After its own turn, a model without a stop token invents the user's; before it, a server may repeat the prompt."""
 
-_ECHO = re.compile(
-    r"\A.*(?:\[/INST\]|<\|(?:im_start|start_header_id)\|>assistant|<\|assistant\|>|<start_of_turn>model|"
-    r"^#+ Response:|^ASSISTANT:)(?=.*\w)",
-    re.DOTALL | re.MULTILINE,
-)
+_STRUCK = re.compile(r"(?!\A)<s>((?:(?!</?s>).)*)</s>", re.DOTALL)
+"""Strike-through in HTML; at the start, `<s>` is the token of chat formats."""
+
 _FENCE = re.compile(r"```(?:[\w-]*[ \t]*\n)?(.*?)```", re.DOTALL)
 _FENCE_TWICE = re.compile(r"\A```[\w-]*\s*(?=```)|(?<=```)\s*```\s*\Z")
 _PREFACE = re.compile(
     r"\A(?:(?:sure|certainly|of course|absolutely|ok(?:ay)?|great)\b[,.! ]\s*)?[#*_ ]*"
     r"(?:(?:here(?:'s|’s| is| are)|(?:below|the following|this) is)\b[^\n:]{0,80}:"
-    rf"|(?:(?:the|my|your|final|revised|refined|new|updated|edit(?:ing|ed)?) )*(?:{_NAMES}|assistant|edit)(?: is)?"
-    r"[*_ ]*(?::|(?=\n)))[*_]*\s*|\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
+    r"|(?:(?:the|my|your|final|revised|refined|new|updated|edit(?:ing|ed)?) )*"
+    rf"(?:{_NAMES}|assistant|edit|revised)(?: is)?[*_ ]*(?::|(?=\n)))[*_]*\s*|"
+    r"\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
     r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image|round \d+) )*"
-    r"(?:instruction|prompt|final|revised)[*_]*:[*_]*\s*|"
+    r"(?:instruction|prompt)[*_]*:[*_]*\s*|"
+    r"\A(?>(?s:.*?)^[#*_ ]*(?:(?:(?:the|first|initial) )*draft|round \d+)\b[^\n:]{0,40}:)"
+    r"(?s:.*)^[#*_ ]*(?:the )?(?:final|revised)[*_]*:[*_]*\s*|"
     r"\A[^\n:]{0,300}\b(?:instruction|prompt)\b[^\n:]{0,80}:[*_]*\s*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -282,7 +294,8 @@ def without_thoughts(text: str) -> str:
     if "<|channel|>" in answer:
         final = _FINAL_CHANNEL.match(answer)
         answer = _HARMONY_END.sub("", answer[final.end() :]) if final else ""
-    own = _TURN_END.split(answer.strip(), maxsplit=1)[0]
+    answer = _STRUCK.sub(r"\1", answer.strip())
+    own = _TURN_END.split(answer, maxsplit=1)[0]
     answer = own if own and not _TURN_START.match(own) else answer
     answer = _ECHO.sub("", _HARMONY_WITHOUT_TOKENS.sub("", answer)).strip()
     answer = _TURN_END.split(answer, maxsplit=1)[0] or answer

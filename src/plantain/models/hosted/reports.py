@@ -166,17 +166,17 @@ def _text(value: object) -> str:
 
 
 SCALE = (0, 10)
+_BRACKETS = r"(?:[^\S\n]*\((?:%s|0[ \t]*[-–][ \t]*10)\))*"
 LABELS = {
-    "editing_accuracy": r"editing\s+accuracy(?:[^\S\n]*\(EA\))?",
-    "context_preservation": r"context(?:ual)?\s+preservation(?:[^\S\n]*\(CP\))?",
-    "visual_quality": r"visual\s+quality(?:[^\S\n]*\(VQ\))?",
+    "editing_accuracy": r"editing\s+accuracy" + _BRACKETS % "EA",
+    "context_preservation": r"context(?:ual)?\s+preservation" + _BRACKETS % "CP",
+    "visual_quality": r"visual\s+quality" + _BRACKETS % "VQ",
 }
-"""Criterion -> pattern of its published name, with or without the short one."""
+"""Criterion -> pattern of its published name, with or without the short one and the scale."""
 
 _NAMES = "|".join(f"(?P<{name}>{label})" for name, label in LABELS.items())
 _LINE = re.compile(
-    rf"(?im)^[^\w\n(~<]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})"
-    r"(?:[^\S\n]*\(0[ \t]*[-–][ \t]*10\))*[^\S\n]*"
+    rf"(?im)^(?![^\w\n]*<!--)[^\w\n(~]*(?:\(?(?:\d+|[a-z])[.)][^\S\n]*)?(?:{_NAMES})[^\S\n]*"
     r"(?:[:：﹕∶=]|[-–—](?=\s))?[^\S\n]*[\[(]?(?P<value>[+−-]?\d+(?:\.\d+)?)(?P<rest>.*)$"
 )
 """A line that states a score, markup removed: list mark, name, optional short name, scale and separator, number."""
@@ -189,12 +189,12 @@ _NOT_ALONE = re.compile(r"[^\W_]|\+|\.\d|[\])]?\s*(?:%|[/／∕⁄]|,\d)")
 
 _RANGE = re.compile(r"[\])]?\s*(?:[-–~]|(?:to|or)\b)\s*\d", re.IGNORECASE)
 _RANGE_AFTER_SCALE = re.compile(
-    r"(?i)[\s,]*(?:[-–—~]\d|(?:~|to\b|or\b)\s*[\[(]?\d|[-–—]\s*[\[(]?[\d.]+"
-    r"(?![\d.]|\s*(?:of\s+(?!10\b)\d|(?!(?:of|out|to|or|points?|pts?)\b)[^\W\d])))"
+    r"(?i)[\s,]*(?:[-–~]\d|(?:~|to\b|or\b)\s*[\[(]?(?![\d.]+\s*%)\d|"
+    r"[-–—]\s*[\[(]?[\d.]+[\])]*\s*(?:[/／∕⁄=]|(?:out\s+)?of\s+10\b|(?:points?|pts?)?[.\s]*$))"
 )
-"""A second number; after `8/10` a reason may start with a count: `8/10 - 2 of 3 teeth are gone`."""
+"""A second score; after `8/10` a reason may start with another number: `8/10 - 2 of 3 teeth are gone`."""
 
-_SECOND = re.compile(r"\]?\s*(?:(?:→|[-=]?>)\s*|(?<=\s)(?!10\s*$))\d+(?:\.\d+)?\s*(?:/\s*10\s*)?$")
+_SECOND = re.compile(r"\]?\s*(?:(?:→|[-=]?>)\s*|(?<=\s)(?!10(?:\.0+)?\s*$))\d+(?:\.\d+)?\s*(?:/\s*10\s*)?$")
 """A second number that ends the line: a correction, or another column of a table, unless it can be the scale."""
 
 _MARKUP = re.compile(r"[*_`#|\\]+|</?(?:b|strong|i|em|u)>", re.IGNORECASE)

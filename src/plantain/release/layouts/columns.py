@@ -318,7 +318,7 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
 def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
     """Return the labels of an edited image; None if the edit did not succeed, or neither adds nor removes a finding.
 
-    A control keeps its labels. An added finding replaces the normal class; an image whose last finding was removed is
+    An added finding replaces the normal class; an image whose last finding was removed is
     `PLAUSIBLE_NORMAL`.
     """
     if attempt.role != "success" or record.direction is Direction.CHANGE:
