@@ -19,7 +19,7 @@ from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook
+    from plantain.models.diffusers.attention.watched import AttentionLook
     from plantain.models.diffusers.engine import Engine
     from plantain.models.diffusers.plan import EditorPlan
 
@@ -35,15 +35,7 @@ class Edited:
 
 def job_of(framed: FramedRequest) -> Job:
     """Convert a framed request to a job for a device. Raise BadImage if its original cannot be decoded."""
-    return Job(
-        framed.canvas(),
-        framed.instruction,
-        framed.seed,
-        framed.concept,
-        framed.removes,
-        framed.side,
-        framed.canvas_region(),
-    )
+    return Job(framed.canvas(), framed.instruction, framed.seed, framed.side, framed.canvas_region())
 
 
 def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:

@@ -1,21 +1,58 @@
-"""An open editor whose attention is recorded, opened for a benchmark's arm."""
+"""An open editor whose attention is recorded, opened for a benchmark's arm. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import numpy.typing as npt
 
 from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.installed import install_line
+from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook
     from plantain.models.diffusers.plan import EditorPlan
     from plantain.models.diffusers.provider import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionLook:
+    """An editor's attention, or the reason why it was not recorded.
+
+    Attributes:
+        attention: float32 (h, w), at latent size, on the model's canvas; None with a `reason`.
+        frame: position of the image on that canvas.
+        tokens: positions of the concept in the prompt.
+        edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
+        what: description of the recorded attention.
+    """
+
+    attention: npt.NDArray[np.float32] | None
+    frame: Frame
+    tokens: tuple[int, ...]
+    edited: Pixels | None
+    what: str
+    reason: str = ""
+
+    def on_image(self) -> npt.NDArray[np.float32]:
+        """Resize the map to the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
+        if self.attention is None:
+            raise ValueError(self.reason)
+        frame = self.frame
+        canvas = cv2.resize(self.attention, frame.canvas, interpolation=cv2.INTER_LINEAR)
+        inner = canvas[
+            frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width
+        ]
+        size = (frame.width, frame.height)
+        return np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
 class WatchedEditor:
