@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
@@ -80,6 +80,11 @@ class CallEstimate:
 
     def at_most(self, limit: float) -> CallEstimate:
         return CallEstimate(min(self.low, limit), min(self.expected, limit), min(self.high, limit))
+
+
+def three(estimate: CallEstimate | None) -> dict[str, float] | None:
+    """Return an estimate for JSON, with the keys "low", "expected" and "high"; None for None."""
+    return None if estimate is None else asdict(estimate)
 
 
 NOTHING = CallEstimate(0.0, 0.0, 0.0)
