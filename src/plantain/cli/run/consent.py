@@ -46,7 +46,7 @@ from plantain.release.withdraw import (
 )
 from plantain.review.study import open_study
 from plantain.review.withdrawing import cases_with, is_study, withdraw_from_study
-from plantain.runs.engine import stored_state
+from plantain.runs.engine import CLUSTERS
 from plantain.train.finished import DONE, trainings
 
 
@@ -60,8 +60,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
     """
     with JournalReader.open(run) as reader:
         ips = connections(reader)
-        engine = stored_state(reader)
-        cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
+        cluster = reader.meta(CLUSTERS)
         summary = sent_by_address(reader)
         if as_json:
             for line in summary:
