@@ -82,13 +82,13 @@ def findings_of_tasks(reader: JournalReader) -> set[str]:
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
 
 
-def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskState, int]]:
-    """Yield (finding, direction, state, rounds) of each closed edit task."""
+def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[TaskState, int]]:
+    """Yield (state, rounds) of each closed edit task."""
     rows = reader.connection.execute(
-        "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
+        "SELECT t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
         "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
     )
-    return ((finding, direction, TaskState(state), rounds) for finding, direction, state, rounds in rows)
+    return ((TaskState(state), rounds) for state, rounds in rows)
 
 
 def started_by_state(reader: JournalReader) -> dict[str, int]:
