@@ -22,7 +22,7 @@ from pathlib import Path
 
 from plantain.journal import Journal
 from plantain.pipeline.demo import peak_rss_mb
-from plantain.pipeline.method import Method
+from plantain.pipeline.recipe import Method
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import Reply, WriteRequest

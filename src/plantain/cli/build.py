@@ -13,7 +13,7 @@ from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import reasons, status_summary, tasks_line, unsuccessful
-from plantain.pipeline.method import forecast, warnings
+from plantain.pipeline.forecast import forecast
 from plantain.pipeline.pilot import (
     decide_pilot,
     drawn_pending,
@@ -23,7 +23,7 @@ from plantain.pipeline.pilot import (
     pilot_numbers,
 )
 from plantain.pipeline.plan import Shard
-from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.recipe import Recipe, load_recipe, warnings
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line, counted, next_line

@@ -13,9 +13,8 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
-from plantain.pipeline.forecast import BuildPlan, CallEstimate, three
-from plantain.pipeline.method import forecast, warnings
-from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.forecast import BuildPlan, CallEstimate, forecast, three
+from plantain.pipeline.recipe import Recipe, load_recipe, warnings
 from plantain.records import Step
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import calls_at_once, devices_of

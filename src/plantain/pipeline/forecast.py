@@ -17,7 +17,10 @@ from plantain.metrics.statistics.intervals import wilson
 from plantain.models.registry import image_token_range
 from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import make_ready
 from plantain.records import InputError, Price, Step, TaskState, Usage
+from plantain.records.messages import counted
+from plantain.roles import TakesRegion
 from plantain.runs.terms import (
     ON_THIS_MACHINE,
     OPEN_MODELS,
@@ -331,3 +334,32 @@ def _by_limits(recipe: Recipe, plan: BuildPlan, model: str) -> CallEstimate:
     if section.tokens_per_minute:
         result = result.at_least(tokens.times(60.0 / section.tokens_per_minute))
     return result
+
+
+def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
+    """Forecast a recipe; return the plan, and remarks on missing keys or an unsuitable editor. No model is called.
+
+    Args:
+        recipe: the recipe.
+        pilot: folder of a run whose rates, costs and latencies to use.
+
+    Raises:
+        InputError: as `make_ready`, except for missing keys.
+    """
+    missing: list[str] = []
+    ready = make_ready(recipe, missing=missing)
+    with ready.catalogue:
+        made = make_plan(recipe, ready.catalogue, ready.taxonomy, read_pilot(pilot) if pilot else None)
+    remarks = [f"{line}; build needs it" for line in dict.fromkeys(missing)]
+    editor = ready.method.editor
+    if isinstance(editor, TakesRegion) and editor.takes_region:
+        remarks.append(
+            f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
+            "not_applicable. Measure it on a benchmark with regions by bench generate --editor, or choose another"
+        )
+    if recipe.loop.turns > 1:
+        remarks.append(
+            f"loop.turns = {recipe.loop.turns}: the plan is of the first turn; each accepted edit is edited up to "
+            f"{counted(recipe.loop.turns - 1, 'time')} more"
+        )
+    return made, remarks

@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import Journal, JsonValue, StoredScore
-from plantain.pipeline.turns import Chain, chain_of
+from plantain.pipeline.further import Chain, chain_of
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
 from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes, texts_from_json

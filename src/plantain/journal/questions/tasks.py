@@ -23,7 +23,10 @@ _ENDED = (
 _PAGE = 1_000
 _STARTED = "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
 _USED = "SELECT record FROM image WHERE id IN (SELECT image_id FROM task)"
-_KEYS = ", ".join(f"json_extract(record, '$.{key}') AS {key}" for key in ("dataset", "modality", "licence"))
+_KEYS = (
+    "json_extract(record, '$.dataset') AS dataset, json_extract(record, '$.modality') AS modality, "
+    "json_extract(record, '$.licence') AS licence"
+)
 
 
 @dataclass(frozen=True, slots=True)
