@@ -1,4 +1,4 @@
-"""A leaderboard as LaTeX (booktabs: Tables 2, 3 and 7 b of MedEBench), as JSON and as CSV."""
+"""A leaderboard as LaTeX (booktabs: Tables 2 and 7 b of MedEBench), as JSON and as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
-from plantain.bench.leaderboard.ranking import Ranking
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
@@ -181,34 +180,6 @@ def _shot(row: ShotRow | None) -> str:
     if row is None or row.estimate.value is None:
         return DASH
     return f"{row.estimate.value:z.2f}" + "*" * row.differs
-
-
-def table_three(ranking: Ranking) -> str:
-    """Return Table 3 as LaTeX: Spearman's rho of metrics with raters."""
-    dimensions = list(ranking.images)
-    rows: dict[str, dict[str, str]] = {}
-    for row in ranking.rows:
-        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.formula_1)
-    body = [
-        f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
-        for metric, cells in rows.items()
-    ]
-    return _table(
-        f"l{'c' * len(dimensions)}",
-        f"Metric & {' & '.join(dimensions)} " + r"\\",
-        body,
-        f"Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over images: "
-        r"Spearman's $\rho$ with average ranks for ties and its 95\,\% interval; in "
-        r"parentheses $\rho$ by formula (1), which ignores ties."
-        + escaped("".join(f" {r}" for r in ranking.remarks)),
-    )
-
-
-def _pair(spearman: Estimate, formula_1: Estimate) -> str:
-    if spearman.value is None:
-        return "--"
-    plain = "" if formula_1.value is None else f" ({formula_1.value:z.2f})"
-    return f"{spearman.value:z.2f}{_bounds(spearman)}{plain}".replace("-", "$-$")
 
 
 def _bounds(found: Estimate) -> str:
