@@ -19,7 +19,6 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.runfile import Arm, BenchRun
-from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
 from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.reading import read_scores
@@ -200,7 +199,7 @@ def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
 def write_attention_page(
     run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
-    """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
+    """Write a run's attention scores as an HTML page and JSON; return the page's path.
 
     Args:
         run: the run's folder.
@@ -229,7 +228,6 @@ def write_attention_page(
         "cut_offs": asdict(CutOffs()),
     }
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
     page = environment.get_template("attention.html.j2").render(
         scores=scores,

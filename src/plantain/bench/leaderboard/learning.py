@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.export import csv_text
 from plantain.bench.leaderboard.measures import MAIN, Measure
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
@@ -110,7 +109,7 @@ def _mean_of_seeds(scores: Scores, labels: list[str], measure: Measure) -> Float
 
 
 def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None) -> Path:
-    """Write MedEBench's Table 7 as HTML, JSON and CSV; return the path of the HTML page.
+    """Write MedEBench's Table 7 as HTML and JSON; return the path of the HTML page.
 
     Args:
         run: folder of the run of the trained models.
@@ -134,7 +133,6 @@ def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None
             )
     records = [_record(row) for row in learning.rows]
     write_page(target.with_suffix(".json"), json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-    write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
     tasks = list(dict.fromkeys(row.task for row in learning.rows))
     page = environment.get_template("learning.html.j2").render(
