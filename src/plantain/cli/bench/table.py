@@ -19,7 +19,7 @@ from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
 from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
-from plantain.bench.leaderboard.learning import learning_of
+from plantain.bench.leaderboard.learning import trained_rows
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
 from plantain.bench.leaderboard.page import read_tables, reasons_of, write_leaderboard
 from plantain.bench.leaderboard.published import published_files, published_scores, read_published
@@ -234,7 +234,7 @@ def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) ->
         print(f"missing from Table 2: {line}")
     _print_table_three(runs, made)
     _print_table_four(runs, made, judge)
-    _print_table_seven(runs, made, judge)
+    _print_table_seven(made)
 
 
 def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
@@ -298,10 +298,10 @@ def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
     return shown
 
 
-def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> None:
-    try:
-        _print_shots("Table 7 (a): training samples of each task", learning_of(made.scores, judge).rows)
-    except InputError:
+def _print_table_seven(made: Table) -> None:
+    if rows := trained_rows(made):
+        _print_shots("Table 7 (a): training samples of each task", rows)
+    else:
         print(
             "Table 7 (a): missing: no models trained on different numbers of samples; train finetune makes them"
         )
