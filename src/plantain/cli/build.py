@@ -13,6 +13,7 @@ from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import reasons, status_summary, tasks_line, unsuccessful
+from plantain.models.registry import endings
 from plantain.pipeline.forecast import forecast
 from plantain.pipeline.pilot import (
     decide_pilot,
@@ -23,7 +24,7 @@ from plantain.pipeline.pilot import (
     pilot_numbers,
 )
 from plantain.pipeline.plan import Shard
-from plantain.pipeline.recipe import Recipe, load_recipe, warnings
+from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
 from plantain.records.messages import command_line, counted, next_line
@@ -54,7 +55,7 @@ def build(
     recipe = load_recipe(recipe_file)
     recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
     part = Shard.parse(shard) if shard else None
-    for warning in warnings(recipe):
+    for warning in endings(map(recipe.terms.listed, recipe.terms.models)):
         print(f"plantain: warning: {warning}", file=sys.stderr)
     with BuildProgress(quiet=as_json) as progress:
         summary = run_to_end(

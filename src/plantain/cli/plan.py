@@ -13,8 +13,9 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, RecipeArgument
 from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
+from plantain.models.registry import endings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate, forecast, three
-from plantain.pipeline.recipe import Recipe, load_recipe, warnings
+from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import calls_at_once, devices_of
@@ -32,7 +33,7 @@ def plan(
     recipe = load_recipe(recipe_file)
     made, found = forecast(recipe, run)
     free = shutil.disk_usage(recipe.data.catalogue).free
-    remarks = [*warnings(recipe), *found]
+    remarks = [*endings(map(recipe.terms.listed, recipe.terms.models)), *found]
     for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:

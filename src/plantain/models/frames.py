@@ -22,7 +22,7 @@ from plantain.roles import NO_REGION, EditRequest
 STRETCH = 0.03
 """Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""
 
-KONTEXT_SIZES = (
+_TALL = (
     (672, 1568),
     (688, 1504),
     (720, 1456),
@@ -31,16 +31,8 @@ KONTEXT_SIZES = (
     (832, 1248),
     (880, 1184),
     (944, 1104),
-    (1024, 1024),
-    (1104, 944),
-    (1184, 880),
-    (1248, 832),
-    (1328, 800),
-    (1392, 752),
-    (1456, 720),
-    (1504, 688),
-    (1568, 672),
 )
+KONTEXT_SIZES = (*_TALL, (1024, 1024), *((high, wide) for wide, high in reversed(_TALL)))
 """Widths and heights that FLUX.1 Kontext was trained on (diffusers 0.42)."""
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JsonValue
-from plantain.models.registry import endings
 from plantain.records import Direction, InputError, Rubric
 from plantain.roles import Editor, Judge, Writer, fingerprint_of
 from plantain.roles.options import Section
@@ -220,17 +219,6 @@ def load_recipe(path: Path) -> Recipe:
             f"{path}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"
         )
     return recipe.model_copy(update={"loop": loop})
-
-
-def warnings(recipe: Recipe) -> list[str]:
-    """Return warnings to show before the first call, one line each."""
-    drawn = [
-        f"the judge {judge} is named {times} times: {times} draws of one judge, each with a seed of its own where the "
-        "provider takes one; they show how sure it is, not what another would say"
-        for judge, times in Counter(recipe.models.judges).items()
-        if times > 1
-    ]
-    return drawn + endings(map(recipe.terms.listed, recipe.terms.models))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import sys
 import time
 from pathlib import Path
@@ -19,7 +18,6 @@ from plantain.cli.terminal.progress import StageProgress, print_stop
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import status_summary
-from plantain.pipeline.demo import peak_rss_mb
 from plantain.records.messages import next_line
 
 NOTICE = """\
@@ -72,6 +70,4 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
         ],
         "stopped": made.stopped,
         "seconds": round(seconds, 3),
-        "peak_rss_mb": round(peak_rss_mb(), 1),
-        "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
     }

@@ -12,16 +12,12 @@ from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.frames import FramedRequest
 from plantain.models.remote import normal_form
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watched import AttentionLook
     from plantain.models.diffusers.engine import Engine
-    from plantain.models.diffusers.plan import EditorPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +64,10 @@ def edit_here(
     return edited
 
 
-def look_here(
-    plan: EditorPlan,
-    pixels: Pixels,
-    instruction: str,
-    seed: int,
-    concept: str,
-    parameters: dict[str, float],
-) -> AttentionLook:
-    """Record the attention of one edit; see `Attender.look`. End the process when its device is lost."""
-    try:
-        return _attender(plan).look(pixels, instruction, seed, concept, parameters)
-    except RuntimeError:
-        traceback.print_exc()
-        os._exit(1)
-
-
 def device_here(named: str) -> str:
     """Return the first named device of this worker, whose first GPU is always "cuda:0"; see `device_names`."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
-
-
-_watched: list[tuple[EditorPlan, Attender]] = []
-"""The last editor whose attention was recorded in this process."""
-
-
-def _attender(plan: EditorPlan) -> Attender:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    if _watched and _watched[0][0] == plan:
-        return _watched[0][1]
-    for _, earlier in _watched:
-        earlier.close()
-    quiet_libraries()
-    _watched[:] = [(plan, Attender(plan, device_here(plan.options.device)))]
-    return _watched[0][1]
 
 
 @cache

@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from plantain.engines.contract import engine_in_place, repeated
 from plantain.files.installed import install_line
 from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
@@ -56,9 +55,7 @@ class AttentionLook:
 
 
 class WatchedEditor:
-    """An editor whose edits are repeated to record attention: on the workers of the run's engine, else in this process,
-    which then loads the weights with the first edit.
-    """
+    """An editor whose edits are repeated to record attention, in this process, which loads the weights at the first."""
 
     def __init__(self, plan: EditorPlan) -> None:
         self._plan = plan
@@ -72,31 +69,22 @@ class WatchedEditor:
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
-        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`.
-
-        Raises:
-            InputError: the engine has no worker for it, or the method's attention cannot be recorded.
-        """
-        asked = pixels, instruction, seed, concept, parameters
-        engine = engine_in_place.get()
-        if engine is not None:
-            from plantain.models.diffusers.remote import look_here
-
-            return await repeated(engine, "editor", look_here, self._plan, *asked)
-        return await asyncio.to_thread(lambda: self._here().look(*asked))
+        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`."""
+        return await asyncio.to_thread(
+            lambda: self._loaded().look(pixels, instruction, seed, concept, parameters)
+        )
 
     def close(self) -> None:
-        """Release the weights that this process loaded."""
+        """Release the weights."""
         if self._attender is not None:
             self._attender.close()
 
-    def _here(self) -> Attender:
+    def _loaded(self) -> Attender:
         from plantain.models.diffusers.attention.attender import Attender
         from plantain.models.diffusers.devices import device_names
 
         if self._attender is None:
-            device = device_names(self._plan.options.device)[0]
-            self._attender = Attender(self._plan, device)
+            self._attender = Attender(self._plan, device_names(self._plan.options.device)[0])
         return self._attender
 
 
