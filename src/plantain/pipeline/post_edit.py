@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
@@ -74,23 +74,12 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
 
 
-class EditCheck(Protocol):
-    """A check of the edits of one run; its score is stored before a judge is called.
-
-    Attributes:
-        name: a suffix of the judge's name in verdicts that the check changed.
-    """
-
-    name: ClassVar[str]
-
-    async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Describe the fault of an image's encoded edit; return "" if there is none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """A check for changes to the burned-in text of their originals, which the catalogue may have recorded."""
+    """A check for changes to the burned-in text of their originals, which the catalogue may have recorded.
+
+    `name` is a suffix of the judge's name in verdicts that the check changed.
+    """
 
     name: ClassVar[str] = "text check"
     reader: TextReader
@@ -157,6 +146,9 @@ class OriginalCheck:
         findings = [self.taxonomy.get(task.modality, task.finding) for task, _ in chain]
         share, why_not = changed_untouched([*versions, decode(edited)], findings)
         return unscored(why_not) if why_not else Score(1.0 - share)
+
+
+EditCheck = TextCheck | OriginalCheck
 
 
 def _share_in_words(score: Score) -> str:

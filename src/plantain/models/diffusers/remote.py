@@ -34,16 +34,6 @@ def job_of(framed: FramedRequest) -> Job:
     return Job(framed.canvas(), framed.instruction, framed.seed, framed.side, framed.canvas_region())
 
 
-def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
-    """Make one edit in this process; return PNG bytes of the original's size, or an outcome, with its record."""
-    try:
-        job = job_of(framed)
-    except BadImage as error:
-        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
-    (done,) = engine.run(Batch(loading, steering, (job,)))
-    return Edited(done.outcome if done.pixels is None else framed.leave(done.pixels), done.record)
-
-
 def edit_here(
     loading: Loading, steering: Steering, framed: FramedRequest, device: str, normal: bool
 ) -> Edited:
@@ -55,13 +45,17 @@ def edit_here(
         normal: True to return the normal form as well.
     """
     try:
-        edited = edit_with(_engine(device_here(device)), loading, steering, framed)
+        job = job_of(framed)
+    except BadImage as error:
+        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
+    try:
+        (done,) = _engine(device_here(device)).run(Batch(loading, steering, (job,)))
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)
-    if normal and isinstance(edited.result, bytes):
-        return Edited(edited.result, edited.record, normal_form(edited.result))
-    return edited
+    result = done.outcome if done.pixels is None else framed.leave(done.pixels)
+    known = normal_form(result) if normal and isinstance(result, bytes) else None
+    return Edited(result, done.record, known)
 
 
 def device_here(named: str) -> str:
