@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from PIL import Image
 
 from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.blobs import BlobStore
-from plantain.journal.questions.browsing import BrowsedPage, Offered, TaskQuery, offered, page_of
+from plantain.journal.questions.browsing import BrowsedPage, TaskQuery, page_of
 from plantain.journal.verdicts import published_verdict
 from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
@@ -73,8 +72,6 @@ def _made(data: bytes, synthetic: bool) -> bytes:
 
 
 PAGE = 50
-OFFERED_S = 30.0
-"""Seconds for which the choices of the filters are kept: finding them reads every task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +165,6 @@ class RunView:
         self.run = run
         self.name = name or run.resolve().name
         self._local = threading.local()
-        self._offered: tuple[float, Offered] | None = None
         reader = self.reader
         self.bench = reader.meta("bench") is not None
         self.title = reader.header.name
@@ -185,13 +181,6 @@ class RunView:
 
     def page(self, query: TaskQuery, after: str, before: str) -> BrowsedPage:
         return page_of(self.reader, query, size=PAGE, after=after, before=before)
-
-    def offered(self) -> Offered:
-        """Return the values that the filters offer, cached for up to 30 s."""
-        known = self._offered
-        if known is None or time.monotonic() - known[0] > OFFERED_S:
-            known = self._offered = (time.monotonic(), offered(self.reader))
-        return known[1]
 
     def counters(self) -> dict[str, object]:
         """Return the run's tasks by state, their total, the cost in dollars and the number of open calls."""

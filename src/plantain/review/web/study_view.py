@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.files.opening import read_inside
@@ -18,29 +18,8 @@ PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class CaseQuery:
-    """The filter for the cases that are shown; an empty field sets no condition.
-
-    Attributes:
-        block, reader: only answers in this block, by this reader.
-        differ: "any": only questions on which readers disagree.
-        text: text in an instruction, a comment, a finding or a source.
-    """
-
-    block: str = ""
-    reader: str = ""
-    differ: str = ""
-    text: str = ""
-
-    @property
-    def given(self) -> dict[str, str]:
-        """The fields that are not empty, by name."""
-        return {name: value for name, value in asdict(self).items() if value}
-
-
-@dataclass(frozen=True, slots=True)
 class ViewedCase:
-    """A case with the answers to it that a query selects.
+    """A case with the answers to it.
 
     Attributes:
         rows: the answers, by block, item and reader.
@@ -81,19 +60,17 @@ class StudyView:
                 self._rows = (last, found)
             return self._rows[1]
 
-    def cases(self, query: CaseQuery) -> list[ViewedCase]:
-        """Return the cases that the query selects, in the study's order."""
+    def cases(self) -> list[ViewedCase]:
+        """Return the cases with their answers, in the study's order."""
         rows = self.rows()
-        found = (_viewed(case, rows.get(case.id, []), query) for case in self.study.cases)
-        return [one for one in found if one is not None]
+        return [_viewed(case, rows.get(case.id, [])) for case in self.study.cases]
 
     def case(self, name: str) -> ViewedCase:
         """Return one case with all its answers. Raise InputError for an unknown one."""
         case = self.study.by_case.get(name)
         if case is None:
             raise InputError(f"{self.study.folder}: no case {name[:40]!r}")
-        rows = self.rows().get(name, [])
-        return ViewedCase(case, tuple(rows), _differ(rows))
+        return _viewed(case, self.rows().get(name, []))
 
     def read(self, file: str) -> bytes:
         """Return an image of the study by its name. Raise InputError if no case has it."""
@@ -116,24 +93,8 @@ class StudyView:
         return [*found, (GROUND_TRUTH, case.ground_truth)] if case.ground_truth else found
 
 
-def _viewed(case: Case, rows: list[Row], query: CaseQuery) -> ViewedCase | None:
-    mine = [
-        row
-        for row in rows
-        if (not query.block or row.block == query.block) and (not query.reader or row.reader == query.reader)
-    ]
-    if (query.block or query.reader) and not mine:
-        return None
-    # A filter by reader still asks whether other readers of the same item disagree.
-    asked = {row.item for row in mine}
-    differ = _differ([row for row in rows if row.item in asked])
-    if query.differ and not differ:
-        return None
-    low = query.text.lower()
-    words = (case.id, case.source, case.finding, case.instruction, *(row.comment for row in mine))
-    if low and not any(low in text.lower() for text in words):
-        return None
-    return ViewedCase(case, tuple(mine), differ)
+def _viewed(case: Case, rows: list[Row]) -> ViewedCase:
+    return ViewedCase(case, tuple(rows), _differ(rows))
 
 
 def _differ(rows: list[Row]) -> bool:
