@@ -22,7 +22,7 @@ HOSTILE = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"
 
 KEYS = {
     "accept": "1 2 3 4", "rate": "7 t 0 5", "pair": "1", "rank": "1 2", "real-or-edited": "2",
-    "which-finding": "3", "describe-ok": "1",
+    "describe-ok": "1",
 }  # fmt: skip
 
 
