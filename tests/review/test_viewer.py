@@ -94,8 +94,7 @@ def test_a_task_shows_rounds_judges_calls_and_its_neighbours(web: TestClient, ru
         amd = next(row for row in reader.tasks() if row.task.finding.startswith("AMD"))
         calls = reader.calls(amd.id)
     page = web.get(f"/task/{amd.id[:8]}?text=fundus").text
-    assert page.count('class="round"') == 2 and page.count('class="differs"') >= 2
-    assert page.count("judges differ") == 2 and page.count("<td>offline/") == len(calls)
+    assert page.count('class="round"') == 2 and page.count("<td>offline/") == len(calls)
     neighbours = re.findall(r'data-(?:previous|next)="([^"]*)"', page)
     ids = listed(web.get("/?text=fundus").text)
     at = ids.index(amd.id)
@@ -143,7 +142,7 @@ def test_only_reading_and_only_by_the_names_of_this_machine(web: TestClient, run
     } <= {"GET", "HEAD"}
 
 
-def test_thumbnails_are_made_once_and_go_with_their_image(run: Path, tmp_path: Path):
+def test_thumbnails_are_marked_and_go_with_their_image(run: Path, tmp_path: Path):
     copy = shutil.copytree(run, tmp_path / "run")
     web = web_of(RunView(copy))
     with JournalReader.open(copy) as reader:
@@ -153,8 +152,6 @@ def test_thumbnails_are_made_once_and_go_with_their_image(run: Path, tmp_path: P
     made = web.get(f"/thumbnail/edited/{edited}")
     assert made.headers["content-type"] == "image/jpeg" and set(copy.rglob("*")) == files
     assert XMP_PACKET in made.content  # the mark of what is synthetic
-    reader.blobs.path(edited).write_bytes(b"damaged")  # so that it cannot be made again
-    assert web.get(f"/thumbnail/edited/{edited}").content == made.content
     assert main(["run", "withdraw", str(copy), "--image", "chest2"]) == 0
     assert web.get(f"/thumbnail/edited/{edited}").status_code == 404
 
@@ -171,8 +168,6 @@ def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
     cases = [web.get(f"/case/{case.id}").text for case in study.cases]
     assert all(model in case for model in MODELS for case in cases)
     assert sum(case.count("<td>simulated-") for case in cases) == rows
-    differ = [case.id for case, text in zip(study.cases, cases, strict=True) if "readers differ" in text]
-    assert page.count("readers differ") == len(differ) > 0
     name = study.cases[0].images["original"]
     assert web.get(f"/image/{name}").headers["content-type"] == "image/png"
     assert web.get(f"/thumbnail/original/{name}").headers["content-type"] == "image/jpeg"
@@ -189,8 +184,7 @@ def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):
         page = web.get("/").text
         rows = list(reader.tasks())
         assert len(listed(page)) == min(len(rows), PAGE)
-        for never in ("judges differ", "reason code", "round "):
-            assert never not in page  # what only builds have
+        assert "reason code" not in page and "round " not in page  # what only builds have
         assert listed(web.get("/?text=planted/exact").text) == [
             r.id for r in rows if r.task.finding == "planted/exact"
         ]

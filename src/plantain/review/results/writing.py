@@ -7,12 +7,11 @@ cases whose task the release does not contain.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from plantain.files.opening import open_folder, read_inside, replace_file
@@ -24,9 +23,8 @@ from plantain.records.messages import counted
 from plantain.review.people import saw
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
-from plantain.review.run_materials import model_of
 from plantain.review.sources import is_final
-from plantain.review.study import ORIGINAL, STUDY, Case, ItemKind, ReaderTask, Study, open_study
+from plantain.review.study import ORIGINAL, STUDY, Case, Study, open_study
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -70,19 +68,6 @@ FOLDER = "studies"
 LEFT_OUT = ("comment", "correction", "cannot")
 """Free text of an answer."""
 
-RATINGS = {
-    "task": "the edit: task of the release",
-    "round": "of the attempt that was shown",
-    "model": "whose image was judged",
-    "readers": "readers who judged it in the study's main items",
-    "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
-    "own": "True: of an edit of this release; False: of another model's, shown with it",
-    "criterion": "a criterion of the rubric",
-    "held": "share of readers for whom it held",
-    "rating": "mean rating of it; the scale is in study.json",
-}
-"""Columns of `ratings.csv`, one row an edit and criterion."""
-
 
 def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     """Return the files of a study by their path in a release, and a line with the numbers of cases and answers.
@@ -93,9 +78,9 @@ def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     study = open_study(folder)
     with JournalReader.open(run) as reader:
         closed = {
-            case.source: shown
+            case.source
             for case in study.cases
-            if is_closed(reader, case.source) and (shown := _shown(reader, study, case))
+            if is_closed(reader, case.source) and _shows_last(reader, study, case)
         }
     kept = [case for case in study.cases if case.source in closed]
     if not kept:
@@ -111,10 +96,9 @@ def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     files = {
         "answers.csv": as_csv(study, rows).encode(),
         "dictionary.csv": written_csv([("column", "meaning"), *DICTIONARY.items()]).encode(),
-        "study.json": _document(study, codes, set(closed)),
+        "study.json": _document(study, codes, closed),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    files["ratings.csv"] = written_csv([list(RATINGS), *_ratings(rows, closed)]).encode()
     name = folder.resolve().name
     line = f"study {name}: {counted(len(kept), 'case')}, {counted(len(rows), 'answer')}"
     return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}, line
@@ -128,17 +112,15 @@ def is_closed(reader: JournalReader, task: str) -> bool:
         return False
 
 
-def _shown(reader: JournalReader, study: Study, case: Case) -> tuple[int, str] | None:
-    """Return round and model of the task's last image; None if the case shows others: runs share ids of tasks."""
-    row, own = reader.task(case.source), model_of(reader, case.source)
-    made = [(one.round, one.edited) for one in reader.attempts(row.id, row.generation) if one.edited]
+def _shows_last(reader: JournalReader, study: Study, case: Case) -> bool:
+    """Return True if a case shows the task's last image, and not others: runs share ids of tasks."""
+    row = reader.task(case.source)
+    made = [one.edited for one in reader.attempts(row.id, row.generation) if one.edited]
     try:
-        edited = reader.read_blob(made[-1][1]) if made else b""
+        edited = reader.read_blob(made[-1]) if made else b""
     except BadBlob:  # the release omits it
-        return None
-    models = case.images.keys() - {ORIGINAL} if made else ()
-    same = [model for model in models if saw(study, case.id, model, edited)]
-    return (made[-1][0], own if own in same else min(same)) if same else None
+        return False
+    return bool(made) and any(saw(study, case.id, model, edited) for model in case.images.keys() - {ORIGINAL})
 
 
 def _plain(row: Row, codes: Mapping[str, str]) -> Row:
@@ -173,24 +155,3 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
         "blocks": blocks,
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
-
-
-def _ratings(rows: Sequence[Row], shown: Mapping[str, tuple[int, str]]) -> list[tuple[object, ...]]:
-    """Return a row of the columns `RATINGS` for each edit and criterion, of main items that were judged."""
-    given: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        asked = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
-        if asked and row.kind is ItemKind.MAIN and not row.cannot and row.model:
-            given.setdefault((row.source, row.model), []).append(row)
-    found: list[tuple[object, ...]] = []
-    for (source, model), mine in sorted(given.items()):
-        yes = [row.value["criteria"] for row in mine if row.task is ReaderTask.ACCEPT]
-        scores = [row.value["scores"] for row in mine if row.task is ReaderTask.RATE]
-        accepted = float(np.mean([all(one.values()) for one in yes])) if yes else None
-        for criterion in dict.fromkeys(name for one in (*yes, *scores) for name in one):
-            held = float(np.mean([one[criterion] for one in yes])) if yes else None
-            rating = float(np.mean([one[criterion] for one in scores])) if scores else None
-            readers = len({row.reader for row in mine})
-            round, own = shown[source]
-            found.append((source, round, model, readers, accepted, model == own, criterion, held, rating))
-    return found

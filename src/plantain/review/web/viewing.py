@@ -9,6 +9,7 @@ from plantain.records import InputError
 from plantain.review.study import ORIGINAL
 from plantain.review.web.pages import href, image, rendered
 from plantain.review.web.run_view import RunView
+from plantain.review.web.run_view import thumbnail as make_thumbnail
 from plantain.review.web.study_view import PAGE, StudyView
 
 MAX_SEARCH = 200
@@ -79,7 +80,7 @@ def whole_image(view: View, name: str) -> Response:
 @router.get("/thumbnail/{what}/{name}")
 def thumbnail(view: View, what: str, name: str) -> Response:
     """Return the thumbnail of an image; `what` is "original" or "edited"."""
-    return image(view.thumbnails.of(name, lambda: view.read(name), synthetic=what != "original"))
+    return image(make_thumbnail(view.read(name), synthetic=what != "original"))
 
 
 # --- a study ----------------------------------------------------------------------------------------
@@ -87,14 +88,14 @@ def thumbnail(view: View, what: str, name: str) -> Response:
 
 @study_router.get("/")
 def cases(view: Study, page: int = 1) -> Response:
-    found = view.cases()
+    found = view.study.cases
     page = max(1, min(page, -(-len(found) // PAGE) or 1))
     return rendered(
         "study.html.j2",
         view=view,
-        found=found[(page - 1) * PAGE : page * PAGE],
+        found=[(case, view.rows().get(case.id, [])) for case in found[(page - 1) * PAGE : page * PAGE]],
         total=len(found),
-        readers=len({row.reader for one in found for row in one.rows}),
+        readers=len({row.reader for rows in view.rows().values() for row in rows}),
         original=ORIGINAL,
         previous=href("/", page=page - 1) if page > 1 else "",
         next=href("/", page=page + 1) if page * PAGE < len(found) else "",
@@ -103,13 +104,14 @@ def cases(view: Study, page: int = 1) -> Response:
 
 @study_router.get("/case/{name}")
 def case(view: Study, name: str) -> Response:
-    found = view.case(name)
-    names = [case.id for case in view.study.cases]
+    case, rows = view.case(name)
+    names = [one.id for one in view.study.cases]
     at = names.index(name)
     return rendered(
         "case.html.j2",
         view=view,
-        found=found,
+        case=case,
+        answers=rows,
         original=ORIGINAL,
         previous=f"/case/{names[at - 1]}" if at > 0 else "",
         next=f"/case/{names[at + 1]}" if at < len(names) - 1 else "",
