@@ -86,7 +86,7 @@ def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
         )
         return engine.line
 
-    assert on(work) == "ray: 1 worker, 0 busy, 0 queued"
+    assert on(work).startswith("ray: 1 worker, 0 busy, 0 queued")
 
 
 def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serves_the_next(
@@ -242,7 +242,7 @@ def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None,
     lost, again, line = on(work)
     assert lost.value is None and "died" in lost.lost
     assert log.read_text() == "once\n"
-    assert again.value == 3 and line.startswith("ray: 1 worker, ") and line.endswith(", 1 lost")
+    assert again.value == 3 and line.startswith("ray: 1 worker, ") and ", 1 lost" in line
 
 
 def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
@@ -272,7 +272,7 @@ def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_it
         return line, await engine.run("editor", len, ("abcd",))
 
     line, after = on(work)
-    assert line == "ray: 1 worker, 1 busy, 2 queued"
+    assert line.startswith("ray: 1 worker, 1 busy, 2 queued")
     assert after.value == 4
 
 
