@@ -26,7 +26,7 @@ DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
 
 def export(
     run: RunArgument,
-    to: Path = typer.Option(..., metavar="OUT", help="New folder, or one to resume."),
+    to: Path = typer.Option(..., metavar="OUT", help="New folder."),
     layout: str = typer.Option(
         DEFAULT_LAYOUTS, metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."
     ),
@@ -47,7 +47,7 @@ def export(
     key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
     as_json: AsJson = False,
 ) -> int:
-    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Rerun the command to resume.
+    """Make a release of a run's closed tasks: layouts, checksums, licences, cards.
 
     Example: plantain export runs/demo --to release --licence CC-BY-4.0
     """
@@ -94,8 +94,6 @@ def _document(summary: ExportSummary) -> dict[str, object]:
             {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
         "remarks": list(summary.remarks),
-        "complete": summary.complete,
-        "resumed": summary.resumed,
     }
 
 
@@ -148,6 +146,4 @@ def _lines(summary: ExportSummary) -> str:
         lines.append(_originals_line(facts.originals))
     if facts.left_out:
         lines.append(f"left out: {counted(facts.left_out, 'pending task')}; resume the build to include them")
-    if summary.complete:
-        lines.insert(0, "The release was already complete; nothing was written.")
     return "\n".join(lines)

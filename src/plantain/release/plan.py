@@ -38,16 +38,13 @@ MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
 """Media types of prepared images, and the endings of their names."""
 
 FACTS = "run.json"
-"""In every release: facts of the run, and the state of the run that was exported."""
+"""In every release: facts of the run."""
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 """In every release: each task's record, one a line."""
 
 CONVERSATIONS = "trajectories/conversations.jsonl"
 """In releases of several turns: each chain of accepted edits, one a line."""
-
-STAGING = ".export"
-"""Folder of an unfinished release with its progress; removed last."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """Characters that no name in a release contains."""

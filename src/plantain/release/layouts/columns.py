@@ -7,7 +7,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-import orjson
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
@@ -267,8 +266,7 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
 
 def planned_columns(staging: Staging) -> ReleaseColumns:
     """Return the columns of an unfinished release."""
-    frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), cards_by_path(staging.out))
+    return ReleaseColumns(recorded(staging.facts.frozen), cards_by_path(staging.out))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
