@@ -89,7 +89,6 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "damaged": facts.damaged,
         "splits": facts.splits,
         "pairs": facts.pairs,
-        "without_pair": facts.without_pair,
         "licences": [
             {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
@@ -121,8 +120,6 @@ def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 def _lines(summary: ExportSummary) -> str:
     facts = summary.facts
-    pairs = sum(facts.pairs.values())
-    reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"
     lines = [
         f"{summary.out}: {counted(summary.files, 'data file')}, {summary.bytes / 1e6:,.1f} MB, "
         f"{counted(summary.images, 'image')} in them",
@@ -130,7 +127,7 @@ def _lines(summary: ExportSummary) -> str:
         "splits: "
         + ", ".join(f"{n} {name}" for name, n in facts.splits.items())
         + f" (tasks, in {counted(facts.split_groups, 'group')}, never split)",
-        f"preference pairs: {pairs}, from tasks with both a success and a failure; tasks without: {reasons}",
+        f"preference pairs: {facts.pairs}, from tasks with both a success and a failure",
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
         lines.append(

@@ -40,7 +40,7 @@ _TERMS = (
 CONTEXT = {name: _SPECIAL.get(name, f"cr:{name}") for name in _TERMS.split()}
 """The context that the specification prescribes: its own terms, and a few of other vocabularies."""
 
-_TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
+_TASK_FIELDS = ("task_id", "modality", "finding", "direction", "state", "split")
 
 _IMAGE_COLUMNS = frozenset({"jpg_0", "jpg_1"})
 

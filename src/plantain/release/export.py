@@ -11,8 +11,7 @@ import heapq
 import shutil
 import sqlite3
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +26,6 @@ from plantain.journal.questions.release import closed_images
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import damaged_blobs
-from plantain.pixels.encode import XMP_PACKET
 from plantain.privacy.licences import (
     ATTRIBUTION,
     PARTS,
@@ -38,7 +36,7 @@ from plantain.privacy.licences import (
 )
 from plantain.records import InputError, JudgeCard
 from plantain.records.judging import no_card
-from plantain.release.cards import ImageCounts, card, citation, datasheet, gather, table_configs
+from plantain.release.cards import card, citation, gather, table_configs
 from plantain.release.croissant import croissant
 from plantain.release.layouts.contract import LAYOUTS, chosen
 from plantain.release.licensing import licence_remarks, refuse_unnamed
@@ -193,15 +191,13 @@ def _write_around(
     originals = original_parts(sources, facts.originals)
     parts = (*originals, *parts)
     numbers = gather(reader)
-    images = _count_images(staging.edited_images(), reader.blobs)
     judged_by = _who_judged(facts, cards_by_path(out))
     if corrected := corrections_line(corrected_edits(reader)):
         judged_by.append(f"{corrected[0].upper()}{corrected[1:]} (table verdicts, judge person/CODE)")
     documents = {
-        "README.md": (
-            card(facts, configs, numbers, parts, images, options, judged_by) + _damage(facts)
+        "README.md": card(
+            facts, configs, numbers, parts, staging.images_by_role(), options, judged_by
         ).encode(),
-        "DATASHEET.md": datasheet(facts, numbers, parts, images, judged_by).encode(),
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
         "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
         **licence_files(parts),
@@ -220,12 +216,6 @@ def _who_judged(facts: RunFacts, cards: Mapping[str, JudgeCard]) -> list[str]:
     lines = {card.judge: card.line for card in cards.values() if card.rubric == rubric}
     asked = {judge: n for judge, n in facts.judges.items() if not judge.startswith(PERSON)}
     return [f"{lines.get(judge, no_card(judge, rubric))} [{n:,} verdicts]" for judge, n in asked.items()]
-
-
-def _damage(facts: RunFacts) -> str:
-    if not facts.damaged:
-        return ""
-    return f"\nDamaged in the run, and not in this release: {'; '.join(facts.damaged)}.\n"
 
 
 def _list_everything(staging: Staging, added: list[ReleaseFile]) -> None:
@@ -247,15 +237,3 @@ def _place(file: ReleaseFile) -> tuple[str, int, str]:
 
 def _entry(path: str, written: tuple[str, int]) -> ReleaseFile:
     return ReleaseFile(path, written[0], written[1], DOCUMENT)
-
-
-def _count_images(edited: Iterable[tuple[str, str, bool]], blobs: BlobStore) -> ImageCounts:
-    """Count edited images, each once however many layouts contain it."""
-    roles: Counter[str] = Counter()
-    signed = unmarked = 0
-    for role, sha256, is_signed in edited:
-        roles[role] += 1
-        signed += is_signed
-        with blobs.path(sha256).open("rb") as blob:
-            unmarked += XMP_PACKET not in blob.read(4096)
-    return ImageCounts(dict(sorted(roles.items())), signed, unmarked)

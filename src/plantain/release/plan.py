@@ -175,7 +175,7 @@ class RunFacts:
         models: by step ("write", "edit", "judge"): [[requested model, model that answered], ...], sorted.
         tasks: number of exported tasks by outcome.
         left_out: number of pending tasks, which are not in the release.
-        pairs, without_pair: number of preference pairs by kind, and of tasks without one by reason.
+        pairs: number of preference pairs.
         splits: number of tasks by split; split_groups: number of groups that are kept together.
         ungrouped_images: number of images whose source records no patient or study.
         method: prompts, versions of offline models and rubric, by role.
@@ -194,8 +194,7 @@ class RunFacts:
     models: Mapping[str, list[list[str]]]
     tasks: Mapping[str, int]
     left_out: int
-    pairs: Mapping[str, int]
-    without_pair: Mapping[str, int]
+    pairs: int
     splits: Mapping[str, int]
     split_groups: int
     ungrouped_images: int

@@ -284,14 +284,13 @@ class Staging:
         ).fetchone()
         return int(files), int(images), int(size)
 
-    def edited_images(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield (role, hash of the blob, True if signed) of every distinct edited image."""
+    def images_by_role(self) -> dict[str, int]:
+        """Return the number of distinct edited images by role."""
         query = (
-            "SELECT role, iif(source_sha256 <> '', source_sha256, sha256), source_sha256 <> '', MIN(rowid) FROM file "
-            "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY task, generation, round"
+            "SELECT role, COUNT(DISTINCT task || ' ' || generation || ' ' || IFNULL(round, '')) FROM file "
+            "WHERE task IS NOT NULL AND role NOT IN ('mask', 'original') GROUP BY role ORDER BY role"
         )
-        for role, blob, signed, _ in self.connection.execute(query):
-            yield str(role), str(blob), bool(signed)
+        return dict(self.connection.execute(query))
 
 
 @contextlib.contextmanager

@@ -30,12 +30,10 @@ from plantain.release.plan import (
 )
 from plantain.release.staging import Staging
 from plantain.release.task_record import (
-    WITHIN_TASK_SUCCESS,
     TaskRecord,
     make_record,
     pairs_of,
     to_json,
-    why_no_pair,
 )
 
 
@@ -75,6 +73,7 @@ class Survey:
         self._originals = Originals({}, frozenset())
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
         self._parts: Mapping[str, SourcePart] = {}
+        self._pairs = 0
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
@@ -139,10 +138,7 @@ class Survey:
         self._counts["tasks"][record.state.value] += 1
         self._counts["splits"][record.split] += 1
         self._counts["judges"].update(t.verdict.judge for a in record.attempts for t in a.verdicts)
-        if pairs := len(pairs_of(record)):
-            self._counts["pairs"][WITHIN_TASK_SUCCESS] += pairs
-        else:
-            self._counts["without_pair"][why_no_pair(record)] += 1
+        self._pairs += len(pairs_of(record))
 
     # --- the contents of each file ------------------------------------------------------------------
 
@@ -254,8 +250,7 @@ class Survey:
         return RunFacts(
             **{name: self._stated[name] for name in known if name in self._stated},  # type: ignore[arg-type]
             tasks=counted["tasks"],
-            pairs=counted.get("pairs", {}),
-            without_pair=counted.get("without_pair", {}),
+            pairs=self._pairs,
             splits={name: self._counts["splits"][name] for name in SPLITS},
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,

@@ -77,7 +77,7 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
     assert told[MINE]["licence"].startswith("LicenseRef-terms-") and told[MINE]["decided"] == "owner"
     assert "For teaching in our department." in (out / told[MINE]["file"]).read_text()
-    for name in ("README.md", "DATASHEET.md", "croissant.json"):
+    for name in ("README.md", "croissant.json"):
         text = (out / name).read_text()
         assert told[MINE]["licence"] in text and ("CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text), name
     assert "license: other" in (out / "README.md").read_text()

@@ -34,7 +34,6 @@ from plantain.records import (
     Outcome,
     OutcomeKind,
     SourceImage,
-    TaskKind,
     TaskState,
     task_id,
 )
@@ -178,7 +177,6 @@ class PublishedTree:
         modality = finding.modality if finding else "unknown"
         return TaskRecord(
             task_id=task_id(f"published:{key.dataset}/{key.image_id}", 0, key.disease, key.direction),
-            kind=TaskKind.EDIT,
             finding=finding.name if finding else key.disease,
             direction=key.direction,
             modality=modality,

@@ -34,7 +34,7 @@ def _texts(names: str) -> Types:
 
 
 TASK: Types = {
-    **_texts("task_id kind dataset image_id patient modality finding direction outcome"),
+    **_texts("task_id dataset image_id patient modality finding direction outcome"),
     "success_round": pa.int8(),
     "generation": pa.int16(),
     "source_labels": TEXTS,
@@ -175,7 +175,7 @@ class ReleaseColumns:
             "label_0": pa.int8(),
             **_texts("caption caption_0 caption_1 positive_instruction negative_instruction"),
             "same_instruction": YES_NO,
-            **_texts("pair_kind judge"),
+            "judge": TEXT,
             "judge_margin": pa.float64(),
             **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
             **TASK,
@@ -294,7 +294,6 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
     image = record.image
     return {
         "task_id": record.task_id,
-        "kind": record.kind.value,
         "dataset": image.dataset,
         "image_id": image.id,
         "patient": image.group,

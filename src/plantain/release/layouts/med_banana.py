@@ -53,7 +53,6 @@ def conversation(record: TaskRecord, paths: dict[int, str]) -> JsonValue:
         "modality": record.modality,
         "disease": record.finding,
         "task": record.direction.value,
-        "kind": record.kind.value,
         "rounds": rounds,
         "outcome": status_of(record),
     }

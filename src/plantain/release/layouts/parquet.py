@@ -24,7 +24,6 @@ from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import (
-    WITHIN_TASK_SUCCESS,
     AttemptPair,
     AttemptRecord,
     TaskRecord,
@@ -261,7 +260,6 @@ def _pair_cells(
         "caption_0": first.instruction,
         "caption_1": second.instruction,
         "same_instruction": first.instruction == second.instruction,
-        "pair_kind": WITHIN_TASK_SUCCESS,
     }
     for slot, (attempt, image) in enumerate(slots):
         cells[f"round_{slot}"] = attempt.round
