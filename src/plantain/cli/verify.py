@@ -15,11 +15,6 @@ from plantain.records.messages import counted, next_line
 SHOWN = 10
 """Problems shown on the terminal; --json prints all."""
 
-_CAUSES = frozenset(
-    {"unfinished", "manifest", "sums", "missing", "checksum", "size", "link", "path", "unreadable", "extra"}
-)
-"""Kinds that are printed first: one changed file breaks hundreds of references to it."""
-
 
 def verify(
     out: Path = typer.Argument(..., metavar="OUT", help="Folder of the release; nothing in it is changed."),
@@ -27,7 +22,7 @@ def verify(
     pixels: bool = typer.Option(False, "--pixels", help="Decode every image and compare pixels."),
     as_json: AsJson = False,
 ) -> int:
-    """Check every checksum, count, row, schema, reference, licence and signature of a release.
+    """Check every checksum, count, row, schema, licence and signature of a release.
 
     Exit code 0 if everything is correct, else 1.
 
@@ -55,8 +50,7 @@ def verify(
         typer.echo(next_line("view", out))
         return 0
     typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}{_system(proof.system)}")
-    shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)
-    for problem in shown[:SHOWN]:
+    for problem in proof.problems[:SHOWN]:
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json prints all)")
