@@ -109,34 +109,16 @@ def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
     assert verify_release(tmp_path / "out", pixels=True).problems == ()
 
 
-def load(out: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> mlc.Dataset:
-    monkeypatch.chdir(out)
-    dataset = mlc.Dataset(out / "croissant.json")
-    assert dataset.metadata.ctx.issues.errors == set()
-    assert dataset.metadata.ctx.issues.warnings == RECOMMENDED
-    assert "not standard" not in caplog.text
-    return dataset
-
-
 def test_croissant_is_valid_and_loads_every_record(
     release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dataset = load(release, caplog, monkeypatch)
+    monkeypatch.chdir(release)
+    dataset = mlc.Dataset(release / "croissant.json")
+    assert dataset.metadata.ctx.issues.errors == set()
+    assert dataset.metadata.ctx.issues.warnings == RECOMMENDED
+    assert "not standard" not in caplog.text
     tables = [record_set.uuid for record_set in dataset.metadata.record_sets]
-    assert {"success", "failed", "trajectories", "preference", "tasks"} <= set(tables)
+    assert {"success", "failed", "trajectories", "preference"} <= set(tables)
     for table in tables:
-        if table == "tasks":
-            expected = len((release / "trajectories/trajectories.jsonl").read_bytes().splitlines())
-        else:
-            expected = sum(pq.read_metadata(p).num_rows for p in (release / "data" / table).glob("*.parquet"))
+        expected = sum(pq.read_metadata(p).num_rows for p in (release / "data" / table).glob("*.parquet"))
         assert sum(1 for _ in dataset.records(table)) == expected > 0, table
-
-
-def test_croissant_of_a_release_without_tables(
-    small_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    export_run(small_run, out, ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
-    dataset = load(out, caplog, monkeypatch)
-    assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["tasks"]
-    assert sum(1 for _ in dataset.records("tasks")) > 0

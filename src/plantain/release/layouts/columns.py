@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from plantain.findings import load_taxonomy
-from plantain.journal.cards import cards_by_path
 from plantain.journal.rows import dumps
-from plantain.records import Direction, JudgeCard, Rubric, TaskState, Verdict
-from plantain.release.staging import Staging
+from plantain.records import Direction, Rubric, TaskState, Verdict
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
 
@@ -73,9 +70,6 @@ ORIGINAL_TABLE = pa.schema(
 """One original a row. `licence` is its owner's class, `terms` their licence, `shared_by` every image, as DATASET/ID,
 with these bytes."""
 
-CARD: Types = _texts("judge_standing judge_card")
-"""The uses that the judge's card allows ("may qualify", "may rank", "neither"), and its path; null without one."""
-
 _JUDGED: Types = {
     "judge": TEXT,
     **dict.fromkeys(("qualified", "qualified_all_pass", "qualified_weighted"), YES_NO),
@@ -88,23 +82,14 @@ _NAMED = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 class ReleaseColumns:
     """The columns of a release's tables, which depend on the criteria and facts of the run's rubric.
 
-    Args:
-        cards: judges' cards by path in the release.
-
     Attributes:
         tables: the schema of every table by its folder's name.
         criteria: column of each criterion, by its name; one with a scale has a second column, NAME_value.
         facts: column of each fact of the rubric, by its name.
     """
 
-    def __init__(
-        self,
-        rubric: Rubric,
-        cards: Mapping[str, JudgeCard] = MappingProxyType({}),
-    ) -> None:
-        self._rubric = rubric.name
-        self._cards = cards
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *INSTRUCTIONS, *CARD, *_NAMED}
+    def __init__(self, rubric: Rubric) -> None:
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *INSTRUCTIONS, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -117,7 +102,7 @@ class ReleaseColumns:
             **_STATED,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD}
+        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
             "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
@@ -132,7 +117,6 @@ class ReleaseColumns:
                     "labels_after": pa.list_(TEXT),
                     **INSTRUCTIONS,
                     **self.verdict,
-                    **CARD,
                 }
             ),
             "verdicts": pa.schema(
@@ -147,7 +131,6 @@ class ReleaseColumns:
                     "decisive": YES_NO,
                     **self.verdict,
                     "evidence": TEXT,
-                    **CARD,
                 }
             ),
             "trajectories": pa.schema(
@@ -180,7 +163,6 @@ class ReleaseColumns:
             **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
             **TASK,
             "record": TEXT,
-            **CARD,
         }
 
     # --- cells --------------------------------------------------------------------------------------
@@ -227,14 +209,6 @@ class ReleaseColumns:
             "reason": seen.reason,
         }
 
-    def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells on the reliability of a verdict's judge (CARD); all null without a card."""
-        judge = verdict.judge if verdict else None
-        for path, card in self._cards.items():
-            if (card.judge, card.rubric) == (judge, self._rubric):
-                return {"judge_standing": card.gate.standing, "judge_card": path}
-        return dict.fromkeys(CARD)
-
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
@@ -250,7 +224,6 @@ class ReleaseColumns:
             "draw": stored.draw,
             "decisive": stored.decisive,
             "evidence": evidence_of(stored.verdict),
-            **self.card_cells(stored.verdict),
         }
 
     def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
@@ -262,11 +235,6 @@ class ReleaseColumns:
 def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
     """Make the columns from a run's frozen settings. Raise InputError, KeyError or TypeError for an invalid rubric."""
     return ReleaseColumns(recorded(frozen))
-
-
-def planned_columns(staging: Staging) -> ReleaseColumns:
-    """Return the columns of an unfinished release."""
-    return ReleaseColumns(recorded(staging.facts.frozen), cards_by_path(staging.out))
 
 
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:

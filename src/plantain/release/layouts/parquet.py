@@ -14,9 +14,9 @@ from plantain.release.layouts.columns import (
     IMAGE,
     Cell,
     ReleaseColumns,
+    columns_of,
     evidence_of,
     instruction_cells,
-    planned_columns,
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
@@ -52,7 +52,7 @@ def write_tables(staging: Staging, released: ReleasedImages) -> None:
     success whose original is released; of `originals` a source image; of `trajectories` a task; of `verdicts` a judge's
     verdict on an attempt; of `preference` a pair, in the columns of Diffusion-DPO.
     """
-    columns = planned_columns(staging)
+    columns = columns_of(staging.facts.frozen)
     rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
         "originals": lambda entries: _original_rows(entries, staging, released),
         "images": lambda entries: _edit_rows(entries, staging, released, columns, "image"),
@@ -161,7 +161,6 @@ def _edit_rows(
             **task_cells(record),
             **columns.attempt_cells(record, attempt),
             **instruction_cells(record),
-            **columns.card_cells(attempt.verdict),
             "sha256": images[0].sha256,
             "evidence": evidence_of(attempt.verdict),
         }
@@ -238,7 +237,6 @@ def preference_rows(
             "judge": better.verdict.judge if better.verdict else None,
             "judge_margin": _margin(better, worse),
             **task_cells(record),
-            **columns.card_cells(better.verdict),
             "record": entry.record.decode(),
         }
         embedded = [

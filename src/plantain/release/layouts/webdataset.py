@@ -9,7 +9,7 @@ from functools import partial
 import orjson
 
 from plantain.journal import BlobRef
-from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
+from plantain.release.layouts.columns import ReleaseColumns, columns_of, instruction_cells, task_cells
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
@@ -26,7 +26,7 @@ def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
     All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
     an original. The index is the release's manifest.
     """
-    columns = planned_columns(staging)
+    columns = columns_of(staging.facts.frozen)
     _write(staging, "webdataset", lambda entries: _edits(entries, released, columns))
     _write(staging, "masks", lambda entries: _masks(entries, released))
     _write(staging, "wds-originals", lambda entries: _originals(entries, staging, released))
@@ -64,7 +64,6 @@ def _edits(
             **task_cells(record),
             **columns.attempt_cells(record, attempt),
             **instruction_cells(record),
-            **columns.card_cells(attempt.verdict),
             "sha256": image.sha256,
             "role": attempt.role,
         }
