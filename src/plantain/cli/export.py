@@ -36,7 +36,7 @@ def export(
     licence: list[str] | None = typer.Option(
         None,
         metavar="[DATASET=]TERMS",
-        help="Licence of all edits, or of one source: SPDX id, address or file.",
+        help="Licence of all edits, or of one source: SPDX id or address.",
     ),
     originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
     study: list[Path] | None = typer.Option(

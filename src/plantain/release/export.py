@@ -39,7 +39,7 @@ from plantain.records.judging import no_card
 from plantain.release.cards import card, citation, gather, table_configs
 from plantain.release.croissant import croissant
 from plantain.release.layouts.contract import LAYOUTS, chosen
-from plantain.release.licensing import licence_remarks, refuse_unnamed
+from plantain.release.licensing import check_licences
 from plantain.release.plan import FACTS, ExportOptions, ReleaseFile, RunFacts
 from plantain.release.proof.manifest import (
     DOCUMENT,
@@ -103,8 +103,7 @@ def export_run(
     if out.is_symlink() or (out.exists() and any(out.iterdir())):
         raise InputError(f"{out}: is not empty; name a new folder for the release")
     with JournalReader.open(run) as live:
-        refuse_unnamed(live, options)
-        remarks = licence_remarks(live, options)
+        remarks = check_licences(live, options)
     signer = open_signer(options) if options.sign_cert is not None else None
     report = report_stage or (lambda stage: None)
     try:

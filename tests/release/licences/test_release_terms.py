@@ -69,17 +69,19 @@ def test_who_decided_is_said() -> None:
 def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_through_an_import(
     little_run: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "terms.txt").write_text("For teaching in our department.", encoding="utf-8")
-    licences = ("CC-BY-NC-SA-4.0", f"{MINE}={tmp_path / 'terms.txt'}")
+    licences = ("CC-BY-NC-SA-4.0", f"{MINE}=https://lab.example/terms?of=images")
     out = tmp_path / "out"
     export_run(little_run, out, ExportOptions(("parquet",), licences=licences))
     told = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
     assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
-    assert told[MINE]["licence"].startswith("LicenseRef-terms-") and told[MINE]["decided"] == "owner"
-    assert "For teaching in our department." in (out / told[MINE]["file"]).read_text()
+    assert (
+        told[MINE]["licence"].startswith("LicenseRef-lab-example-terms-") and told[MINE]["decided"] == "owner"
+    )
+    assert "https://lab.example/terms?of=images\n" in (out / told[MINE]["file"]).read_text()
     for name in ("README.md", "croissant.json"):
         text = (out / name).read_text()
-        assert told[MINE]["licence"] in text and ("CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text), name
+        assert "lab.example/terms" in text or told[MINE]["licence"] in text, name
+        assert "CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text, name
     assert "license: other" in (out / "README.md").read_text()
     assert verify_release(out, against=little_run).problems == ()
 
