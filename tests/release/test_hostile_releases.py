@@ -50,6 +50,7 @@ def test_lies_of_a_release_reach_the_terminal_as_one_line_without_commands(
     first, *rest = records.read_bytes().splitlines(keepends=True)
     lies = [(field, name, f"{field}: ") for field in ("task_id", "finding", "modality", "split")]
     lies += [(field, -5, "generation or round: -5 is negative") for field in ("generation", "round")]
+    lies.append(("task_id", "../../out", "task_id: "))
     for field, lie, told in lies:
         records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: lie}) + b"\n", *rest]))
         shown = refused("import", copy, "--run", tmp_path / "run")

@@ -93,20 +93,6 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     assert not (tmp_path / "no").exists()
 
 
-def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(
-    little_run: Path, tmp_path: Path
-) -> None:
-    """Whoever fetched one table without run.json cannot know what its images came under; nor do we make it up."""
-    export_run(little_run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
-    (tmp_path / "out" / "run.json").unlink()
-    import_release(tmp_path / "out", tmp_path / "imported")
-    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
-    told = json.loads((tmp_path / "again" / "LICENSES" / "parts.json").read_text())
-    images = {part["licence"] for part in told if part["part"].startswith("images of")}
-    assert images == {"LicenseRef-Source-Unknown"}
-    assert verify_release(tmp_path / "again").problems == ()
-
-
 def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: Path) -> None:
     command = ["export", little_run, "--layout", "trajectory", "--to"]
     said = refused(*command, tmp_path / "out")

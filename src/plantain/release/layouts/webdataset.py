@@ -58,7 +58,7 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
 def _edits(
     entries: Iterator[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
 ) -> Iterator[Sample]:
-    for entry, record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
+    for record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
         key = sample_key(record, attempt)
         fields = {
             **task_cells(record),
@@ -67,13 +67,12 @@ def _edits(
             "sha256": image.sha256,
             "role": attempt.role,
         }
-        document = orjson.dumps(fields)[:-1] + b',"record":' + entry.record + b"}"
-        members = [(f"{key}.jpg", image.data), (f"{key}.json", document)]
+        members = [(f"{key}.jpg", image.data), (f"{key}.json", orjson.dumps(fields))]
         yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
 
 
 def _masks(entries: Iterator[StagedEntry], released: ReleasedImages) -> Iterator[Sample]:
-    for _, record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
+    for record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
         name = f"{sample_key(record, attempt)}.png"
         yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
 
@@ -95,10 +94,10 @@ def _read(
     entries: Iterator[StagedEntry],
     released: ReleasedImages,
     choose: Callable[[AttemptRecord], BlobRef | None],
-) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, ReleasedImage]]:
+) -> Iterator[tuple[TaskRecord, AttemptRecord, ReleasedImage]]:
     """Yield every planned attempt with its chosen image."""
 
-    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptRecord], list[ImageRequest]]]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord], list[ImageRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
@@ -106,7 +105,7 @@ def _read(
             assert image is not None
             edited = image is attempt.edited
             request = ImageRequest(image, record.task_id, attempt.round or 0, edited=edited)
-            yield (entry, record, attempt), [request]
+            yield (record, attempt), [request]
 
     for item, (image,) in released.stream(wanted()):
         yield (*item, image)
