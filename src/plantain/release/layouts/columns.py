@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from plantain.findings import load_taxonomy
 from plantain.journal.rows import dumps
-from plantain.records import Direction, Rubric, TaskState, Verdict
+from plantain.records import Rubric, TaskState, Verdict
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
 
@@ -46,15 +44,11 @@ ATTEMPT: Types = {
     "attempt_generation": pa.int16(),
     "superseded": YES_NO,
     **_texts("instruction edit_outcome edit_reason judge_outcome sha256 pixel_sha256 support"),
-    "labels_after": TEXTS,
 }
-"""One attempt, without its verdict. `labels_after` is null unless it succeeded; see `labels_after`."""
+"""One attempt, without its verdict."""
 
 INSTRUCTIONS: Types = {"positive_instructions": TEXTS, "negative_instructions": TEXTS}
 """Of the task: the instruction whose edit qualified, and those whose edits were judged and did not."""
-
-PLAUSIBLE_NORMAL = "plausible normal, not this patient"
-"""The label of an image from which the last finding was removed: the true anatomy under it is unknown."""
 
 ORIGINAL_TABLE = pa.schema(
     {
@@ -69,6 +63,9 @@ ORIGINAL_TABLE = pa.schema(
 )
 """One original a row. `licence` is its owner's class, `terms` their licence, `shared_by` every image, as DATASET/ID,
 with these bytes."""
+
+SLOT: Types = {"round": pa.int8(), "sha256": TEXT, "score": pa.float64(), "qualified": YES_NO}
+"""Of each of the two edits of a preference pair, with the number of its slot."""
 
 _JUDGED: Types = {
     "judge": TEXT,
@@ -114,7 +111,6 @@ class ReleaseColumns:
                     "mask": IMAGE,
                     **TASK,
                     "sha256": TEXT,
-                    "labels_after": pa.list_(TEXT),
                     **INSTRUCTIONS,
                     **self.verdict,
                 }
@@ -145,29 +141,21 @@ class ReleaseColumns:
         return self.tables.get(name, self._image)
 
     def _preference(self) -> Types:
-        slot: Types = {
-            "round": pa.int8(),
-            **_texts("sha256 judge"),
-            "score": pa.float64(),
-            "qualified": YES_NO,
-            **self._passed,
-        }
         return {
             "jpg_0": pa.binary(),
             "jpg_1": pa.binary(),
             "label_0": pa.int8(),
-            **_texts("caption caption_0 caption_1 positive_instruction negative_instruction"),
+            **_texts("caption caption_0 caption_1"),
             "same_instruction": YES_NO,
             "judge": TEXT,
-            "judge_margin": pa.float64(),
-            **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
+            **{f"{name}_{number}": kind for number in (0, 1) for name, kind in SLOT.items()},
             **TASK,
             "record": TEXT,
         }
 
     # --- cells --------------------------------------------------------------------------------------
 
-    def attempt_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
+    def attempt_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
         """Return the cells of an attempt and of its deciding verdict, by column."""
         edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
         return {
@@ -181,7 +169,6 @@ class ReleaseColumns:
             "sha256": edited.sha256 if edited else None,
             "pixel_sha256": edited.pixel_sha256 if edited else None,
             "support": attempt.support,
-            "labels_after": labels_after(record, attempt),
             **self.verdict_cells(attempt.verdict),
         }
 
@@ -225,11 +212,6 @@ class ReleaseColumns:
             "decisive": stored.decisive,
             "evidence": evidence_of(stored.verdict),
         }
-
-    def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Return the verdict's cells for one attempt of a preference pair."""
-        seen = self.verdict_cells(attempt.verdict)
-        return {name: seen[name] for name in ("judge", "score", "qualified", *self._passed)}
 
 
 def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
@@ -278,26 +260,6 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "licence": image.licence.value,
         "synthetic_source": image.synthetic,
     }
-
-
-def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of an edited image; None if the edit did not succeed, or neither adds nor removes a finding.
-
-    An added finding replaces the normal class; an image whose last finding was removed is
-    `PLAUSIBLE_NORMAL`.
-    """
-    if attempt.role != "success" or record.direction is Direction.CHANGE:
-        return None
-    left = [label for label in record.image.labels if label != record.finding]
-    if record.direction is Direction.REMOVE:
-        return left or [PLAUSIBLE_NORMAL]
-    return [label for label in left if label not in _normal_classes()] + [record.finding]
-
-
-@cache
-def _normal_classes() -> frozenset[str]:
-    taxonomy = load_taxonomy()
-    return frozenset(taxonomy.normal(modality).name for modality in taxonomy.modalities)
 
 
 def evidence_of(verdict: Verdict | None) -> str | None:

@@ -62,7 +62,7 @@ def _edits(
         key = sample_key(record, attempt)
         fields = {
             **task_cells(record),
-            **columns.attempt_cells(record, attempt),
+            **columns.attempt_cells(attempt),
             **instruction_cells(record),
             "sha256": image.sha256,
             "role": attempt.role,
