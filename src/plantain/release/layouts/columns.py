@@ -47,9 +47,6 @@ ATTEMPT: Types = {
 }
 """One attempt, without its verdict."""
 
-INSTRUCTIONS: Types = {"positive_instructions": TEXTS, "negative_instructions": TEXTS}
-"""Of the task: the instruction whose edit qualified, and those whose edits were judged and did not."""
-
 ORIGINAL_TABLE = pa.schema(
     {
         **_texts("sha256 image_id dataset patient"),
@@ -86,7 +83,7 @@ class ReleaseColumns:
     """
 
     def __init__(self, rubric: Rubric) -> None:
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *INSTRUCTIONS, *_NAMED}
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -102,7 +99,7 @@ class ReleaseColumns:
         image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
-            "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
+            "success": pa.schema({**image, "original": IMAGE}),
             "train": pa.schema(
                 {
                     "original": IMAGE,
@@ -111,7 +108,6 @@ class ReleaseColumns:
                     "mask": IMAGE,
                     **TASK,
                     "sha256": TEXT,
-                    **INSTRUCTIONS,
                     **self.verdict,
                 }
             ),
@@ -129,9 +125,7 @@ class ReleaseColumns:
                     "evidence": TEXT,
                 }
             ),
-            "trajectories": pa.schema(
-                {**TASK, **INSTRUCTIONS, "rounds": pa.list_(pa.struct(attempt)), "record": TEXT}
-            ),
+            "trajectories": pa.schema({**TASK, "rounds": pa.list_(pa.struct(attempt)), "record": TEXT}),
             "preference": pa.schema(self._preference()),
             "originals": ORIGINAL_TABLE,
         }
@@ -222,21 +216,6 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
     """Return a name that no other column has."""
     return f"{prefix}_{name}" if name in taken else name
-
-
-def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Return the cells `positive_instructions` and `negative_instructions` of a task: successful and failed ones.
-
-    Attempts of superseded generations are left out.
-    """
-    positive, negative = [], []
-    for attempt in record.attempts:
-        if attempt.instruction and not attempt.superseded:
-            if attempt.role == "success":
-                positive.append(attempt.instruction)
-            elif attempt.role == "failed":
-                negative.append(attempt.instruction)
-    return {"positive_instructions": positive, "negative_instructions": negative}
 
 
 def task_cells(record: TaskRecord) -> dict[str, Cell]:

@@ -16,7 +16,6 @@ from plantain.release.layouts.columns import (
     ReleaseColumns,
     columns_of,
     evidence_of,
-    instruction_cells,
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
@@ -160,7 +159,6 @@ def _edit_rows(
             ORIGINAL: None,
             **task_cells(record),
             **columns.attempt_cells(attempt),
-            **instruction_cells(record),
             "sha256": images[0].sha256,
             "evidence": evidence_of(attempt.verdict),
         }
@@ -199,7 +197,6 @@ def _trajectory_rows(entries: Iterable[StagedEntry], columns: ReleaseColumns) ->
         record = from_json(entry.record)
         cells: dict[str, Cell] = {
             **task_cells(record),
-            **instruction_cells(record),
             "rounds": [columns.attempt_cells(attempt) for attempt in record.attempts],
             "record": entry.record.decode(),
         }

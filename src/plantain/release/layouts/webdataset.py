@@ -9,7 +9,7 @@ from functools import partial
 import orjson
 
 from plantain.journal import BlobRef
-from plantain.release.layouts.columns import ReleaseColumns, columns_of, instruction_cells, task_cells
+from plantain.release.layouts.columns import ReleaseColumns, columns_of, task_cells
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
@@ -63,7 +63,6 @@ def _edits(
         fields = {
             **task_cells(record),
             **columns.attempt_cells(attempt),
-            **instruction_cells(record),
             "sha256": image.sha256,
             "role": attempt.role,
         }
