@@ -42,7 +42,7 @@ CREATE INDEX file_path ON file(path, row, member);
 
 _COLUMNS = tuple(field.name for field in fields(ReleaseFile))
 _FILE = f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-_PAGE = 1000
+_ENTRIES = "SELECT record, first, second, path FROM entry JOIN task ON task.seq = entry.task"
 
 _HASHED_AT_ONCE = 1 << 20
 """Bytes passed to the hashing thread at once."""
@@ -191,17 +191,9 @@ class Staging:
         path, cells = self.connection.execute(query, (sha256,)).fetchone()
         return str(path), bytes(cells)
 
-    def records(self, folder: str | None = None) -> Iterator[bytes]:
-        """Yield every task's record as JSON, in the order of task ids; of one folder of the tree if given."""
-        return (record for page in self._pages(folder) for _, record in page)
-
-    def _pages(self, folder: str | None) -> Iterator[list[tuple[int, bytes]]]:
-        where, fixed = ("seq > ?", ()) if folder is None else ("folder = ? AND seq > ?", (folder,))
-        after = -1
-        query = f"SELECT seq, record FROM task WHERE {where} ORDER BY seq LIMIT {_PAGE}"
-        while rows := self.connection.execute(query, (*fixed, after)).fetchall():
-            yield rows
-            after = rows[-1][0]
+    def records(self) -> Iterator[bytes]:
+        """Yield every task's record as JSON, in the order of task ids."""
+        return (record for (record,) in self.connection.execute("SELECT record FROM task ORDER BY seq"))
 
     def folders(self) -> list[str]:
         """Return the folders of the tree, sorted."""
@@ -217,30 +209,24 @@ class Staging:
 
     def entries(self, layout: str, stem: str, shard: int) -> Iterator[StagedEntry]:
         """Yield the rows of one shard of the table `stem` of a layout, in order."""
-        after = -1
-        query = (
-            "SELECT pos, record, first, second, path FROM entry JOIN task ON task.seq = entry.task "
-            f"WHERE layout = ? AND stem = ? AND shard = ? AND pos > ? ORDER BY pos LIMIT {_PAGE}"
-        )
-        while rows := self.connection.execute(query, (layout, stem, shard, after)).fetchall():
-            for _, record, first, second, path in rows:
-                yield StagedEntry(record, first, second, path)
-            after = rows[-1][0]
+        query = f"{_ENTRIES} WHERE layout = ? AND stem = ? AND shard = ? ORDER BY pos"
+        return (StagedEntry(*row) for row in self.connection.execute(query, (layout, stem, shard)))
 
     def every_entry(self, layout: str) -> Iterator[StagedEntry]:
         """Yield the rows of all shards of a layout."""
-        for stem, shards, _ in self.shards(layout):
-            for shard in range(shards):
-                yield from self.entries(layout, stem, shard)
+        query = f"{_ENTRIES} WHERE layout = ? ORDER BY stem, shard, pos"
+        return (StagedEntry(*row) for row in self.connection.execute(query, (layout,)))
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
         """Yield (record as JSON, attempt's index -> path of its file) for each task of one folder."""
         query = (
             "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )
-        for page in self._pages(folder):
-            for seq, record in page:
-                yield record, dict(self.connection.execute(query, (seq, layout)))
+        tasks = self.connection.execute(
+            "SELECT seq, record FROM task WHERE folder = ? ORDER BY seq", (folder,)
+        )
+        for seq, record in tasks:
+            yield record, dict(self.connection.execute(query, (seq, layout)))
 
     # --- files --------------------------------------------------------------------------------------
 
