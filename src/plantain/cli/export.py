@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,12 +95,6 @@ def _document(summary: ExportSummary) -> dict[str, object]:
     }
 
 
-def _licence_line(summary: ExportSummary) -> str:
-    """Return one line about the licences of the release."""
-    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
-    return f"licences: {parts}; read LICENSES/ before you publish"
-
-
 def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str]]:
     """Return the files of reader studies by their path in the release, and a line on each study."""
     if not folders:
@@ -110,12 +103,6 @@ def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str
 
     found = [study_for_release(folder, run) for folder in folders]
     return {path: data for files, _ in found for path, data in files.items()}, [line for _, line in found]
-
-
-def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Return one line about the originals that are included."""
-    carried = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
-    return f"originals: {', '.join(carried)}; originals of credentialed or unknown sources are never included"
 
 
 def _lines(summary: ExportSummary) -> str:
@@ -138,9 +125,13 @@ def _lines(summary: ExportSummary) -> str:
             f"{counted(facts.ungrouped_images, 'image has', 'images have')} no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines += [_licence_line(summary), *summary.remarks]
+    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
+    lines += [f"licences: {parts}; read LICENSES/ before you publish", *summary.remarks]
     if facts.originals:
-        lines.append(_originals_line(facts.originals))
+        carried = ", ".join(
+            f"{n} {held['carried']} of {sum(held.values())}" for n, held in facts.originals.items()
+        )
+        lines.append(f"originals: {carried}; originals of credentialed or unknown sources are never included")
     if facts.left_out:
         lines.append(f"left out: {counted(facts.left_out, 'pending task')}; resume the build to include them")
     return "\n".join(lines)
