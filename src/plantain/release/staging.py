@@ -1,4 +1,4 @@
-"""The files of a release while it is made: the plan of their contents, the writing of each, and the list of all.
+"""The files of a release while it is made: the plan of their contents, their writing, and their list.
 
 Both are in a temporary database, so memory does not grow with the release.
 """
