@@ -129,7 +129,7 @@ def _facts_of_release(root: Path, recorded: dict[str, object]) -> dict[str, Json
 
 
 def _facts_of_tree(root: Path) -> dict[str, JsonValue]:
-    """Return what a published tree shows of its run. An export must not choose a licence: it is unknown."""
+    """Return the facts of a published tree. An export must not choose a licence: it is unknown."""
     made: dict[str, JsonValue] = {"models": {}, "left_out": 0, "method": {}, "terms": None}
     name = root.resolve().name
     return {**made, "run_id": tree_id(root), "name": name, "seed": 0, "code_version": "", "frozen": {}}
