@@ -186,7 +186,7 @@ def card(
 
 def snippet(configs: Sequence[TableConfig]) -> str:
     """Return Python code that loads the tables of a release from its folder, without a network."""
-    first = next((config for config in configs if config.default), configs[0])
+    first = configs[0]
     failed = next((config for config in configs if config.name == "failed"), first)
     more = "" if failed is first else f"\n\n# edits that the judge rejected: {_loading(failed)}"
     if train := next((config for config in configs if config.name == "train"), None):
@@ -223,9 +223,9 @@ def _header(
     ]
     if configs:
         lines.append("configs:")
-    for config in configs:
+    for number, config in enumerate(configs):
         lines.append(f"- config_name: {json.dumps(config.name)}")
-        if config.default:
+        if number == 0:
             lines.append("  default: true")
         lines.append("  data_files:")
         for split, patterns in config.splits.items():
@@ -258,9 +258,8 @@ def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
             name,
             {split: (files[name][split],) for split in SPLITS if split in rows[name]},
             {split: rows[name][split] for split in SPLITS if split in rows[name]},
-            default=index == 0,
         )
-        for index, name in enumerate(order)
+        for name in order
     )
 
 

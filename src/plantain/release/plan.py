@@ -157,13 +157,11 @@ class TableConfig:
         name: e.g. "failed".
         splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
         rows: number of rows by split.
-        default: True if this table is loaded when no name is given.
     """
 
     name: str
     splits: Mapping[str, tuple[str, ...]]
     rows: Mapping[str, int]
-    default: bool = False
 
 
 @dataclass(frozen=True, slots=True)

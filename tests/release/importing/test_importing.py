@@ -34,10 +34,6 @@ def again(release: Path, layouts: tuple[str, ...], scratch: Path, approved: str 
     return out
 
 
-def test_every_layout_at_once_comes_back_identical(release: Path, tmp_path: Path) -> None:
-    assert tree(again(release, LAYOUTS, tmp_path)) == tree(release)
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_one_layout_comes_back_identical(layout: str, little_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -197,8 +193,6 @@ def test_broken_release_is_one_line_and_no_run(release: Path, tmp_path: Path, sp
     ("text", "said"),
     [
         ('[{"disease": "AMD", "image": "0_left"}', "not JSON"),
-        ('[{"disease": "AMD", "image": "0_left"}, {"disease": nothing}]', "not JSON"),
-        ('{"a": {"disease": "AMD", "image": "0_left"}, "b', "not JSON"),
         ("[" * 100_000, "not JSON"),
         ('[{"disease": "\\ud800"}]', "not JSON"),
         ("[7]", "entry 0: expected an object with a disease"),
