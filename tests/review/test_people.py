@@ -118,13 +118,7 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
         two_of_three = 2 / 3 if not brain else 1 / 3 if row["task"] == again else 0.0
         shares = [float(row[name]) for name in ("readers", "held", "accepted")]
         assert shares == [3, *[pytest.approx(two_of_three)] * 2]
-    ratings = Ratings.open(study)
-    ratings.save(reader, item.id, "again001", "b1", list(item.shown), 0, value | {"comment": ""}, 1)
-    ratings.save(
-        reader, study.blocks[0].items[1].id, "again001", "b1", list(item.shown), 0, {"cannot": "dark"}, 1
-    )
-    ratings.close()
-    assert "the run has changed since, or the options differ" in refused(*words)
+    assert "is not empty; name a new folder" in refused(*words)
     for case in study.cases:  # other edits of the same tasks, as in a study of another run
         for model in study.models:
             images = study.folder / "images"
