@@ -121,3 +121,11 @@ def test_full_disk_is_one_line_and_leaves_nothing(small_run: Path, tmp_path: Pat
         with pytest.raises(InputError, match="the disk is full"):
             export_run(small_run, tmp_path / "out", ALL, fill)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_folder_may_be_the_present_one(
+    little_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    export_run(little_run, Path(), ExportOptions(("trajectory",), licences=("CC-BY-4.0",)))
+    assert verify_release(tmp_path, against=little_run).problems == ()

@@ -295,7 +295,8 @@ def new_folder(target: Path) -> Iterator[Path]:
     Raises:
         RunLocked: another process is making it.
     """
-    parent = target.absolute().parent
+    target = Path(os.path.abspath(target))
+    parent = target.parent
     parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(parent)
     folder = target.with_name(f".{target.name}{_ENDING}")
