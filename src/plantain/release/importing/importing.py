@@ -108,7 +108,9 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     return summary
 
 
-_KEPT = frozenset("models left_out method terms run_id name seed code_version frozen".split())
+_KEPT = frozenset(
+    ["models", "left_out", "method", "terms", "run_id", "name", "seed", "code_version", "frozen"]
+)
 """Facts in run.json that an import keeps."""
 
 
