@@ -96,16 +96,6 @@ def test_floor_of_pairs_with_few_sources():
     assert (alone.floor, alone.p) == (None, None)
 
 
-def test_halves_of_the_true_images_keep_sources_together():
-    # Four sources of two equal images at 0, 0, 4 and 4: a half has means 0 and 4, or 2 and 2 with variance 16 / 3.
-    a = np.repeat([0.0, 0.0, 4.0, 4.0], 2)[:, None]
-    found = frechet_of_features("random", a, a, pairs=np.repeat(range(4), 2).tolist())
-    shares = [found.halves / 16 * 20]  # of the 20 divisions, those in which the halves are 4 apart
-    assert shares == [pytest.approx(round(shares[0]))] and 0 < shares[0] < 20
-    assert found == frechet_of_features("random", a, a, pairs=np.repeat(range(4), 2).tolist())
-    assert frechet_of_features("random", a, a, pairs=[0] * 8).halves is None
-
-
 def test_unscored_with_reason():
     assert frechet(np.ones((1, 1)), np.ones((1, 1))).reason == "fewer than two images on a side"
     found = kid_of_features("kid", np.array([[1.0], [np.nan]]), np.ones((2, 1)), pairs="ab")

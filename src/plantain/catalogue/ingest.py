@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-from plantain.catalogue.gate import PrivacyGate, suspicious
+from plantain.catalogue.gate import PrivacyGate
 from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
@@ -148,7 +148,7 @@ def ingest(
                 done.tables.append(result)
             elif isinstance(result, Refused):
                 on_file(done.refuse(result))
-            elif isinstance(fate := _take(result, catalogue, known, gate), Refused):
+            elif isinstance(fate := _take(result, catalogue, known), Refused):
                 on_file(done.refuse(fate))
             else:
                 done.count(result.image, fate)
@@ -243,9 +243,7 @@ def _declared(image: SourceImage, data: bytes) -> SourceImage:
     return replace(image, synthetic=True, note="; ".join(notes))
 
 
-def _take(
-    result: PreparedFile, catalogue: Catalogue, known: Known, gate: PrivacyGate | None
-) -> Fate | Refused:
+def _take(result: PreparedFile, catalogue: Catalogue, known: Known) -> Fate | Refused:
     """Add a prepared image or put it into quarantine; or return why it is refused."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
@@ -261,8 +259,6 @@ def _take(
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)
         return Fate.HELD
-    if gate is not None and result.texts is not None:
-        gate.remember(image, result.texts)
     catalogue.add(image, result.data, result.code)
     return Fate.ADDED
 
@@ -274,13 +270,10 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
     for image in catalogue.images():
         if image.text_checked:
             continue
-        texts = gate.texts(catalogue.read(image), image) or ()
-        if suspicious(texts):
-            hold_again(catalogue, image, suspicious(texts))
+        if found := gate.texts(catalogue.read(image), image):
+            hold_again(catalogue, image, found)
             put += 1
         else:
-            gate.remember(image, texts)
-            catalogue.flush()
             with catalogue.transaction():
                 catalogue.replace(image, replace(image, text_checked=True))
     return put

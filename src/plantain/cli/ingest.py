@@ -152,7 +152,7 @@ def _run(
     """
     with Catalogue.create(out) as catalogue:
         with _Watch(reader.count(), quiet=as_json) as observer:
-            gate = PrivacyGate(catalogue, None if skip_text else open_reader())
+            gate = PrivacyGate(None if skip_text else open_reader())
             done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)

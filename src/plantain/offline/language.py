@@ -184,7 +184,7 @@ def _unguarded(sentence: str) -> Iterator[str]:
 
 
 def _direction(part: str) -> Direction | None:
-    """Return what a part commands, None for nothing. A plain "show" or "make" means add."""
+    """Return the direction that a part commands, or None. A plain "show" or "make" means add."""
     found = [(match.start(), way) for way, words in _STRONG.items() if (match := words.search(part))]
     if found:
         return min(found)[1]

@@ -1,8 +1,7 @@
 """Restores the original outside of an edit: `[loop] restore = "outside"`.
 
-Editors that redraw a whole image move it by a pixel, shift its tones and draw its texture again. The answer is
-registered to the original and given its tones; what then still differs by more than usual is the edit, and is blended
-into the original. Where any of this fails the answer stays as it came, with the reason.
+Editors that redraw a whole image move it, shift its tones and draw its texture again. The answer is registered to the
+original and given its tones; what still differs by more than usual is blended in. It is refused where this fails.
 """
 
 from __future__ import annotations

@@ -49,7 +49,6 @@ class Distance:
         floor_high: 95th percentile of these chance distances; None with few sources.
         p: p value of `value` against chance; None if `floor_high` is.
         pairs: number of independent sources.
-        halves: mean Fréchet distance of random halves of the true images.
         images: number of images in each set.
         features: the encoder or the features, with their preprocessing.
     """
@@ -62,7 +61,6 @@ class Distance:
     reason: str = ""
     p: float | None = None
     pairs: int = 0
-    halves: float | None = None
     images: int = 0
     features: str = ""
 
@@ -75,8 +73,7 @@ class Distance:
             line = f"floor unknown: {self.pairs} independent pairs"
         else:
             line = f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.3g}"
-        halves = "" if self.halves is None else f"; halves of the true images {self.halves:.3g}"
-        return f"{line}{halves}; n = {self.images}"
+        return f"{line}; n = {self.images}"
 
 
 def stored_distances(reader: JournalReader) -> list[Distance]:
@@ -201,7 +198,6 @@ def _row(arm: str, found: SetDistance, images: int, features: str) -> Distance:
         found.score.reason,
         found.p,
         found.pairs,
-        found.halves,
         images,
         features,
     )
