@@ -34,7 +34,6 @@ class SetDistance:
     """A distance between two sets of images, with the distances expected by chance.
 
     Attributes:
-        name: name of the metric, followed by the encoder's name unless the encoder has the published weights.
         score: the distance; lower is better; unscored below two pairs or if features are not finite.
         floor: mean distance after exchanging images at random; None if unscored or with one source only.
         floor_high: the critical value at 5 %; None below `FEWEST` sources.
@@ -42,7 +41,6 @@ class SetDistance:
         pairs: number of independent sources.
     """
 
-    name: str
     score: Score
     floor: float | None
     floor_high: float | None
@@ -51,7 +49,6 @@ class SetDistance:
 
 
 def frechet_of_features(
-    name: str,
     reference: Floats,
     outputs: Floats,
     seed: int = 0,
@@ -62,7 +59,6 @@ def frechet_of_features(
     """Compute the Fréchet distance of two sets of features, with the distances expected by chance.
 
     Args:
-        name: name of the metric.
         reference, outputs: features (n, d); row i of both belongs to one sample.
         seed: seed of the random exchanges.
         pairs: (n,) the source (patient, image) of each row.
@@ -75,11 +71,11 @@ def frechet_of_features(
         return far(pooled[order[:n]], pooled[order[n:]]).value or 0.0
 
     scale = float(pooled.var(axis=0).sum())
-    return _with_floor(name, far(reference, outputs), exchanged, scale, pairs, seed)
+    return _with_floor(far(reference, outputs), exchanged, scale, pairs, seed)
 
 
 def kid_of_features(
-    name: str, reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
+    reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
 ) -> SetDistance:
     """Compute KID, the unbiased squared maximum mean discrepancy with kernel (x y / d + 1)^3, with its chance value.
 
@@ -94,7 +90,7 @@ def kid_of_features(
 
     reason = _why_not(reference, outputs)
     score = unscored(reason) if reason else Score(distance(np.arange(2 * n)))
-    return _with_floor(name, score, distance, float(np.abs(kernel).mean()), pairs, seed)
+    return _with_floor(score, distance, float(np.abs(kernel).mean()), pairs, seed)
 
 
 def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covariance2: Floats) -> float:
@@ -146,7 +142,6 @@ def frechet_in_spreads(reference: Floats, outputs: Floats) -> Score:
 
 
 def _with_floor(
-    name: str,
     score: Score,
     distance: Callable[[npt.NDArray[np.intp]], float],
     scale: float,
@@ -159,14 +154,14 @@ def _with_floor(
     """
     sources = len(set(pairs))
     if score.value is None or sources < 2:
-        return SetDistance(name, score, None, None, None, sources)
+        return SetDistance(score, None, None, None, sources)
     found = np.sort([distance(order) for order in _exchanged(pairs, np.random.default_rng(seed))])
     floor = float(found.mean())
     if sources < FEWEST:
-        return SetDistance(name, score, floor, None, None, sources)
+        return SetDistance(score, floor, None, None, sources)
     as_far = int((found >= score.value - 1e-9 * scale).sum())
     critical = float(found[-int(LEVEL * (1 + found.size))])
-    return SetDistance(name, score, floor, critical, (1 + as_far) / (1 + found.size), sources)
+    return SetDistance(score, floor, critical, (1 + as_far) / (1 + found.size), sources)
 
 
 def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
