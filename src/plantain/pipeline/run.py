@@ -119,7 +119,7 @@ async def run_build(
             images = ImageCache(journal.reader)
             checks: list[EditCheck] = []
             if reader is not None:
-                checks.append(TextCheck(reader, catalogue, journal, images))
+                checks.append(TextCheck(reader, journal, images))
             if recipe.loop.turns > 1:
                 checks.append(OriginalCheck(journal, images, ready.taxonomy))
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)

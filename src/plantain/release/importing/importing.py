@@ -23,6 +23,7 @@ from plantain.records import InputError, SourceImage
 from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease
+from plantain.release.naming import safe
 from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
 from plantain.release.proof.provenance import without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
@@ -89,10 +90,10 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     source: ReleaseSource
     if OurRelease.recognised(path):
         source, summary = OurRelease(path), ImportSummary(run, "plantain")
-        facts = _facts(path, source.facts())
+        facts = _facts_of_release(path, source.facts())
     elif PublishedTree.recognised(path):
         source, summary = PublishedTree(path), ImportSummary(run, "med-banana")
-        facts = _facts(path, {})
+        facts = _facts_of_tree(path)
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     try:
@@ -107,30 +108,14 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     return summary
 
 
-_KEPT = (
-    *("models", "left_out", "method", "terms"),
-    *("run_id", "name", "seed", "code_version", "frozen"),
+_KEPT = frozenset(
+    ["models", "left_out", "method", "terms", "run_id", "name", "seed", "code_version", "frozen"]
 )
 """Facts in run.json that an import keeps."""
 
 
-def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
-    """Return the facts of the original run; without run.json those that its folder shows."""
-    if not recorded:
-        # The licence is unknown then: an export must not choose another one.
-        stated: dict[str, JsonValue] = {
-            "models": {},
-            "left_out": 0,
-            "method": {},
-            "terms": None,
-        }
-        return stated | {
-            "run_id": tree_id(root),
-            "name": root.resolve().name,
-            "seed": 0,
-            "code_version": "",
-            "frozen": {},
-        }
+def _facts_of_release(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
+    """Return the facts of the original run."""
     try:
         facts = TypeAdapter(RunFacts).validate_python(recorded)
     except ValidationError as error:
@@ -140,6 +125,13 @@ def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
     if CONTROL.search(facts.run_id + facts.name):
         raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
     return {name: value for name, value in orjson.loads(orjson.dumps(facts)).items() if name in _KEPT}
+
+
+def _facts_of_tree(root: Path) -> dict[str, JsonValue]:
+    """Return the facts of a published tree. An export must not choose a licence: it is unknown."""
+    made: dict[str, JsonValue] = {"models": {}, "left_out": 0, "method": {}, "terms": None}
+    name = root.resolve().name
+    return {**made, "run_id": tree_id(root), "name": name, "seed": 0, "code_version": "", "frozen": {}}
 
 
 def _blobs(folder: Path) -> BlobStore:
@@ -165,7 +157,7 @@ async def _fill(
         journal.blobs.synced = False
         await asyncio.to_thread(_store_images, journal, source, named, held, summary)
         await journal.add_images(_images(source, named))
-        await journal.add_recorded(map(recorded_task, _once(source)))
+        await journal.add_recorded(map(recorded_task, source.records()))
         await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
 
@@ -173,7 +165,7 @@ async def _fill(
 def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
     """Check every record before anything is written."""
     named = _Named()
-    for record in _once(source):
+    for record in source.records():
         _check_record(record)
         summary.tasks += 1
         summary.attempts += len(record.attempts)
@@ -196,29 +188,23 @@ def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
 
 
 def _check_record(record: TaskRecord) -> None:
-    """Raise InputError for a negative round, or a name with control characters: names are printed and used in paths."""
+    """Raise InputError for an id that is no name of a file, a name with control characters, or a negative round."""
+    if safe(record.task_id) != record.task_id:
+        raise InputError(f"task {record.task_id[:80]!r}: task_id: expected letters, digits and ._+- only")
     image = record.image
-    names = {
-        "task_id": record.task_id,
-        "modality": record.modality,
-        "split": record.split,
-        "image.id": image.id,
-        "image.dataset": image.dataset,
-        "image.group": image.group or "",
-    }
+    names = {"modality": record.modality, "split": record.split, "image.id": image.id}
+    names |= {"image.dataset": image.dataset, "image.group": image.group or ""}
     for field_name, name in names.items():
         if CONTROL.search(name):
             raise InputError(
-                f"task {record.task_id!r}: {field_name}: {name[:80]!r} contains control characters"
+                f"task {record.task_id}: {field_name}: {name[:80]!r} contains control characters"
             )
-    if (
-        len(record.finding.splitlines()) > 1
-    ):  # own findings may contain other characters; printers escape them
-        raise InputError(f"task {record.task_id!r}: finding: {record.finding[:80]!r} has several lines")
+    if len(record.finding.splitlines()) > 1:  # own findings may contain others; printers escape them
+        raise InputError(f"task {record.task_id}: finding: {record.finding[:80]!r} has several lines")
     rounds = [record.generation, record.round or 0]
     rounds += [number for one in record.attempts for number in (one.generation, one.round or 0)]
     if min(rounds) < 0:
-        raise InputError(f"task {record.task_id!r}: generation or round: {min(rounds)} is negative")
+        raise InputError(f"task {record.task_id}: generation or round: {min(rounds)} is negative")
 
 
 def _checked(text: str, record: TaskRecord) -> str:
@@ -268,19 +254,10 @@ def _store_images(
 
 def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
-    for record in _once(source):
+    for record in source.records():
         if record.image.id not in seen:
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
             size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
-
-
-def _once(source: ReleaseSource) -> Iterator[TaskRecord]:
-    """Yield every task once: tables with several rows a task repeat its record."""
-    seen: set[str] = set()
-    for record in source.records():
-        if record.task_id not in seen:
-            seen.add(record.task_id)
-            yield record
