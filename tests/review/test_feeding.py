@@ -228,26 +228,16 @@ def test_the_card_has_scikit_learns_kappa(accepted):
     """What `judge audit --study` writes into a card: verdicts and the majority of readers; a tie is no majority."""
     run, planted, names = accepted
     told = agreement_with_people(planted.study.folder, run, "offline/instruments")
-    people: dict[str, list[bool]] = {name: [] for name in ("", *names)}
-    judge: dict[str, list[bool]] = {name: [] for name in ("", *names)}
+    people, judge = list[bool](), list[bool]()
     with JournalReader.open(run) as reader:
         for source, said in sorted(answers_by_source(planted).items()):
             last = [v for v in reader.verdicts(source) if v.verdict.judge == "offline/instruments"][-1]
             seen = {str(k): v.passed for k, v in last.verdict.observations.criteria.items()}
-            most = {name: 2 * sum(one[name] for one in said) > len(said) for name in names}
-            for name in names:
-                people[name].append(most[name])
-                judge[name].append(bool(seen[name]))
-            people[""].append(all(most.values()))
-            judge[""].append(all(seen[name] for name in names))
-    for name in ("", *names):
-        figure = told["people/people" + (f", {name}" if name else "")]
-        expected = cohen_kappa_score(people[name], judge[name])
-        assert (figure.n, figure.kind) == (len(people[name]), "kappa")
-        if np.isfinite(expected):
-            assert figure.value == pytest.approx(expected, abs=1e-12)
-        else:  # both said the same of every edit: there is nothing to agree about beyond chance
-            assert figure.value is None
+            people.append(all(2 * sum(one[name] for one in said) > len(said) for name in names))
+            judge.append(all(seen[name] for name in names))
+    figure, expected = told["people/people"], cohen_kappa_score(people, judge)
+    assert (figure.n, figure.kind) == (len(people), "kappa")
+    assert figure.value == (pytest.approx(expected, abs=1e-12) if np.isfinite(expected) else None)
 
 
 def test_readers_as_a_judge_are_their_majority(accepted):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -210,28 +209,16 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> list[str]:
-    """Choose up to `most` tasks for the top of a report: successes spread over modalities, then one more.
-
-    The last is a failed or undecided task, else the success with the most rounds.
-    """
+    """Choose up to `most` tasks for the top of a report: successes of each modality in turn, then a failed one."""
     rows = [row for row in map(reader.task, ids) if row.round and row.task.kind == TaskKind.EDIT]
-    unsuccessful = [row for row in rows if row.state in (TaskState.FAILED, TaskState.UNDECIDED)]
-    refined = [row for row in rows if row.state == TaskState.SUCCESS and row.round > 1]
-    one = [
-        *sorted(unsuccessful, key=lambda row: row.state != TaskState.FAILED),
-        *sorted(refined, key=lambda row: -row.round),
-    ][:1]
-    by_modality: dict[str, list[TaskRow]] = {}
+    last = [row.id for row in rows if row.state == TaskState.FAILED][:1]
+    last = last or [row.id for row in rows if row.state == TaskState.UNDECIDED][:1]
+    by_modality: dict[str, list[str]] = {}
     for row in rows:
-        if row.state == TaskState.SUCCESS and row not in one:
-            by_modality.setdefault(row.task.modality, []).append(row)
-    seen: Counter[str] = Counter()
-    successes: list[tuple[int, int, str]] = []
-    for row in filter(None, chain.from_iterable(zip_longest(*by_modality.values()))):
-        successes.append((seen[row.task.finding], len(successes), row.id))
-        seen[row.task.finding] += 1
-    chosen = [task for _, _, task in sorted(successes)[: max(0, most - len(one))]]
-    return [*chosen, *(row.id for row in one)][:most]
+        if row.state == TaskState.SUCCESS:
+            by_modality.setdefault(row.task.modality, []).append(row.id)
+    turns = filter(None, chain.from_iterable(zip_longest(*by_modality.values())))
+    return [*islice(turns, most - len(last)), *last]
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:

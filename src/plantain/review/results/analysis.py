@@ -69,7 +69,6 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
         "readers": len({row.reader for row in main}),
         "agreement": _agreement(block, rows),
         "checks": _checks(rows),
-        "times": _times(main),
     }
     match block.task:
         case ReaderTask.ACCEPT | ReaderTask.RATE:
@@ -289,7 +288,7 @@ def _regions(rows: Sequence[Row]) -> list[Found]:
     return found
 
 
-# --- agreement, checks, times -----------------------------------------------------------------------
+# --- agreement, checks ------------------------------------------------------------------------------
 
 
 def _agreement(block: Block, rows: Sequence[Row]) -> Found:
@@ -307,13 +306,3 @@ def _checks(rows: Sequence[Row]) -> Found:
     """Return how many training items were answered right."""
     known = [row.right for row in rows if row.kind is ItemKind.TRAINING and row.right is not None]
     return {"training": {"right": sum(known), "of": len(known)}}
-
-
-def _times(rows: Sequence[Row]) -> Found:
-    """Return the seconds of focus for a case by reader: median and quartiles."""
-    found = {}
-    for reader in sorted({row.reader for row in rows}):
-        seconds = [row.focus_s for row in rows if row.reader == reader]
-        low, middle, high = np.percentile(seconds, [25, 50, 75])
-        found[reader] = {"median": float(middle), "low": float(low), "high": float(high), "n": len(seconds)}
-    return found
