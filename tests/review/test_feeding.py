@@ -26,7 +26,6 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
 from plantain.cli.bench.rank import study_ratings
 from plantain.journal import JournalReader
-from plantain.metrics.statistics.regions import dice
 from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
 from plantain.review.study import IMAGES, ORIGINAL, Case, Item, ItemKind, ReaderTask, Study, open_study
@@ -295,8 +294,5 @@ def test_chosen_regions_are_what_the_rule_says(tmp_path: Path):
         assert f"majority of {len(masks)}" in " ".join(sample.notes)
         parts = [itk.GetImageFromArray(mask.astype(np.uint8)) for mask in masks]
         assert np.array_equal(roi, itk.GetArrayFromImage(itk.LabelVoting(parts, 0)) == 1)
-        overlap = itk.LabelOverlapMeasuresImageFilter()
-        overlap.Execute(*parts[:2])
-        assert dice(*masks[:2]) == pytest.approx(overlap.GetDiceCoefficient())
         assert not roi[:5, :5].any()
     assert counts >= {3}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -22,9 +21,7 @@ from plantain.metrics.statistics.bradley_terry import (
 )
 from plantain.metrics.statistics.paired import holm
 from plantain.metrics.statistics.readers import over_readers
-from plantain.metrics.statistics.regions import dice, majority
 from plantain.pixels.arrays import Floats
-from plantain.review.answers import region_of
 from plantain.review.results.rows import (
     Row,
     between_readers,
@@ -58,7 +55,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
     judged = [row for row in main if not row.cannot]
     names = ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
     found: Found = {
-        **dict.fromkeys((*names, "regions", "judge")),
+        **dict.fromkeys((*names, "judge")),
         "block": block.id,
         "task": block.task.value,
         "dimension": block.dimension,
@@ -86,8 +83,6 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED:
             found |= _accuracy(judged)
-        case ReaderTask.CHOOSE_ROI:
-            found["regions"] = _regions(judged)
     return found
 
 
@@ -262,30 +257,6 @@ def _strengths(rows: Sequence[Row]) -> Found:
 
 def _parameter(found: Value) -> Found:
     return asdict(found) | {"reason": "too few readers or cases" if found.low is None else ""}
-
-
-# --- regions ---------------------------------------------------------------------------------------
-
-
-def _regions(rows: Sequence[Row]) -> list[Found]:
-    """Return for each case the mean Dice of pairs of readers, and the majority's area."""
-    found = []
-    for case in sorted({row.case for row in rows}):
-        mine = [row for row in rows if row.case == case]
-        drawn = {row.reader: region_of(row.value) for row in mine if row.value.get("mask")}
-        pairs = itertools.combinations(drawn.values(), 2)
-        overlaps = [one for a, b in pairs if (one := dice(a, b)) is not None]
-        found.append(
-            {
-                "case": case,
-                "source": mine[0].source,
-                "drawn": len(drawn),
-                "chosen": dict(Counter(row.answer for row in mine if not row.value.get("mask"))),
-                "dice": statistics.mean(overlaps) if overlaps else None,
-                "majority_pixels": int(majority(list(drawn.values())).sum()) if len(drawn) > 2 else None,
-            }
-        )
-    return found
 
 
 # --- agreement, checks ------------------------------------------------------------------------------
