@@ -17,12 +17,12 @@ ORGANS_ACROSS = 6
 
 
 def table_two(table: Table) -> str:
-    """Return MedEBench's Table 2 as LaTeX: EA, both CP and VQ per organ and overall, then distances; baselines last."""
+    """Return MedEBench's Table 2 as LaTeX: EA, both CP and VQ per organ and overall; baselines last."""
     organs = [*table.scores.organs, OVERALL]
     blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
     for block in blocks:
-        lines.extend(_block(table, block, last=block is blocks[-1]))
+        lines.extend(_block(table, block))
     lines += [rf"\caption{{{' '.join(_caption(table))}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
 
@@ -78,14 +78,12 @@ def _caption(table: Table) -> list[str]:
     ]
 
 
-def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
+def _block(table: Table, organs: Sequence[str]) -> list[str]:
     measures = table.main
-    distances = table.scores.distance_names if last else []
-    columns = len(measures) * len(organs) + len(distances)
+    columns = len(measures) * len(organs)
     titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
     heads = [rf"\multicolumn{{{max(1, len(measures))}}}{{c}}{{{title}}}" for title in titles]
-    heads += [escaped(name.upper()) for name in distances]
-    names = [escaped(m.name) for _ in organs for m in measures] + [""] * len(distances)
+    names = [escaped(m.name) for _ in organs for m in measures]
     lines = [
         rf"\begin{{tabular}}{{l{'r' * columns}}}",
         r"\toprule",
@@ -97,17 +95,14 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
         lines.extend([r"\midrule"] * bool(number))
         if name == "informed":
             lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
-        lines.extend(_line(table, arm, organs, distances) for arm in arms)
+        lines.extend(_line(table, arm, organs) for arm in arms)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
 
-def _line(table: Table, arm: Arm, organs: Sequence[str], distances: Sequence[str]) -> str:
+def _line(table: Table, arm: Arm, organs: Sequence[str]) -> str:
     cells = [(table.cell(arm.label, organ, m.name), m) for organ in organs for m in table.main]
-    values = [_number(cell, m) for cell, m in cells]
-    intervals = [_interval(cell, m) for cell, m in cells] + [""] * len(distances)
-    found = {d.metric: d.value for d in table.scores.distances if d.arm == arm.label}
-    values += ["--" if found.get(name) is None else f"{found[name]:z.2f}" for name in distances]
-    line = f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+    intervals = [_interval(*one) for one in cells]
+    line = f"{escaped(arm.label)} & {' & '.join(_number(*one) for one in cells)} " + r"\\"
     return f"{line}\n & {' & '.join(intervals)} " + r"\\" if any(intervals) else line
 
 
