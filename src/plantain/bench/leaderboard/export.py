@@ -8,9 +8,8 @@ from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.tables import written_csv
-from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import escaped
+from plantain.pages.wording import DASH, escaped
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
@@ -55,10 +54,16 @@ def table_against(table: Table) -> str:
 
 
 def _difference(pair: Difference | None) -> str:
+    return difference_text(pair).replace("-", "$-$").replace("p ", "$p$ ").replace(DASH, "--")
+
+
+def difference_text(pair: Difference | None) -> str:
+    """Format a difference, e.g. "+0.12 +0.03 to +0.21, p 0.012": value, 95 % interval, Holm's p; a dash without one."""
     if pair is None or pair.estimate.value is None:
-        return "--"
-    p = "" if pair.p_holm is None else f", $p$ {pair.p_holm:.3f}"
-    return f"{pair.estimate.value:+z.2f}{_bounds(pair.estimate)}".replace("-", "$-$") + p
+        return DASH
+    found = pair.estimate
+    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
+    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
 
 
 def _caption(table: Table) -> list[str]:
@@ -118,10 +123,6 @@ def _number(cell: TableCell | None, measure: Measure) -> str:
         return "--"
     text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
     return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
-
-
-def _bounds(found: Estimate) -> str:
-    return "" if found.low is None else f" [{found.low:z.2f}, {found.high:z.2f}]"
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:

@@ -44,10 +44,8 @@ PAPER = {
     "masked ssim": "cp_reference",
     "context preservation": "cp_reference",
     "imagereward_p": "image_reward",
-} | {
     "imagereward_d": "image_reward_d",
-    **{(kind.column or name).lower(): name for name, kind in registered().items()},
-}
+} | {(kind.column or name).lower(): name for name, kind in registered().items()}
 """Names in tables and in the paper, in small letters -> names of metrics."""
 _JUDGED = re.compile(r"(?:ea|vq|(?:editing)?accuracy|(?:visual)?quality|context)[pd]?")
 
@@ -58,8 +56,8 @@ REQUIREMENTS = {
     "detailed": "the sample has no description of the change",
 }
 
-Detail = Mapping[str, JsonValue]
-Measured = tuple[Score, Detail]
+Measured = tuple[Score, Mapping[str, JsonValue]]
+"""A score with its detail."""
 Read = Callable[[Output], bytes]
 """Return an output's PNG."""
 
