@@ -6,11 +6,12 @@ import asyncio
 import resource
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
-from plantain.bench.demo import DRAWS, Demo, bench_demo
+from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
@@ -61,15 +62,7 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
         "report": str(made.report),
         "samples": len(made.table.scores.samples),
         "rows": table_json(made.table.cells.values(), made.table),
-        "recovered": [
-            {
-                "metric": recovery.metric,
-                "order": list(recovery.order),
-                "probability": recovery.probability,
-                "draws": DRAWS,
-            }
-            for recovery in made.recoveries
-        ],
+        "recovered": [asdict(recovery) for recovery in made.recoveries],
         "stopped": made.stopped,
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak_rss_mb(), 1),
