@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -30,11 +29,9 @@ def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
 def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run(capsys, "check", str(published))
     assert code == 0
-    assert out.splitlines()[-2] == "OK: 6 samples from 5 sources, 5 warnings"
+    assert out.splitlines()[-2] == "OK: 6 samples from 5 sources, 4 warnings"
     assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
-    assert "sample 3: previous: the pair is that of sample 4 reversed" in out
     assert "2 samples share one source and count as one in intervals: 3, 4" in out
-    assert "1 contain words that often accompany a patient's name (samples 5)" in out
     assert "6 images have no stated licence" in out
     assert "example.org" not in out
 
@@ -72,12 +69,8 @@ def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[s
 
 def test_other_pixels_are_warned_of(tree: Path) -> None:
     write_png(tree / "changed" / "1.png", np.roll(picture("chelsea", left=90, top=60), 9, axis=1))
-    pixels = cv2.imread(str(tree / "previous" / "1.png"))
-    cv2.imwrite(str(tree / "previous" / "6.png"), np.clip(pixels.astype(int) + 1, 0, 255).astype(np.uint8))
-    said = found(tree, warning=True)
-    unaligned = [line for line in said if "not aligned pixel by pixel" in line]
+    unaligned = [line for line in found(tree, warning=True) if "not aligned pixel by pixel" in line]
     assert unaligned[0].startswith("changed/1.png: sample 1: pixels")
-    assert any("nearly the image of sample 6, but their clusters differ" in line for line in said)
 
 
 def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
