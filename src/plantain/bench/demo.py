@@ -14,7 +14,7 @@ import numpy as np
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
-from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, planted_editor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
@@ -208,7 +208,7 @@ async def bench_demo(
         generating, scoring: observers of the progress.
     """
     benchmark, run = demo_benchmark(folder / "benchmark", plan), folder / "run"
-    wanted = ArmRequest(editors=(EDITOR,), own={label: KnownEditor(label, benchmark) for label in PLANTED})
+    wanted = ArmRequest(editors=(EDITOR,), own={label: planted_editor(label, benchmark) for label in PLANTED})
     terms = load_terms(None, wanted.models)
     try:
         stopped = (await generate(benchmark, run, wanted, terms, seed=SEED, observer=generating)).stopped

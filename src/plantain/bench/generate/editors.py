@@ -27,7 +27,6 @@ from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.bench.benchmark.samples import Sample
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode, one_line
 from plantain.pixels.encode import compressed
@@ -81,42 +80,41 @@ TRICKS: dict[str, Callable[[Pixels], tuple[Pixels, str]]] = {
 }
 
 
-class Trick:
-    """A baseline editor that ignores its instruction, such as `copy-input` or `jpeg-75`."""
-
-    def __init__(self, label: str) -> None:
-        self.name = f"{PROVIDER}/{label}"
-        self.fingerprint = f"{label}@{VERSION}"
-        self._trick = TRICKS[label]
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        return Reply(await asyncio.to_thread(self._edited, request.original), usage=Usage(images=1))
-
-    def _edited(self, original: EncodedImage) -> EditedImage:
-        pixels, note = self._trick(decode(original.data))
-        return EditedImage(EncodedImage(encode_png(pixels), "image/png"), note=note)
-
-
-class Truth:
-    """An editor that returns the real image after the procedure, which shows the scores of a perfect edit.
+class LocalEditor:
+    """A baseline or planted editor: it ignores its instruction.
 
     Args:
-        read: returns a sample's real image by its id, uint8 (H, W, 3) of the previous image's size, or None.
+        name: "baseline/NAME" or "planted/NAME".
+        make: returns (output for an image and its sample's id, uint8 (H, W, 3), or None without the truth; a note).
     """
 
-    name = f"{PROVIDER}/{GROUND_TRUTH}"
-    fingerprint = f"{GROUND_TRUTH}@{VERSION}"
-
-    def __init__(self, read: Callable[[str], Pixels | None]) -> None:
-        self._read = read
+    def __init__(self, name: str, make: Callable[[Pixels, str], tuple[Pixels | None, str]]) -> None:
+        self.name, self.fingerprint = name, f"{name.partition('/')[2]}@{VERSION}"
+        self._make = make
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the sample's real image after the procedure as PNG; a `not_applicable` outcome if it has none."""
-        pixels = await asyncio.to_thread(self._read, request.image.id)
-        if pixels is None:
+        """Return the output as PNG; a `not_applicable` outcome if the sample has no image after the procedure."""
+        data, note = await asyncio.to_thread(self._edited, request)
+        if data is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
-        image = EncodedImage(await asyncio.to_thread(encode_png, pixels), "image/png")
-        return Reply(EditedImage(image, note="the real image after"), usage=Usage(images=1))
+        return Reply(EditedImage(EncodedImage(data, "image/png"), note=note), usage=Usage(images=1))
+
+    def _edited(self, request: EditRequest) -> tuple[bytes | None, str]:
+        pixels, note = self._make(decode(request.original.data), request.image.id)
+        return None if pixels is None else encode_png(pixels), note
+
+
+def baseline_editor(label: str, benchmark: Benchmark) -> LocalEditor:
+    """Make the editor of a baseline, e.g. `copy-input`; `ground-truth` returns the real image after the procedure."""
+    name = f"{PROVIDER}/{label}"
+    if label == GROUND_TRUTH:
+        return LocalEditor(name, lambda pixels, sample: (_truth(benchmark, sample), "the real image after"))
+    return LocalEditor(name, lambda pixels, sample: TRICKS[label](pixels))
+
+
+def _truth(benchmark: Benchmark, sample_id: str) -> Pixels | None:
+    sample = benchmark.sample(sample_id)
+    return None if sample.changed is None else benchmark.changed(sample)
 
 
 Spoil = Callable[[Pixels, Pixels, np.random.Generator], Pixels]
@@ -172,25 +170,16 @@ PRESERVATION = ("planted/exact", "planted/noisy", "planted/repainted")
 """Planted order in context preservation: smaller changes of the rest first."""
 
 
-class KnownEditor:
-    """An editor of known quality: it returns the real image after, altered in one stated way."""
+def planted_editor(label: str, benchmark: Benchmark) -> LocalEditor:
+    """Make an editor of known quality: it returns the real image after, altered in one stated way."""
+    spoil, note = PLANTED[label]
 
-    def __init__(self, label: str, benchmark: Benchmark) -> None:
-        self.name = label
-        self.fingerprint = f"{label.partition('/')[2]}@{VERSION}"
-        (self._spoil, self._note), self._benchmark = PLANTED[label], benchmark
+    def make(before: Pixels, sample_id: str) -> tuple[Pixels | None, str]:
+        truth = _truth(benchmark, sample_id)
+        rng = np.random.default_rng(derive_seed(0, label, sample_id))
+        return None if truth is None else spoil(before, truth, rng), f"planted: {note}"
 
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the altered real image as PNG; a `not_applicable` outcome if there is none."""
-        sample = self._benchmark.sample(request.image.id)
-        if sample.changed is None:
-            return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
-        data = await asyncio.to_thread(self._edited, sample)
-        return Reply(EditedImage(EncodedImage(data, "image/png"), note=f"planted: {self._note}"))
-
-    def _edited(self, sample: Sample) -> bytes:
-        rng = np.random.default_rng(derive_seed(0, self.name, sample.id))
-        return encode_png(self._spoil(self._benchmark.previous(sample), self._benchmark.changed(sample), rng))
+    return LocalEditor(label, make)
 
 
 AnyImage: TypeAlias = Pixels | Image.Image
