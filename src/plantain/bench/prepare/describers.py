@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import tomllib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from plantain.pixels.encode import compressed
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.records.messages import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.open_run import OpenRun, together
+from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import NewRun, RunSetup, changed_since
 from plantain.runs.terms import Terms
@@ -44,7 +43,7 @@ Carry = Callable[[int, Describe], Awaitable[None]]
 async def walk_pairs(
     pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path
 ) -> RunSummary:
-    """Call `carry` for every pair, several at once; return counts, cost and the reason if stopped early.
+    """Call `carry` for every pair; return counts, cost and the reason if stopped early.
 
     Args:
         pairs: number of pairs.
@@ -58,13 +57,8 @@ async def walk_pairs(
     """
     name = terms.models[0]
     if name == BY_OWNER:
-        numbers = iter(range(pairs))
-
-        async def some() -> None:
-            for number in numbers:
-                await carry(number, described_by_owner)
-
-        await together(some() for _ in range(os.cpu_count() or 1))
+        for number in range(pairs):
+            await carry(number, described_by_owner)
         return RunSummary()
     setup = RunSetup(terms)
     setup.check(images=images, named=[name], by="--describer")
