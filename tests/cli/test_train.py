@@ -66,10 +66,10 @@ def test_a_benchmark_is_learned_from_and_measured(tmp_path: Path, model: str, se
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
     args += [*sets(*SMALL, "sizes=1"), "--settings", settings]
     told = json_of(*args)
-    assert {row["n"] for row in told["rows"]} == {0, 1}
+    assert {row["shots"] for row in told["rows"]} == {0, 1}
     assert {row["metric"] for row in told["rows"]} >= {"CP", "EA"}
-    assert {row["task"] for row in told["rows"]} == {"all", "Task 0"}
-    assert all(row["samples"] for row in told["rows"] if row["metric"] == "CP")
+    assert {row["task"] for row in told["rows"]} == {"", "Task 0"}
+    assert all(row["estimate"]["n"] for row in told["rows"] if row["metric"] == "CP")
     page = Path(told["report"]).read_text(encoding="utf-8")
     assert "Table 7 (a)" in page
     assert "<script src" not in page

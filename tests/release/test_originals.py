@@ -99,8 +99,6 @@ def test_training_table_has_the_successes_whose_original_is_there(
             assert row["original"].size == row["edited"].size == (64, 64)
             assert (row["mask"] is None) == (won.mask is None)
             assert row["sha256"] == won.edited
-            lost = [a.instruction for a in attempts if a.verdict is not None and not a.verdict.qualified]
-            assert (row["positive_instructions"], row["negative_instructions"]) == ([won.instruction], lost)
     successes = rows(mixed, "success")
     assert (
         {row["task_id"] for row in successes if row["original"]}
@@ -128,10 +126,12 @@ def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: P
     assert made.left_out["no original: it was not in the imported release"] == 2
     pairs = ReleasePreferences(mixed, StoredOriginals(mixed))
     listed = pairs.listed()
-    assert len(listed) == 4
-    assert "4 of 8 examples left out: no image before the edit" in pairs.left_out()
+    every = [json.loads(row["record"])["image"]["prepared_sha256"] for row in rows(mixed, "preference")]
+    shared = [name for name in every if name in {sha(original(n)) for n in (1, 3, 5, 7)}]
+    assert len(listed) == len(shared) == 2
+    assert f"{len(every) - 2} of {len(every)} examples left out: no image before the edit" in pairs.left_out()
     read = list(pairs.read([example.id for example in listed]))
-    assert len(read) == 4
+    assert len(read) == 2
     for pair in read:
         assert pair.before.shape == pair.winner.shape == (64, 64, 3)
 
