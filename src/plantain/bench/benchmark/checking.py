@@ -12,7 +12,7 @@ import numpy as np
 from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resized_bicubic, resized_region
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
-from plantain.metrics.pixelwise import preservation, ssim
+from plantain.metrics.pixelwise import masked_ssim, ssim
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
@@ -96,7 +96,7 @@ def _check_pixels(reading: Reading, sample: Sample) -> list[BenchmarkProblem]:
 
 def _similarity(previous: Pixels, changed: Pixels, region: Mask | None) -> float | None:
     """Return the SSIM outside the region, of the whole image where nothing is outside, None for tiny images."""
-    score = None if region is None else preservation(previous, changed, region).score.value
+    score = None if region is None else masked_ssim(previous, changed, region).value
     return ssim(previous, changed).value if score is None and min(previous.shape[:2]) >= 7 else score
 
 
