@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from fakes.medebench_tree import picture, write_png
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.engines.cluster import RayEngine
@@ -321,27 +320,6 @@ def test_a_catalogue_is_the_same_bytes_as_one_that_was_prepared_here(
     assert "small.jpg,,,20x20 pixels" in (tmp_path / "there/rejected.csv").read_text()
     with Catalogue.open(tmp_path / "here") as here, Catalogue.open(tmp_path / "there") as there:
         assert len(there) == 4 and there.digest() == here.digest()
-
-
-def test_a_benchmark_is_the_same_bytes_as_one_that_was_prepared_here(
-    cluster: None, on_ray: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raw = tmp_path / "raw"
-    rows = ["id,organ,task,prompt,licence"]
-    for name, left in (("a", 60), ("b", 90)):
-        before = picture("chelsea", left=left, top=40, size=(200, 160))
-        after = before.copy()
-        after[60:90, 80:110] = np.uint8(20)
-        write_png(raw / "before" / f"{name}.png", before)
-        write_png(raw / "after" / f"{name}.png", after)
-        rows.append(f"{name},skin,Add a mole.,Add a mole.,open")
-    (raw / "pairs.csv").write_text("\n".join(rows), encoding="utf-8")
-    for name, engine in (("here", []), ("there", on_ray)):
-        if engine:
-            monkeypatch.setattr("plantain.bench.prepare.preparing.prepare_pair", None)  # in this process
-        out = str(tmp_path / name / "bench")
-        assert main(["bench", "prepare", str(raw), "--to", out, "--keep", "text", *engine]) == 0
-    assert files(tmp_path / "there") == files(tmp_path / "here")
 
 
 def test_a_lost_worker_is_replaced_until_the_work_itself_must_be_the_reason(

@@ -123,9 +123,9 @@ def prepare(place: Place, limits: str) -> Made:
         (raw / "pairs.csv").write_text("\n".join(["id,organ,task,licence", *rows]) + "\n")
     if out.exists():
         out.rename(place.folder / f"out-{len(list(place.folder.iterdir()))}")
-    run = place.folder / "described"
+    run = place.folder / "out.calls"
     arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--keep", "text"]
-    return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
+    return Made([*arguments, "--settings", place.settings(limits)], run)
 
 
 def audit(place: Place, limits: str) -> Made:

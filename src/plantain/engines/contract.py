@@ -208,7 +208,7 @@ class EngineSection(BaseModel):
         address: address of the cluster: "auto" for this machine's cluster, or if it has none a new one for the run;
             "host:port"; or "local" for a new one in any case.
         workers: number of workers for every role that states none.
-        editor, judge, metrics: the workers of a role.
+        editor, judge: the workers of a role.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -218,7 +218,6 @@ class EngineSection(BaseModel):
     workers: Number = "auto"
     editor: WorkersSection = WorkersSection()
     judge: WorkersSection = WorkersSection()
-    metrics: WorkersSection = WorkersSection()
 
     def of(self, role: str) -> WorkersSection:
         """Return the section of a role (the default one if it has none), with the number of workers filled in."""
@@ -226,7 +225,7 @@ class EngineSection(BaseModel):
         return section if section.workers else section.model_copy(update={"workers": self.workers})
 
 
-ROLES = ("editor", "judge", "metrics")
+ROLES = ("editor", "judge")
 """The roles that have a section of their own."""
 
 HERE = EngineSection()

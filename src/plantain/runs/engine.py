@@ -48,16 +48,6 @@ def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
 
 
 @asynccontextmanager
-async def engine_alone(section: EngineSection) -> AsyncIterator[int]:
-    """Open a section's engine; yield its number of workers, 0 for this process. Raise as `engine_open`."""
-    if section.kind == "local":
-        yield 0
-        return
-    async with _in_place(section) as engine:
-        yield engine.room
-
-
-@asynccontextmanager
 async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine]:
     engine = RayEngine(section)
     engine.open()
