@@ -29,12 +29,6 @@ CHAT = {
     "model", "messages", "response_format", "temperature", "top_p", "seed", "reasoning_effort"
 }  # fmt: skip
 LIMITS = {"vllm": "max_completion_tokens", "sglang": "max_completion_tokens"}
-VERSIONS = {
-    "vllm": ("/version", {"version": "0.30.0"}),
-    "sglang": ("/server_info", {"version": "0.6.1", "served": True}),
-    "ollama": ("/api/version", {"version": "0.14.2"}),
-    "llama.cpp": ("/props", {"build_info": "b7000-abc"}),
-}
 
 
 class Served:
@@ -52,7 +46,6 @@ class Served:
 
     def __init__(self, kind: str, model: str, *, edits: bool = False) -> None:
         self.kind, self.model, self.edits = kind, model, edits
-        self.version = VERSIONS.get(kind)
         self.trouble: Callable[[int], Answer | None] = lambda number: None
         self.forms: list[tuple[set[str], list[str]]] = []
         self._posts = 0
@@ -72,15 +65,9 @@ class Served:
 
     @property
     def asked(self) -> list[Request]:
-        """Requests for an answer, the lists of models and versions apart."""
-        return [call for call in self.provider.calls if call.method == "POST"]
+        return self.provider.calls
 
     def route(self, request: Request) -> Answer | None:
-        if request.method == "GET":
-            if self.version and request.path == self.version[0]:
-                return json_answer(self.version[1])
-            card = {"id": self.model, "object": "model", "owned_by": self.kind, "root": self.model}
-            return json_answer({"object": "list", "data": [card]}) if request.path == "/v1/models" else None
         with self._lock:
             self._posts += 1
             spoilt = self.trouble(self._posts)

@@ -1,4 +1,4 @@
-"""What each kind of server is sent, and what it is said to serve."""
+"""What each kind of server is sent."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_mask_is_white_where_the_change_belongs(kind: str, field: str) -> None
 
 @pytest.mark.parametrize("kind", sorted(servers()))
 def test_an_answer_is_bounded_by_the_field_that_the_server_has(kind: str) -> None:
-    """vLLM marks max_tokens as deprecated and SGLang too; Ollama's, llama.cpp's and LM Studio's pages name it alone."""
+    """vLLM marks max_tokens as deprecated and SGLang too; pages of other servers name it alone."""
     with Served(kind if kind != "gateway" else "vllm", "m") as server:
         judge = resolve_judge(
             "openai-compatible/m", options_of("openai-compatible", base_url=server.url, server=kind)

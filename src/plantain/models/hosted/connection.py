@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
@@ -30,8 +30,6 @@ from plantain.models.hosted.faults import (
     wire_fault,
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
-from plantain.models.hosted.writer_and_judge import LanguageModel, Question
-from plantain.models.registry import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
 from plantain.roles import announce, patience
 from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of
@@ -327,10 +325,6 @@ class Wire:
         """Check and record that the images of a request file may be sent. Raise Fault if one may not."""
         await self._sent(self._open()[0].clear_file(file), TRANSFER_S)
 
-    async def look_up(self) -> JsonObject:
-        """Fetch the provider's description of the model, free of charge. Raise Fault if the model is unknown."""
-        return await self.get(f"/models/{quote(self.model)}")
-
     async def aclose(self) -> None:
         """Close the client; the next call opens another."""
         opened, self._opened = self._opened, None
@@ -369,26 +363,3 @@ class Wire:
 async def _in_one_piece(request: httpx2.Request) -> None:
     """Join a multipart body, which would otherwise be sent in a dozen writes of a few bytes each."""
     await request.aread()
-
-
-async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, str]:
-    """Test a model with one cheap call (an image model's description, which is free) and close the connection.
-
-    Args:
-        listed: the model's name in the table of known models; "" for the model's name at the provider.
-
-    Returns:
-        True if it worked, and one line on the answer or the fault.
-    """
-    known = known_model(listed or wire.name)
-    try:
-        if known is not None and known.roles == ("editor",):
-            await wire.look_up()
-            return True, "the provider knows this model (read its card, made no image)"
-        words, usage, _ = await model.ask(Question("", ("Answer with the word ready.",), seed=0))
-    except Fault as fault:
-        return False, fault.outcome.reason
-    finally:
-        await wire.aclose()
-    tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-    return True, f"{words.strip()[:60]} (served by {usage.served_model or 'no model named'}; {tokens})"

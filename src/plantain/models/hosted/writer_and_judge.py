@@ -145,6 +145,17 @@ class LanguageRole:
         """Close the connection; it opens again with the next call."""
         await self._model.aclose()
 
+    async def probe(self) -> tuple[bool, str]:
+        """Make one cheap call and close the connection; return (True if it was answered, one line on how)."""
+        try:
+            words, usage, _ = await self._model.ask(Question("", ("Answer with the word ready.",), seed=0))
+        except Fault as fault:
+            return False, fault.outcome.reason
+        finally:
+            await self.aclose()
+        tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+        return True, f"{words.strip()[:60]} (served by {usage.served_model or 'no model named'}; {tokens})"
+
     def _asked_by(self, prompts: Iterable[str], system: str = "") -> str:
         """Return model, sampling, and prompts with their hashes, for a fingerprint."""
         labels = ",".join(self._library.label(name, system) for name in prompts)

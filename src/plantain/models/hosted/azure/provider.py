@@ -47,11 +47,6 @@ def load(name: str, role: str, options: Settings) -> object:
     return openai.role_of(_wire(name, options), role, options)
 
 
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await openai.probe_wire(_wire(name, options), options)
-
-
 def _wire(name: str, options: Settings) -> AzureWire:
     require_extra(name, *openai.EXTRA)
     section = name.partition("/")[0]

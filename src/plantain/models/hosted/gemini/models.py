@@ -320,6 +320,3 @@ class GeminiWire(Wire):
         if tier and isinstance(usage, dict):
             usage.setdefault("serviceTier", redacted(tier)[:60])
         return answer
-
-    async def look_up(self) -> JsonObject:
-        return await self.get(self.model_path)

@@ -63,11 +63,9 @@ def image_model(
     Settings that the kind of server does not support are not sent; `sampling` names them.
 
     Raises:
-        InputError: the server makes no edits, or does not accept the mask that the recipe requests.
+        InputError: the server does not accept the mask that the recipe requests.
     """
     where, own = f"providers.{wire.name.partition('/')[0]}", server is OPENAI
-    if not server.edits:
-        raise InputError(f"{where}.server: {server.name} makes no edits; name it writer or judge")
     if options.mask and not server.mask:
         raise InputError(f"{options.origin_of('mask', where)}: {server.name} takes no masks")
     seeded = "use_seed" in server.edits and options.get("use_seed")

@@ -52,11 +52,6 @@ def load(name: str, role: str, options: Settings) -> object:
     return gemini.role_of(_wire(name, options), role, options)
 
 
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await gemini.probe_wire(_wire(name, options), options)
-
-
 def _wire(name: str, options: Settings) -> VertexWire:
     require_extra(name, *EXTRA)
     where = f"providers.{name.partition('/')[0]}"
