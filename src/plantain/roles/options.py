@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -67,8 +66,6 @@ PUBLIC = (
     "amazonaws.com",
 )
 """Public hosts of providers: never on premises, whatever a recipe declares."""
-
-_SIDE = re.compile(r"(\d{2,5})(?:x(\d{2,5}))?")
 
 
 class Section(BaseModel):
@@ -194,8 +191,6 @@ class ProviderOptions(ProviderSettings):
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
         proxy: address of a proxy; "" for the environment's, or for none if `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM.
-        client_certificate: certificate that the server asks for, PEM.
-        client_key: the certificate's key, PEM, if it is in another file.
         api_key_env: name of the environment variable with the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is ended.
         temperature: sampling temperature; unset for the provider's default.
@@ -203,7 +198,6 @@ class ProviderOptions(ProviderSettings):
         thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
         image_size: size of an edited image, in the provider's terms, e.g. "1K".
-        shown_side: longer side in pixels at which a writer or judge is shown images; unset for as they are.
         media_resolution: how closely a writer or judge looks at images ("low", "high").
         prompts: folder whose templates replace ours, by file name; frozen by the hash of each.
     """
@@ -212,8 +206,6 @@ class ProviderOptions(ProviderSettings):
     on_premises: Free[bool] = False
     proxy: Free[str] = ""
     ca_bundle: Free[Path | None] = None
-    client_certificate: Free[Path | None] = None
-    client_key: Free[Path | None] = None
     api_key_env: Free[str] = ""
     timeout_s: Free[float] = Field(default=180.0, gt=0.0, allow_inf_nan=False)
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
@@ -221,9 +213,6 @@ class ProviderOptions(ProviderSettings):
     thinking: ForWords[str] = ""
     max_output_tokens: int = Field(default=8192, ge=1)
     image_size: ForEditors[str] = ""
-    shown_side: ForWords[Annotated[int | None, BeforeValidator(lambda size: longer_side(size))]] = Field(
-        default=None, ge=64, le=16_384
-    )
     media_resolution: ForWords[str] = ""
     prompts: Free[Path | None] = None
 
@@ -242,26 +231,13 @@ class ProviderOptions(ProviderSettings):
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
         if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
             raise ValueError(f"on_premises: true, but {host} is the provider's public address")
-        if self.client_key is not None and self.client_certificate is None:
-            raise ValueError("client_key: needs client_certificate, which is missing")
         return self
 
     def relative_to(self, folder: Path) -> Self:
         placed = super().relative_to(folder)
-        for name in ("ca_bundle", "client_certificate", "client_key"):
-            path = getattr(placed, name)
-            if path is not None and not path.is_file():
-                raise ValueError(f"{name}: {path}: no such file")
+        if placed.ca_bundle is not None and not placed.ca_bundle.is_file():
+            raise ValueError(f"ca_bundle: {placed.ca_bundle}: no such file")
         return placed
-
-
-def longer_side(size: object) -> object:
-    """Parse the longer side in pixels from "768" or "768x512"; a number is returned. Raise ValueError otherwise."""
-    if not isinstance(size, str):
-        return size
-    if (parts := _SIDE.fullmatch(size)) is None:
-        raise ValueError(f"{size!r}; give the longer side of shown images in pixels, e.g. 768")
-    return max(int(parts[1]), int(parts[2] or 0))
 
 
 def checked_url(url: str) -> str:

@@ -37,7 +37,7 @@ RESERVED = frozenset({"baseline", "outputs", "python"})
 MOST = 5
 """Problems named in one message."""
 
-OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
+OPTION_OF = {"effort": "thinking", "quality": "image_quality", "size": "image_size"}
 """Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
 
 FOLLOWED_BY = {FREE: (), EDITS: ("editor",), WORDS: ("writer", "judge", "describer")}
@@ -204,11 +204,7 @@ def in_role(
     origin: dict[str, str] = {}
     values: dict[str, object] = {}
     for name, value in table.items():
-        option = (
-            ("image_size" if role == "editor" else "shown_side")
-            if name == "size"
-            else OPTION_OF.get(name, name)
-        )
+        option = OPTION_OF.get(name, name)
         if option not in known:
             names = [field for field, info in known.items() if FREE not in info.metadata]
             names += [message for message, field in OPTION_OF.items() if field in known]

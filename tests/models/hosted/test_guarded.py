@@ -217,23 +217,21 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
 
 
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
-    """A server whose authority nobody else knows, and which wants to know its clients."""
+    """A server whose authority nobody else knows."""
     pytest.importorskip("cryptography")
     paths = _certificates(tmp_path)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=paths["ca"])
-    context.verify_mode = ssl.CERT_REQUIRED
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(paths["server"])
     with FakeProvider([openai_route]) as server:
         server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
         url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost") + "/v1"
-        known = options_of("openai", base_url=url, ca_bundle=paths["ca"], client_certificate=paths["client"])
+        known = options_of("openai", base_url=url, ca_bundle=paths["ca"])
         assert write("openai", known).outcome.ok
         assert not write("openai", known.but(ca_bundle=None)).outcome.ok
-        assert not write("openai", known.but(client_certificate=None)).outcome.ok
 
 
 def _certificates(folder: Path) -> dict[str, Path]:
-    """An authority, and a server's and a client's certificate with their keys, as PEM files."""
+    """An authority and a server's certificate with their keys, as PEM files."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -241,7 +239,7 @@ def _certificates(folder: Path) -> dict[str, Path]:
 
     now, paths = datetime.now(UTC), {}
     issuer_key, issuer = ec.generate_private_key(ec.SECP256R1()), None
-    for name in ("ca", "server", "client"):
+    for name in ("ca", "server"):
         key = issuer_key if issuer is None else ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         built = (

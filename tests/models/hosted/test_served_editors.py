@@ -19,9 +19,7 @@ ALL = {
     "guidance": 2.5,
     "true_cfg_scale": 4.0,
     "negative_prompt": "text",
-    "output_format": "png",
     "image_quality": "high",
-    "background": "opaque",
 }
 SENT = {
     "vllm": {
@@ -29,16 +27,15 @@ SENT = {
         "guidance_scale": "2.5",
         "true_cfg_scale": "4.0",
         "negative_prompt": "text",
-        "output_format": "png",
         "seed": str((2**62 + 5) % 2**31),
     },
-    "other": {"output_format": "png", "quality": "high"},
+    "other": {"quality": "high"},
 }
-SENT["sglang"] = {**SENT["vllm"], "quality": "high", "background": "opaque"}
+SENT["sglang"] = {**SENT["vllm"], "quality": "high"}
 LEFT_OUT = {
-    "vllm": "quality,background",
+    "vllm": "quality",
     "sglang": None,
-    "other": "background,num_inference_steps,guidance_scale,true_cfg_scale,negative_prompt,seed",
+    "other": "num_inference_steps,guidance_scale,true_cfg_scale,negative_prompt,seed",
 }
 
 

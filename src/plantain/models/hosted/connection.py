@@ -223,16 +223,10 @@ class CheckedNetwork(httpcore2.AnyIOBackend):
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """Return a TLS context that also trusts the recipe's `ca_bundle` and presents its client certificate.
-
-    Raises:
-        OSError: a file is missing, or contains no certificate (its subclass ssl.SSLError).
-    """
+    """Return a TLS context that also trusts the recipe's `ca_bundle`; raise OSError if that has no certificate."""
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
         context.load_verify_locations(options.ca_bundle)
-    if options.client_certificate is not None:
-        context.load_cert_chain(options.client_certificate, options.client_key)
     return context
 
 

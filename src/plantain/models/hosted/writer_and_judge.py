@@ -4,7 +4,6 @@ that can be read.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -33,9 +32,6 @@ from plantain.models.hosted.reports import (
     report_schema,
     system_of,
 )
-from plantain.pixels.decode import declared_size, decode_untrusted
-from plantain.pixels.encode import encode_png, resize
-from plantain.privacy.permission import made_from
 from plantain.records import OK, Observations, Outcome, OutcomeKind, Rubric, Usage
 from plantain.roles import (
     ChangeDescription,
@@ -105,7 +101,6 @@ class LanguageModel:
         send: sends a question; returns the answer's body, or raises Fault.
         read_text, read_usage: read that body; `read_text` raises Fault.
         aclose: closes the connection; the next call opens another.
-        shown_side: longest side in pixels to which images are reduced; None: not reduced.
     """
 
     name: str
@@ -114,7 +109,6 @@ class LanguageModel:
     read_text: Callable[[JsonObject], str]
     read_usage: Callable[[JsonObject], Usage]
     aclose: Callable[[], Awaitable[None]]
-    shown_side: int | None = None
 
     async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
         """Send a question; return (text, usage, body) of the answer.
@@ -122,8 +116,6 @@ class LanguageModel:
         Raises:
             Fault: no answer came, or it cannot be read; then with status 200, usage and body.
         """
-        if self.shown_side is not None:
-            question = await asyncio.to_thread(_smaller, question, self.shown_side)
         body = await self.send(question)
         del question
         usage = self.read_usage(body)
@@ -213,22 +205,6 @@ class LanguageRole:
         return failed(Outcome(OutcomeKind.MALFORMED, problem), total, raw)
 
 
-def _smaller(question: Question, side: int) -> Question:
-    parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
-    return replace(question, parts=tuple(parts))
-
-
-def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
-    width, height = declared_size(image.data)
-    longer = max(width, height)
-    if longer <= side:
-        return image
-    pixels = decode_untrusted(image.data, "image")
-    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
-    return EncodedImage(made_from(encode_png(small), image.data), "image/png")
-
-
 def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
     """Return the usage of several asks: sums of known counts, the latest names, and each ask."""
     if not usages or not several:
@@ -241,8 +217,7 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
         name: next(filter(None, (getattr(one, name) for one in reversed(usages))), "") for name in _NAMES
     }
     return Usage(
-        thought_summary="\n".join(usage.thought_summary for usage in usages if usage.thought_summary),
-        asks=tuple(replace(usage, thought_summary="") for usage in usages),
+        asks=tuple(usages),
         **latest,  # type: ignore[arg-type]
         **sums,  # type: ignore[arg-type]
     )
@@ -380,7 +355,5 @@ def in_role(
     """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
-    model = language()
-    model.shown_side = options.shown_side
     roles = {"writer": HostedWriter, "judge": HostedJudge, "describer": HostedDescriber}
-    return roles[role](model, options)
+    return roles[role](language(), options)

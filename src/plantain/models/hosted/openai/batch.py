@@ -17,7 +17,7 @@ from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
 from plantain.models.hosted.images_sent import sending_cleared_file
 from plantain.models.hosted.openai.provider import Settings
-from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
+from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, data_url
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 
@@ -119,7 +119,10 @@ class OpenAIBatch(OpenAIJobs):
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Send an edit in a job, as JSON, since jobs do not support forms; return the answer's body."""
-        return await self._batcher.ask(edit_in_json(fields, files), images=1)
+        shown = [(name, {"image_url": data_url(sent)}) for name, sent in files]
+        mask = {name: url for name, url in shown if name == "mask"}
+        body = {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
+        return await self._batcher.ask(body, images=1)
 
 
 def _job(job: JsonObject) -> BatchJob:

@@ -33,20 +33,13 @@ PATH = "/images/edits"
 SIZE = "1024x1024"
 
 OPENAI = ServerProfile(
-    "openai",
-    "max_output_tokens",
-    ("image_quality", "input_fidelity", "moderation", "background", "output_format"),
-    mask="mask",
-    most_images=16,
+    "openai", "max_output_tokens", ("image_quality", "input_fidelity"), mask="mask", most_images=16
 )
 """OpenAI's own service, by its reference."""
 
 FIELDS = {
     "quality": "image_quality",
     "input_fidelity": "input_fidelity",
-    "moderation": "moderation",
-    "background": "background",
-    "output_format": "output_format",
     "num_inference_steps": "steps",
     "guidance_scale": "guidance",
     "true_cfg_scale": "true_cfg_scale",

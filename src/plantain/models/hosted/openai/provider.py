@@ -29,16 +29,12 @@ class OpenAIFormat(ProviderOptions):
         image_quality: quality of an edited image, e.g. "high".
         input_fidelity: how closely an editor follows the input image.
         mask: True to send the region of the change to the editor, which benchmarks know.
-        background: background of an edited image.
-        output_format: file format of an edited image.
     """
 
     thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]] = ""
     image_quality: ForEditors[str] = ""
     input_fidelity: ForEditors[Literal["", "low", "high"]] = ""
     mask: ForEditors[bool] = False
-    background: ForEditors[Literal["", "opaque", "auto"]] = ""
-    output_format: ForEditors[Literal["", "png", "jpeg", "webp"]] = ""
 
 
 class OpenAIOptions(OpenAIFormat):
@@ -61,14 +57,7 @@ class OpenAIOptions(OpenAIFormat):
 
 
 class Settings(OpenAIOptions, BatchSettings):
-    """The settings in `[providers.openai]`.
-
-    Attributes:
-        moderation: how strictly an edit is checked. The SDK's types omit it; OpenAI's reference has it in the JSON
-            form of an edit (schema EditImageBodyJsonParam).
-    """
-
-    moderation: ForEditors[Literal["", "low", "auto"]] = ""
+    """The settings in `[providers.openai]`."""
 
 
 def load(name: str, role: str, options: Settings) -> object:

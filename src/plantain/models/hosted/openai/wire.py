@@ -19,16 +19,6 @@ Named = tuple[str, EncodedImage]
 REQUEST_ID = "_request_id"
 """The key under which an answer to an edit has the id of its request, as in the objects of OpenAI's SDK."""
 
-JSON_ALONE = frozenset({"moderation"})
-"""Fields of an edit that OpenAI's reference has in its JSON form and not in the multipart one."""
-
-
-def edit_in_json(fields: JsonObject, files: Sequence[Named]) -> JsonObject:
-    """Make the JSON form of an edit: its fields, its images as data URLs in `images`, and any mask in `mask`."""
-    shown = [(name, {"image_url": data_url(sent)}) for name, sent in files]
-    mask = {name: url for name, url in shown if name == "mask"}
-    return {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
-
 
 def data_url(image: EncodedImage) -> str:
     """Encode an image as a data URL: media type and base64."""
@@ -59,14 +49,10 @@ class OpenAIWire(Wire):
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Post a form with images, each under the name of its field, in order; return the answer's JSON object.
 
-        An edit with a field of `JSON_ALONE` is sent as JSON. Answers with images contain no request id and often no
-        model: both are taken from the headers.
+        Answers with images contain no request id and often no model: both are taken from the headers.
         """
-        if JSON_ALONE & fields.keys():
-            reply = await self.request("POST", path, edit_in_json(fields, files))
-        else:
-            form = [(name, (_file_name(name, sent), sent.data, sent.media_type)) for name, sent in files]
-            reply = await self.request("POST", path, data=fields, files=form)
+        form = [(name, (_file_name(name, sent), sent.data, sent.media_type)) for name, sent in files]
+        reply = await self.request("POST", path, data=fields, files=form)
         body = self._body_of(reply)
         for name, header in ((REQUEST_ID, "x-request-id"), ("model", "openai-model")):
             if reply.headers.get(header):

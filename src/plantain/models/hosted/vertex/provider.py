@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationInfo, field_validator
 
@@ -11,7 +11,7 @@ from plantain.files.installed import require_extra
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.registry import roles_at
 from plantain.records import InputError
-from plantain.roles.options import ForEditors, Free
+from plantain.roles.options import Free
 
 if TYPE_CHECKING:
     from plantain.models.hosted.vertex.wire import VertexWire
@@ -27,12 +27,10 @@ class Settings(gemini.GeminiOptions):
     Attributes:
         project: the Google Cloud project; required.
         location: region of the project; "" or "global" for the global endpoint.
-        output_format: file format of an edited image.
     """
 
     project: Free[str] = ""
     location: Free[str] = ""
-    output_format: ForEditors[Literal["", "png", "jpeg"]] = ""
 
     @field_validator("project", "location")
     @classmethod
