@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls.client import CHANGES, KINDS, SERVED
+from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
@@ -59,7 +59,6 @@ _OWN = frozenset(
         "audit.juries",
         COMMANDS,
         engine.STATE,
-        KINDS,
     }
 )
 """Meta entries that may differ between shards."""

@@ -207,7 +207,7 @@ class ProviderOptions(ProviderSettings):
     proxy: Free[str] = ""
     ca_bundle: Free[Path | None] = None
     api_key_env: Free[str] = ""
-    timeout_s: Free[float] = Field(default=180.0, gt=0.0, allow_inf_nan=False)
+    timeout_s: Free[float] = Field(default=600.0, gt=0.0, allow_inf_nan=False)
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
     thinking: ForWords[str] = ""

@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 
 import orjson
 
-from plantain.calls.client import KINDS
 from plantain.engines.cluster import RayEngine
 from plantain.engines.contract import (
     EngineSection,
@@ -119,23 +118,13 @@ def stored_state(reader: JournalReader) -> dict[str, object] | None:
 
 
 def joined(metas: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Merge the engine records of several runs, by meta key.
-
-    The result has every kind of worker that has answered, and the latest state with all addresses.
-    """
-    kinds: dict[str, list[str]] = {}
-    states: list[dict[str, object]] = []
-    for meta in metas:
-        for model, known in orjson.loads(meta.get(KINDS, "{}")).items():
-            kinds[model] = list(dict.fromkeys([*kinds.get(model, []), *known]))
-        if STATE in meta:
-            states.append(orjson.loads(meta[STATE]))
-    merged = {KINDS: orjson.dumps(kinds).decode()} if kinds else {}
-    if states:
-        last = max(states, key=lambda state: float(str(state.get("at", 0.0))))
-        addresses = dict.fromkeys(str(state["address"]) for state in states if "address" in state)
-        merged[STATE] = orjson.dumps({**last, "address": ", ".join(addresses), "ended": True}).decode()
-    return merged
+    """Merge the engine records of several runs, by meta key: the latest state, with all addresses."""
+    states: list[dict[str, object]] = [orjson.loads(meta[STATE]) for meta in metas if STATE in meta]
+    if not states:
+        return {}
+    last = max(states, key=lambda state: float(str(state.get("at", 0.0))))
+    addresses = dict.fromkeys(str(state["address"]) for state in states if "address" in state)
+    return {STATE: orjson.dumps({**last, "address": ", ".join(addresses), "ended": True}).decode()}
 
 
 def state_in_words(state: EngineState) -> str:

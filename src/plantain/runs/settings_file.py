@@ -110,10 +110,10 @@ class Limits(Section):
     `concurrency` is the maximum number of calls in flight to each model; if it is not set, open models have as many as
     keep every device busy.
 
-    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is the first timeout
-    of one call in seconds; it doubles, up to 600 s, if a server takes longer. The run waits up to `outage_hours` for a
-    model that does not answer.
-    `wave` is the number of tasks processed at once if calls are sent in batch jobs.
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. A call without an answer after
+    `deadline_s` seconds, or after its provider's `timeout_s`, is ended and tried again. The run waits up to
+    `outage_hours` for a model that does not answer. `wave` is the number of tasks processed at once if calls are sent
+    in batch jobs.
     """
 
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8

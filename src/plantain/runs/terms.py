@@ -332,7 +332,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         tier_factor=max(_tier_factor(price, _tier_of(options)) or 1.0 for options in asked),
         in_jobs=in_jobs,
         slow_start=not in_jobs and provider not in OPEN_MODELS,
-        deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
+        deadline_s=None if in_jobs or provider in OPEN_MODELS else _deadline_s(terms, model),
         outage_s=None if in_jobs else _outage_s(terms, provider),
     )
 
@@ -373,8 +373,8 @@ def _image_tokens(terms: Terms, model: str, options: ProviderSettings) -> int:
     return image_token_range(terms.listed(model), size, quality)[2]
 
 
-def _first_deadline(terms: Terms, model: str) -> float:
-    """Return a call's first deadline: the shorter of the limits for calls and for the provider's requests."""
+def _deadline_s(terms: Terms, model: str) -> float:
+    """Return a call's deadline: the shorter of the limits for calls and for the provider's requests."""
     if model.partition("/")[0] in ON_THIS_MACHINE:
         return terms.limits.deadline_s
     return min(terms.limits.deadline_s, terms.provider(model).get("timeout_s") or math.inf)

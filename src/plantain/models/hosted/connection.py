@@ -31,7 +31,7 @@ from plantain.models.hosted.faults import (
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
-from plantain.roles import announce, patience
+from plantain.roles import announce
 from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of
 
 T = TypeVar("T")
@@ -124,9 +124,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             long = len(body) > AT_ONCE
             found = await asyncio.to_thread(images_in, kind, body) if long else images_in(kind, body)
             await self._clear(to, found)
-        if patience(0.0) is None:
-            timeouts = request.extensions.get("timeout", {})
-            request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
         response = await transport.handle_async_request(request)
         announce(announced_in_headers(response.headers))
         return response
@@ -329,7 +326,7 @@ class Wire:
         """Wait for a request; raise Fault for a timeout and whatever the HTTP client raises."""
         limit = self.options.timeout_s
         try:
-            async with asyncio.timeout(timeout_s or patience(limit)):
+            async with asyncio.timeout(timeout_s or limit):
                 return await request
         except NotAllowed as why:
             raise not_allowed(why) from None
