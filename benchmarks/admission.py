@@ -1,17 +1,17 @@
-"""How much of a provider's limit is used, and how many requests it refuses: plantain's admission beside a semaphore.
+"""Use of a provider's limit and refused requests: plantain's admission compared with a semaphore.
 
 The peer is what scripts do: a semaphore of the same width, and exponential backoff with full jitter after a 429.
 
 * In simulated time, ten minutes each: providers that enforce 600 requests a minute as a token bucket, a sliding or a
-  fixed window, or calls in flight; limits that the recipe states, that each answer announces, or that nobody names;
+  fixed window, or calls in flight; limits stated by the recipe, announced with each answer, or stated nowhere;
   the latter two halved, then doubled.
 * In real time over loopback sockets, six minutes: 3,000 a minute, halved after two minutes, doubled after four. Ours
   with the limit in the recipe (which stays as it is), ours without, and the peer, all at once against servers of
-  their own. The second minute of each level is steady; the first one is what a change costs.
+  their own. The second minute of each level is steady; the first one is the cost of a change.
 
 Targets: at least 95 % used with under 1 % refused, of every whole minute where the recipe states the limit, and as a
 mean after the first minute where answers announce it, which is used to 90 % again within a minute of a change.
-What nobody names is followed by the calls in flight alone; its figures have no target.
+An unstated limit is followed by the calls in flight alone; its figures have no target.
 
 Run: python benchmarks/admission.py [--no-loopback] [--kinds bucket sliding fixed] [--longest 900]
 """
@@ -152,7 +152,7 @@ def simulated(kinds: Sequence[str], longest_s: float) -> bool:
             print(f"  {kind:<8} {name:<10} {seen}", flush=True)
             good &= name != "plantain" or (seen.least >= 0.95 and seen.refused < 0.01)
     print(
-        "simulated, nobody names the limit; halved after four minutes, doubled after eight; from the second minute"
+        "simulated, the limit is stated nowhere; halved after four minutes, doubled after eight; from the second minute"
     )
     steps = [(0.0, 600.0), (240.0, 300.0), (480.0, 600.0)]
     for kind, hint in itertools.product(kinds, (True, False)):
@@ -161,12 +161,14 @@ def simulated(kinds: Sequence[str], longest_s: float) -> bool:
             simulate(client, provider, min(720.0, longest_s))
             seen = shares(provider, 60, 240)
             down, up = recovery(provider, 240), recovery(provider, 480)
-            said = "says when to come again" if hint else "says nothing"
+            refusal = "with a retry time" if hint else "without one"
             print(
-                f"  {kind:<8} {said:<24} {name:<10} {seen}; at 90 % {down} s after halving, {up} s after doubling",
+                f"  {kind:<8} {refusal:<24} {name:<10} {seen}; at 90 % {down} s after halving, {up} s after doubling",
                 flush=True,
             )
-    print("simulated, the limit is announced with every answer, and a refusal says nothing; the same steps")
+    print(
+        "simulated, the limit is announced with every answer, and a refusal has no retry time; the same steps"
+    )
     for kind in kinds:
         provider = LimitedProvider(kind, steps, hint=False)
         simulate(ours(None, provider), provider, min(720.0, longest_s))
@@ -183,7 +185,7 @@ def simulated(kinds: Sequence[str], longest_s: float) -> bool:
         used = sum(60 <= at < 300 for at in provider.taken) / (4 * 3_000)
         print(f"  {name:<10} used {100 * used:5.1f} %, refused {100 * provider.refused_share(60, 300):.2f} %")
     print(
-        "simulated, a bucket of one request a second that says nothing, answers of 15 s, from the sixth minute"
+        "simulated, a bucket of one request a second without announcements, answers of 15 s, from the sixth minute"
     )
     for name, client in (("plantain", ours(None)), ("semaphore", semaphore)):
         provider = LimitedProvider("bucket", [(0.0, 60.0)], hint=False)
@@ -203,12 +205,12 @@ class Loopback:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._links: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._port = 0
-        self._began = 0.0
+        self._started = 0.0
 
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self._port = self._server.sockets[0].getsockname()[1]
-        self._began = asyncio.get_running_loop().time()
+        self._started = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
         """Hangs up, so that the serving side ends by itself."""
@@ -220,7 +222,7 @@ class Loopback:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # the client was cancelled in the middle of an answer
             while await reader.readline():
-                outcome = self.provider.ask(asyncio.get_running_loop().time() - self._began)
+                outcome = self.provider.ask(asyncio.get_running_loop().time() - self._started)
                 if outcome.ok:
                     await asyncio.sleep(LATENCY_S)
                     self.provider.leave()
@@ -290,7 +292,9 @@ async def loopback() -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-loopback", action="store_true", help="simulated time only")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="what the provider counts")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=KINDS, default=KINDS, help="the units that the provider counts"
+    )
     parser.add_argument("--longest", type=float, default=900.0, help="most seconds of a simulation")
     args = parser.parse_args()
     good = simulated(args.kinds, args.longest)

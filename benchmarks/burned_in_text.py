@@ -1,15 +1,15 @@
-"""How much burned-in text the gate sees: planted names, dates and numbers on real images, and clean images beside them.
+"""How much burned-in text the gate sees: planted names, dates and numbers on real images, and clean images.
 
 Every film gets six lines in one condition: size, angle, mirroring, contrast and polarity, each varied from one plain
-condition, on films 3000 pixels wide with grain. A line counts as seen where something identifying is told that overlaps
-it. "before" reads the prepared 1024-pixel image as it stands; "now" also turns what makes no sense, and looks for fine
-strokes in the original. False alarms are clean images in which anything identifying is told.
+condition, on films 3000 pixels wide with grain. A line counts as seen where reported identifying text overlaps
+it. "before" reads the prepared 1024-pixel image alone; "now" also turns lines that make no sense, and looks for fine
+strokes in the original. False alarms are clean images with any such report.
 
-Targets: every line that a person can read in the prepared image is seen (plain condition, and turned or mirrored), and
+Targets: every line that a reader can read in the prepared image is seen (plain condition, and turned or mirrored), and
 no alarm in the clean images that arrive with the dependencies.
-With --slices, small pictures of a folder that hold no text: half get one line each, and what is read at 1024 pixels is
-compared with what is read as ingest reads them; the others give false alarms. Target: no line lost.
-With --alarms, every picture of folders that hold no text, as ingest reads it: how often something identifying is told.
+With --slices, small images of a folder without text: half get one line each, and the text read at 1024 pixels is
+compared with the text that ingest reads; the others give false alarms. Target: no line lost.
+With --alarms, every image of folders without text, as ingest reads it: how often identifying text is reported.
 Run: python benchmarks/burned_in_text.py [--films 2] [--quick] [--slices FOLDER --minutes 2] [--alarms FOLDER ...]
 """
 
@@ -98,8 +98,8 @@ def main() -> int:
     )
     parser.add_argument("--films", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="a few conditions")
-    parser.add_argument("--slices", type=Path, help="only this: a folder of small pictures without text")
-    parser.add_argument("--alarms", type=Path, nargs="+", help="only this: folders of pictures without text")
+    parser.add_argument("--slices", type=Path, help="only this: a folder of small images without text")
+    parser.add_argument("--alarms", type=Path, nargs="+", help="only this: folders of images without text")
     parser.add_argument("--minutes", type=float, default=2.0)
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
@@ -133,17 +133,17 @@ def _recall(reader: TextReader, films: Sequence[Pixels], conditions: dict[str, l
                 seen += [sum(_overlap(texts, place) for place in places) for texts in (plain, now)]
                 seconds += took
             all_lines = len(LINES) * len(films)
-            told = seconds / len(films)
-            print(f"  {condition!s:50} {seen[0]:8d} {seen[1]:8d} {told[0]:9.2f} {told[1]:7.2f}", flush=True)
+            mean = seconds / len(films)
+            print(f"  {condition!s:50} {seen[0]:8d} {seen[1]:8d} {mean[0]:9.2f} {mean[1]:7.2f}", flush=True)
             legible = condition.capital >= 16 and condition.contrast >= 40
             met &= seen[1] == all_lines if legible else True
     return met
 
 
 def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
-    """Lines lost and won, and false alarms, by reading enlarged pictures smaller."""
+    """Lines lost and won, and false alarms, by reading enlarged images smaller."""
     rng = np.random.default_rng(7)
-    files = _pictures(folder)
+    files = _images(folder)
     rng.shuffle(files)
     ends = time.monotonic() + 60 * minutes
     seconds, planted, seen, lost, alarms, clean = np.zeros(2), 0, np.zeros(2, int), [], [], 0
@@ -161,11 +161,11 @@ def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
             pixels = line[0]
         prepared, geometry = prepare(pixels)
         shown = decode(encode_source(prepared))
-        begun = time.thread_time()
+        started = time.thread_time()
         whole = [text for text in reader.read(shown) if text.kind.identifying]
         middle = time.thread_time()
         now = [text for text in read_prepared(shown, geometry, reader) if text.kind.identifying]
-        seconds += (middle - begun, time.thread_time() - middle)
+        seconds += (middle - started, time.thread_time() - middle)
         if line is None:
             clean += 1
             alarms += [f"{file.name}: {[one.text for one in now]}"] if now else []
@@ -186,42 +186,42 @@ def _slices(reader: TextReader, folder: Path, minutes: float) -> bool:
     print(
         f"{seconds[1] / seconds[0]:.2f} of the time; {seconds[1] / (planted + clean):.3f} s of processor each"
     )
-    for told in (*lost, *alarms):
-        print(f"  {told}")
+    for failure in (*lost, *alarms):
+        print(f"  {failure}")
     return not lost
 
 
 def _alarms(reader: TextReader, folder: Path) -> None:
-    """Every picture of a folder, by the same two readings as the gate of ingest."""
-    alarms, kinds, seconds, files = [], Counter[str](), 0.0, _pictures(folder)
+    """Every image of a folder, by the same two readings as the gate of ingest."""
+    alarms, kinds, seconds, files = [], Counter[str](), 0.0, _images(folder)
     for number, file in enumerate(files, 1):
         pixels = decode_untrusted(file.read_bytes(), file.name)
         prepared, geometry = prepare(pixels)
         shown = decode(encode_source(prepared))
-        begun = time.thread_time()
+        started = time.thread_time()
         texts = (
             *read_prepared(shown, geometry, reader),
             *small_texts(pixels, reader, max(geometry.inner_width, geometry.inner_height)),
         )
-        seconds += time.thread_time() - begun
+        seconds += time.thread_time() - started
         identifying = [text for text in texts if text.kind.identifying]
         kinds.update({text.kind.value for text in texts})
         if identifying:
             alarms.append(f"{file.name}: {[(one.text, one.kind.value, one.sure) for one in identifying]}")
             print(f"  {number}: {alarms[-1]}", flush=True)
     each = seconds / max(1, len(files))
-    print(f"{folder.name}: {len(alarms)} of {len(files)} held back; {each:.3f} s of processor each")
-    print(f"pictures with text of each kind: {dict(kinds)}", flush=True)
+    print(f"{folder.name}: {len(alarms)} of {len(files)} quarantined; {each:.3f} s of processor each")
+    print(f"images with text of each kind: {dict(kinds)}", flush=True)
 
 
-def _pictures(folder: Path) -> list[Path]:
+def _images(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in (".png", ".jpg", ".jpeg"))
 
 
 def _one_line(
     pixels: Pixels, text: str, condition: Condition, rng: np.random.Generator
 ) -> tuple[Pixels, Box] | None:
-    """The picture with one line anywhere on it, and where it lies; None where it has no room."""
+    """Return the image with one line anywhere on it, and the place of the line; None where it has no room."""
     stamp = _stamp(text, condition)
     (height, width), (high, wide) = pixels.shape[:2], stamp.shape
     if high > height or wide > width:
@@ -238,12 +238,12 @@ def _read_both(film: Pixels, reader: TextReader) -> tuple[tuple[list[Text], list
     """Identifying text in pixels of the film as it was read once and is now, and the seconds of both."""
     prepared, geometry = prepare(film)
     shown = decode(encode_source(prepared))
-    begun = time.thread_time()
+    started = time.thread_time()
     plain = _upright_only(reader, shown)
     middle = time.thread_time()
     texts = reader.read(shown)
     small = small_texts(film, reader)
-    took = (middle - begun, time.thread_time() - middle)
+    took = (middle - started, time.thread_time() - middle)
     across, down = geometry.width / geometry.inner_width, geometry.height / geometry.inner_height
 
     def in_film(found: Sequence[Text]) -> list[Text]:
@@ -280,7 +280,7 @@ def plant(film: Pixels, condition: Condition, rng: np.random.Generator) -> tuple
         left = cell_left + int(rng.integers(0, max(1, width // 2 - wide)))
         part = out[top : top + high, left : left + wide]
         stamp = stamp[: part.shape[0], : part.shape[1], None]
-        # Letters on white are dark and on black are bright, whatever was asked for: else nobody could read them.
+        # Letters on white are dark and on black are bright, whatever the options: otherwise they would be unreadable.
         usual = float(np.median(part))
         dark = (condition.dark and usual > condition.contrast) or usual > 250 - condition.contrast
         part += stamp * condition.contrast * (-1 if dark else 1)
@@ -316,7 +316,7 @@ def _films() -> list[Pixels]:
 
 
 def _clean(reader: TextReader) -> bool:
-    print("\nclean images in which something identifying is told")
+    print("\nclean images with a report of identifying text")
     met = True
     for name, images in (("packages", _packages()),):
         number, alarms, seconds = 0, [], np.zeros(2)
@@ -327,8 +327,8 @@ def _clean(reader: TextReader) -> bool:
             if plain or now:
                 alarms.append(f"{title}: before {[t.text for t in plain]}, now {[t.text for t in now]}")
         if number:
-            told = seconds / number
-            print(f"  {name}: {len(alarms)} of {number}; {told[0]:.2f} s before, {told[1]:.2f} s now")
+            mean = seconds / number
+            print(f"  {name}: {len(alarms)} of {number}; {mean[0]:.2f} s before, {mean[1]:.2f} s now")
             met &= not alarms or name != "packages"
         for alarm in alarms:
             print(f"    {alarm}")

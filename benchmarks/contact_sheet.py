@@ -34,10 +34,10 @@ COLOURS = {True: (120, 220, 150), False: (255, 140, 120), None: (190, 190, 190)}
 
 def drawings(finding: Finding, images: list[AuditImage], each: int) -> Iterator[CleanEdit]:
     """Yield so many drawings of a finding, each on the next image on which it can be drawn."""
-    own = [picture for picture in images if picture.image.modality == finding.modality]
+    own = [each for each in images if each.image.modality == finding.modality]
     made = 0
-    for number, picture in enumerate(islice(cycle(own), 4 * len(own))):
-        recipe = CleanEditRecipe(picture, finding, Direction.ADD, derive_seed(1, finding.name, number), "")
+    for number, source in enumerate(islice(cycle(own), 4 * len(own))):
+        recipe = CleanEditRecipe(source, finding, Direction.ADD, derive_seed(1, finding.name, number), "")
         edit = rendered_or_reason(recipe)
         if isinstance(edit, CleanEdit):
             yield edit

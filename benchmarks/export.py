@@ -3,7 +3,7 @@
 The run is synthetic in its story and real in its bytes: 1024x1024 JPEG files in normal form (pieces of a real
 retina), each with its own hash, four attempts and an original a task. A copy that may be lost in a power cut is the
 floor. The machine may be busy: every round runs all four one after the other, and medians over the rounds of the ratios
-are what is held against the targets. Usage:
+are compared with the targets. Usage:
 
     python benchmarks/export.py --images 20000 --layout parquet med-banana --rounds 5
 
@@ -50,7 +50,7 @@ def measure(scratch: Path, images: int, layout: str, rounds: int) -> tuple[dict[
         peaks.append((export_mb, verify_mb))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     export_x, verify_x = statistics.median(exports), statistics.median(verifies)
-    told = {
+    found = {
         "images": images,
         "layout": layout,
         "MB": round(size),
@@ -62,7 +62,7 @@ def measure(scratch: Path, images: int, layout: str, rounds: int) -> tuple[dict[
         "peak MB (export, verify)": [round(max(mb)) for mb in zip(*peaks, strict=True)],
         "load": round(os.getloadavg()[0], 1),
     }
-    return told, export_x >= EXPORT_TARGET and verify_x >= VERIFY_TARGET
+    return found, export_x >= EXPORT_TARGET and verify_x >= VERIFY_TARGET
 
 
 def main() -> int:
@@ -78,8 +78,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=args.scratch) as name:
         for images in args.images:
             for layout in args.layout:
-                told, met = measure(Path(name), images, layout, args.rounds)
-                print(json.dumps(told), flush=True)
+                found, met = measure(Path(name), images, layout, args.rounds)
+                print(json.dumps(found), flush=True)
                 good = good and met
     print(
         f"targets (export {EXPORT_TARGET} of cp + sha256sum, verify {VERIFY_TARGET} of sha256sum): "

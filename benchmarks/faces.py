@@ -1,11 +1,11 @@
 """How often the search for faces is right: crops of a portrait, and of real radiographs, slices and grey fundi.
 
 Printed for two settings, by how many detections must agree: 4, as coloured scenes are searched, and 8, as grey
-pictures and round fields on black are. Crops are of 70 to 100 % of a side (of coloured fundi 85 to 100 %, so that most
+images and round fields on black are. Crops are of 70 to 100 % of a side (of coloured fundi 85 to 100 %, so that most
 are still a round field on black, and only those that are), half of them mirrored, of images of
 the dependencies.
 
-Target: with the setting in use, no face in any medical picture, and one in two thirds of the portraits.
+Target: with the setting in use, no face in any medical image, and one in two thirds of the portraits.
 Run: python benchmarks/faces.py [PORTRAITS]
 """
 
@@ -42,15 +42,15 @@ def main() -> int:
         crop(image, rng, 0.85) for image in images("fundus") for _ in range(min(CROPS["fundus"], PORTRAITS))
     ]
     sets["round field"] = [one for one in coloured if faces.round_field(one)]
-    print(f"{'faces told in crops of':<30}" + "".join(f"{name:>14}" for name in sets))
+    print(f"{'faces reported in crops of':<30}" + "".join(f"{name:>14}" for name in sets))
     in_use, found = faces.NEIGHBOURS_GREY, {}
     for agree in (faces.NEIGHBOURS, in_use):
         faces.NEIGHBOURS_GREY = agree
         found[agree] = {
             name: sum(bool(faces.photographed_faces(one)) for one in crops) for name, crops in sets.items()
         }
-        told = "".join(f"{f'{found[agree][name]} of {len(sets[name])}':>14}" for name in sets)
-        print(f"{f'{agree} detections must agree':<30}{told}", flush=True)
+        counts = "".join(f"{f'{found[agree][name]} of {len(sets[name])}':>14}" for name in sets)
+        print(f"{f'{agree} detections must agree':<30}{counts}", flush=True)
     medical = sum(found[in_use][name] for name in sets if name != "portrait")
     return 0 if medical == 0 and found[in_use]["portrait"] >= 2 * PORTRAITS / 3 else 1
 

@@ -73,7 +73,7 @@ def damaged(data: bytes, others: list[bytes], rng: np.random.Generator) -> bytes
     return bytes(value)
 
 
-# --- what is parsed, built in the worker -----------------------------------------------------------
+# --- the parsed inputs, built in the worker ----------------------------------------------------------
 
 
 def corpora() -> dict[str, tuple[Parser, list[bytes]]]:
@@ -91,11 +91,11 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
     from plantain.pixels.dicom.render import render_planes
     from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
-    picture = Image.fromarray(skimage.data.astronaut()[:96, :128])
+    image = Image.fromarray(skimage.data.astronaut()[:96, :128])
     images = []
     for kind in ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP"):
         buffer = io.BytesIO()
-        picture.save(buffer, kind)
+        image.save(buffer, kind)
         images.append(buffer.getvalue())
     names = ("CT_small.dcm", "MR_small.dcm", "MR_small_RLE.dcm", "MR_small_jp2klossless.dcm", "JPEG-lossy.dcm",
              "color-px.dcm", "examples_overlay.dcm", "image_dfl.dcm", "mlut_18.dcm", "vlut_04.dcm", "OT-PAL-8-face.dcm",
@@ -112,7 +112,7 @@ def _pixel_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
         ]
 
     return {
-        "image": (lambda data, folder: decode_untrusted(data, "picture"), images),
+        "image": (lambda data, folder: decode_untrusted(data, "image"), images),
         "dicom": (
             lambda data, folder: render_planes(read_dicom(data, "file.dcm"), "file.dcm"),
             [d for d in dicoms if len(d) < 1_000_000],
@@ -174,7 +174,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
         b"dicom_id,study_id,subject_id,split\n%s,50414267,10000032,train\n%s,53189527,10000032,test\n"
         % (one, other)
     )
-    pictures = {
+    images = {
         f"files/p10/p10000032/s{study}/{dicom.decode()}.jpg": b""
         for study, dicom in ((50414267, one), (53189527, other))
     }
@@ -188,7 +188,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
             reader(
                 "mimic-cxr",
                 labels_file,
-                {metadata_file: metadata, split_file: split, **pictures},
+                {metadata_file: metadata, split_file: split, **images},
             ),
             [mimic, gzip.decompress(mimic)],
         ),
@@ -196,7 +196,7 @@ def _table_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
             reader(
                 "mimic-cxr",
                 metadata_file,
-                {labels_file: mimic, split_file: split, **pictures},
+                {labels_file: mimic, split_file: split, **images},
             ),
             [metadata, gzip.decompress(metadata)],
         ),
@@ -260,7 +260,7 @@ def _text_parsers() -> dict[str, tuple[Parser, list[bytes]]]:
 
 
 def work(connection: Connection, only: str | None) -> None:
-    """Parses what it is sent: (name, seed) in; (outcome, peak MB) out."""
+    """Parse requests from a pipe: (name, seed) in; (outcome, peak MB) out."""
     import warnings
 
     from plantain.models.hosted.answers import Unreadable
@@ -278,12 +278,12 @@ def work(connection: Connection, only: str | None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 parse(data, Path(folder))
-                told = "read"
+                outcome = "read"
             except (InputError, Unreadable) as error:
-                told = "refused" if "\n" not in str(error) else f"refused in several lines: {error!r}"
+                outcome = "refused" if "\n" not in str(error) else f"refused in several lines: {error!r}"
             except Exception:  # noqa: BLE001 (the point is to find any)
-                told = traceback.format_exc(limit=-4)
-        connection.send((told, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+                outcome = traceback.format_exc(limit=-4)
+        connection.send((outcome, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
 
 
 class Watched:
@@ -302,19 +302,19 @@ class Watched:
 
     def ask(self, name: str, seed: int) -> tuple[str, float, float]:
         """Outcome, seconds, peak megabytes; a worker that hung or died is replaced."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self.ours.send((name, seed))
         try:
             if self.ours.poll(SECONDS * 4):
-                told, peak = self.ours.recv()
-                return told, time.monotonic() - begun, peak
-            told = f"no answer in {SECONDS * 4:g} s"
+                outcome, peak = self.ours.recv()
+                return outcome, time.monotonic() - started, peak
+            outcome = f"no answer in {SECONDS * 4:g} s"
         except EOFError:
-            told = "the process died"
-        seconds = time.monotonic() - begun
+            outcome = "the process died"
+        seconds = time.monotonic() - started
         self.process.kill()
         self.start()
-        return told, seconds, 0.0
+        return outcome, seconds, 0.0
 
 
 def main() -> int:
@@ -331,15 +331,15 @@ def main() -> int:
     while time.monotonic() < ends:
         for name in watched.names:
             seed += 1
-            told, seconds, used = watched.ask(name, seed)
+            outcome, seconds, used = watched.ask(name, seed)
             peak = max(peak, used)
             slowest[name] = max(slowest.get(name, (0.0, 0)), (seconds, seed))
-            good = told in ("read", "refused") and seconds <= SECONDS
-            counts[name, told if good else "failed"] += 1
+            good = outcome in ("read", "refused") and seconds <= SECONDS
+            counts[name, outcome if good else "failed"] += 1
             if not good:
                 failures += 1
                 if failures <= 20:
-                    print(f"FAILED {name}, seed {seed}, {seconds:.1f} s: {told}", flush=True)
+                    print(f"FAILED {name}, seed {seed}, {seconds:.1f} s: {outcome}", flush=True)
     for name in watched.names:
         read, refused, failed = (counts[name, what] for what in ("read", "refused", "failed"))
         print(

@@ -1,7 +1,7 @@
 """Open editors on the device at hand: `plantain bench generate` against a bare diffusers loop, tiny to SDXL-sized.
 
 The peer runs in the same call on the same files with the same weights: open, resize, call the pipeline, save as PNG.
-Weights are random, so pictures are noise; loading and the first batch are not timed. Target: 95 % of the bare loop.
+Weights are random, so images are noise; loading and the first batch are not timed. Target: 95 % of the bare loop.
 
     python benchmarks/gpu.py [--device cuda:0] [--rungs tiny,sd15,sdxl] [--attention]
 """
@@ -30,7 +30,7 @@ TARGET = 0.95
 def bare(
     weights: Path, files: list[Path], out: Path, rung: Rung, batch: int, device: str
 ) -> tuple[float, float]:
-    """Pictures a second of a plain script, and the most memory of the GPU in gigabytes."""
+    """Images a second of a plain script, and the most memory of the GPU in gigabytes."""
     gpu = device.startswith("cuda")
     pipe = DiffusionPipeline.from_pretrained(weights, dtype=torch.bfloat16 if gpu else torch.float32).to(
         device
@@ -79,10 +79,10 @@ def measure(rung: Rung, scratch: Path, device: str) -> list[dict[str, object]]:
     """One row for each size of batch."""
     weights, rows = scratch / f"weights-{rung.name}", []
     save(rung.name, weights, device)
-    files = make_benchmark(scratch / f"pictures-{rung.name}", rung.pictures, rung.side)
+    files = make_benchmark(scratch / f"images-{rung.name}", rung.images, rung.side)
     for batch in rung.batches:
         alone, memory = bare(weights, files, scratch / f"bare-{rung.name}-{batch}", rung, batch, device)
-        ours = through_plantain(weights, scratch / f"pictures-{rung.name}", scratch, rung, batch, device)
+        ours = through_plantain(weights, scratch / f"images-{rung.name}", scratch, rung, batch, device)
         rows.append(
             {
                 "pipeline": rung.name,

@@ -24,7 +24,7 @@ COLUMNS = ("id", "original", "edited", "instruction", "finding", "modality", "di
 
 
 def table(folder: Path, rows: int, side: int, originals: int) -> Path:
-    """Pictures with a film's grain, and the rows about them: ten edits of an original follow each other."""
+    """Images with a film's grain, and the rows about them: ten edits of an original follow each other."""
     rng = np.random.default_rng(18)
     for number in range(originals):
         film = 90 + 30 * np.sin(np.arange(side) / side * 9)[None] + rng.normal(0, 4, (side, side))
@@ -56,10 +56,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         path = table(Path(name), options.rows, options.side, options.originals)
-        begun = time.monotonic()
+        started = time.monotonic()
         summary = import_pairs(path, Path(name) / "run")
         assert summary.tasks == options.rows, summary.left_out
-        took, used = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF)
+        took, used = time.monotonic() - started, resource.getrusage(resource.RUSAGE_SELF)
         each = (used.ru_utime + used.ru_stime) / summary.tasks * 1000
         print(f"{summary.tasks:9,} tasks {took:6.0f} s  {peak_mb():5.0f} MB, {each:.0f} ms of a core each")
 

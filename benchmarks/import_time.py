@@ -1,4 +1,4 @@
-"""The time of `import plantain` beside `import numpy`, as whole processes, and which heavy modules it loads (none)."""
+"""The time of `import plantain` and of `import numpy`, as whole processes, and which heavy modules it loads (none)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ RUNS = 9
 def seconds(statement: str) -> float:
     times = []
     for _ in range(RUNS):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         subprocess.run([sys.executable, "-c", statement], check=True)
-        times.append(time.perf_counter() - begun)
+        times.append(time.perf_counter() - started)
     return statistics.median(times)
 
 

@@ -2,10 +2,10 @@
 
 The peer is Pillow as most people would write it (and pydicom's own LUTs before it), in the same run on the same real
 radiograph: open, RGB, Lanczos to fit, paste on black, save at quality 95, 4:4:4. Ours also hashes source and result,
-computes the likeness by which near duplicates are told, and guards against bad files.
+computes the likeness by which near duplicates are found, and guards against bad files.
 
 Targets: at least twice the peer's images per second on one core, for JPEG and DICOM; memory flat in their number.
-With --text, only this: whole ingests of some pictures of a folder with and without the check for burned-in text, in
+With --text, only this: whole ingests of some images of a folder with and without the check for burned-in text, in
 turns, in processor time. Target: at most twice as long with it.
 Run: python benchmarks/ingest.py [--images 24] [--text FOLDER]
 """
@@ -58,7 +58,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=int, default=24)
-    parser.add_argument("--text", type=Path, help="only this: what the check for text costs on such pictures")
+    parser.add_argument("--text", type=Path, help="only this: the cost of the check for text on such images")
     parser.add_argument("--rss", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
@@ -95,7 +95,7 @@ def _compare(
     print(f"\n{kind}: {len(data) / 1e6:.1f} MB; PSNR between the two results {_psnr(one, other):.1f} dB")
     exact, _ = prepare(entry.decode(data))
     exact = exact if exact.ndim == 3 else np.repeat(exact[:, :, None], 3, axis=2)
-    print(f"  what the last JPEG costs: {_psnr(one, exact):.1f} dB")
+    print(f"  loss by the last JPEG: {_psnr(one, exact):.1f} dB")
     ratios = {}
     for cores in (1, 2):
         # In turns, best of three: other people's work on this machine must not decide.
@@ -115,18 +115,18 @@ def _compare(
 def _rate(work: Callable[[bytes], bytes], data: bytes, images: int, cores: int) -> float:
     """Images per second of processor time on one core, of wall time on several."""
     if cores == 1:
-        begun = time.process_time()
+        started = time.process_time()
         for _ in range(images):
             work(data)
-        return images / (time.process_time() - begun)
+        return images / (time.process_time() - started)
     with ThreadPoolExecutor(cores) as pool:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         list(pool.map(work, [data] * images))
-        return images / (time.perf_counter() - begun)
+        return images / (time.perf_counter() - started)
 
 
 def _shares(kind: str, data: bytes) -> None:
-    """Processor time of each step beside the least that its library takes."""
+    """Processor time of each step, and the least that its library takes."""
     pixels = decode_planes(data, "a") if kind == "JPEG" else render_planes(read_dicom(data, "a"), "a")
     small, _ = prepare(pixels)
     colour = np.repeat(small[:, :, None], 3, axis=2)
@@ -173,7 +173,7 @@ def _memory(few: int) -> bool:
 
 
 def _text(folder: Path, images: int) -> bool:
-    """Processor seconds a picture with and without the check, the best of three each."""
+    """Processor seconds a image with and without the check, the best of three each."""
     found = sorted(path for path in folder.rglob("*") if path.suffix in (".jpg", ".jpeg", ".png"))
     chosen = found[:: max(1, len(found) // images)][:images]
     reader = open_reader()
@@ -191,14 +191,14 @@ def _text(folder: Path, images: int) -> bool:
             for name, by in (("without", None), ("with", reader)):
                 options = SourceOptions(root.parent, "brain_mri", Licence.OPEN)
                 source = FolderReader(options, load_taxonomy())
-                begun = time.process_time()
+                started = time.process_time()
                 with Catalogue.create(Path(made) / f"{name}{turn}") as catalogue:
                     done = ingest(source, catalogue, workers=1, gate=PrivacyGate(catalogue, by))
                 assert done.added + done.newly_quarantined == len(chosen), done.refused
-                took[name] = min(took[name], (time.process_time() - begun) / len(chosen))
+                took[name] = min(took[name], (time.process_time() - started) / len(chosen))
     ratio = took["with"] / took["without"]
     print(
-        f"{len(chosen)} pictures: {took['without']:.3f} s each without, {took['with']:.3f} s with: {ratio:.2f} times"
+        f"{len(chosen)} images: {took['without']:.3f} s each without, {took['with']:.3f} s with: {ratio:.2f} times"
     )
     return ratio <= 2.0
 
@@ -210,7 +210,7 @@ def _peak_rss(jpeg: bytes, images: int) -> float:
         root = Path(folder) / "in" / "Edema"
         root.mkdir(parents=True)
         for number in range(images):
-            # Another comment makes another file of the same picture.
+            # Another comment makes another file of the same image.
             (root / f"{number}.jpg").write_bytes(jpeg[:2] + b"\xff\xfe\x00\x06%04d" % number + jpeg[2:])
         reader = FolderReader(SourceOptions(root.parent, "chest_xray", Licence.OPEN), load_taxonomy())
         with Catalogue.create(Path(folder) / "out") as catalogue:
@@ -268,9 +268,9 @@ def _psnr(one: np.ndarray, other: np.ndarray) -> float:
 def _time(work: Callable[[], object], rounds: int = 5) -> float:
     best = float("inf")
     for _ in range(rounds):
-        begun = time.process_time()
+        started = time.process_time()
         work()
-        best = min(best, time.process_time() - begun)
+        best = min(best, time.process_time() - started)
     return best
 
 

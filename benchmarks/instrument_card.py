@@ -1,7 +1,7 @@
 """The offline judge's card: how often it accepts edits that are right, and edits that are not.
 
 Every edit is drawn on a real image: by the offline editor ("own"), by its exact undoing ("undone"), by the editor's own
-removal of what it drew ("removed"), by naive editors ("blob", "dots", "grey wash"), and the own edit asked for as every
+removal of what it drew ("removed"), by naive editors ("blob", "dots", "grey wash"), and the own edit requested as every
 other finding ("wrong label"). Shares are over edits that could be made; undecided counts as not accepted.
 
     python benchmarks/instrument_card.py package
@@ -150,8 +150,8 @@ def recipes(
 ) -> Iterator[CleanEditRecipe]:
     """Yield `each` drawings for each image, in turns over findings."""
     turns: Counter[str] = Counter()
-    for picture in images:
-        image = picture.image
+    for source in images:
+        image = source.image
         findings = [
             f for f in taxonomy.targets(image.modality) if f.name in drawable(taxonomy, image.modality)
         ]
@@ -159,7 +159,7 @@ def recipes(
             finding = findings[turns[image.modality] % len(findings)]
             turns[image.modality] += 1
             own = derive_seed(seed, image.id, finding.name)
-            yield CleanEditRecipe(picture, finding, Direction.ADD, own, f"{image.id} {finding.name}")
+            yield CleanEditRecipe(source, finding, Direction.ADD, own, f"{image.id} {finding.name}")
 
 
 def show(rows: Sequence[Answer]) -> None:

@@ -1,4 +1,4 @@
-"""How often plantain's intervals hold the true value, and how wide they are, beside those of others.
+"""How often plantain's intervals contain the true value, and how wide they are, compared with those of others.
 
 Each scenario draws sources (clusters) whose values are skewed, sparse, near an end of their range, or plain, and some
 of which have most of the samples. Compared are plantain's interval of a mean, Student's t, and the bootstraps of
@@ -28,7 +28,7 @@ PROMISED = 8
 """Sources from which on that is promised: five strongly skewed ones are too few for any interval known."""
 
 FAR_OFF = 16
-"""Sources from which on a mixture of which one in seven lies far off is promised.
+"""Number of sources from which on coverage is promised for a mixture with one outlier in seven.
 
 Of 12 sources none is one of those in (6/7)^12 = 16 % of draws, of 16 in 8 %, of 20 in 5 %: no interval knows then.
 """
@@ -93,7 +93,7 @@ class Tally:
 
     @property
     def short(self) -> bool:
-        """Whether the share held lies below what is promised by more than chance: 2.6 standard errors."""
+        """Return True if the coverage is below the promised one by more than chance: 2.6 standard errors."""
         margin = 2.6 * (LEAST * (1 - LEAST) / max(self.given, 1)) ** 0.5
         return self.given >= ENOUGH and self.held / self.given < LEAST - margin
 
@@ -101,7 +101,7 @@ class Tally:
 def simulated(
     rng: np.random.Generator, values: Values, sizes: np.ndarray, low: float | None, high: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Samples and their sources; the samples of a source say what the source says."""
+    """Samples and their sources; the samples of a source have its value."""
     source = np.repeat(np.arange(sizes.size), sizes)
     return values(rng, sizes.size)[source], source
 

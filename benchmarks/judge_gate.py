@@ -1,8 +1,8 @@
 """The gate against judges who know nothing, and against one who knows a little, over many simulated audits.
 
-Each audit asks about pictures of three modalities: one clean edit a picture, twice; its wrong labels, naive editors, an
+Each audit asks about images of three modalities: one clean edit a image, twice; its wrong labels, naive editors, an
 unedited copy and planted defects, as `judge audit` does, and no more of any than an edit has at the least. Judges:
-at random; always yes; always no; by a hash of the picture and the criterion (so that it repeats itself exactly,
+at random; always yes; always no; by a hash of the image and the criterion (so that it repeats itself exactly,
 whatever the edit); by a hash of the edit; one that passes a right edit 20 points more often than a wrong one.
 
     python benchmarks/judge_gate.py --seeds 1000
@@ -27,42 +27,42 @@ DEFECTS = tuple(
     (f"defect of {name}", (name,)) for name, n in zip(CRITERIA, (2, 1, 2, 4), strict=True) for _ in range(n)
 )
 WRONG = (*(("swapped label", ()),) * 2, *((name, ()) for name in NAIVE), ("identical", ()), *DEFECTS)
-"""Edits of each picture beside its clean one: as many wrong labels as a brain slice has, the fewest of all."""
+"""Edits of each image in addition to its clean one: as many wrong labels as a brain slice has, the fewest."""
 
 Rule = Callable[[np.random.Generator, str, str, bool], float]
 
 
-def asked(pictures: int) -> Iterator[TrialAnswer]:
+def asked(images: int) -> Iterator[TrialAnswer]:
     """Every edit of an audit, unanswered."""
-    for number in range(pictures):
+    for number in range(images):
         modality = MODALITIES[number % len(MODALITIES)]
         for kind, violates in ((CLEAN, ()), (AGAIN, ()), *WRONG):
             yield TrialAnswer(kind, modality, "add", f"p{number}", violates, {}, None)
 
 
-def random_half(rng: np.random.Generator, picture: str, criterion: str, right: bool) -> float:
+def random_half(rng: np.random.Generator, image: str, criterion: str, right: bool) -> float:
     return float(rng.random() < 0.5)
 
 
 def always(answer: bool) -> Rule:
-    return lambda rng, picture, criterion, right: float(answer)
+    return lambda rng, image, criterion, right: float(answer)
 
 
-def by_hash(rng: np.random.Generator, picture: str, criterion: str, right: bool) -> float:
-    return float(hashlib.sha256(f"{picture} {criterion}".encode()).digest()[0] < 128)
+def by_hash(rng: np.random.Generator, image: str, criterion: str, right: bool) -> float:
+    return float(hashlib.sha256(f"{image} {criterion}".encode()).digest()[0] < 128)
 
 
 def knows(points: float) -> Rule:
-    return lambda rng, picture, criterion, right: float(
+    return lambda rng, image, criterion, right: float(
         rng.random() < 0.5 + (points / 200) * (1 if right else -1)
     )
 
 
-def judged(rule: Rule, pictures: int, seed: int, by_edit: bool = False) -> list[TrialAnswer]:
+def judged(rule: Rule, images: int, seed: int, by_edit: bool = False) -> list[TrialAnswer]:
     """An audit's answers. `by_edit`: the rule sees the edit's own name, so that its hash differs from edit to edit."""
     rng = np.random.default_rng(seed)
     answers = []
-    for number, answer in enumerate(asked(pictures)):
+    for number, answer in enumerate(asked(images)):
         about = f"{seed} {answer.cluster} {number if by_edit else ''}"
         shares = {c: rule(rng, about, c, answer.kind in (CLEAN, AGAIN)) for c in CRITERIA}
         answers.append(replace(answer, shares=shares, qualified=all(shares.values())))
@@ -73,18 +73,18 @@ JUDGES: dict[str, tuple[Rule, bool]] = {
     "at random": (random_half, False),
     "always yes": (always(True), False),
     "always no": (always(False), False),
-    "hash of the picture": (by_hash, False),
+    "hash of the image": (by_hash, False),
     "hash of the edit": (by_hash, True),
     "gap of 20 points": (knows(20.0), False),
 }
 
 
-def passing(name: str, pictures: int, seeds: int) -> dict[str, float]:
+def passing(name: str, images: int, seeds: int) -> dict[str, float]:
     """Shares of audits after which the judge may rank, and of those after which any cell of its card may."""
     rule, by_edit = JUDGES[name]
     ranked = anywhere = 0
     for seed in range(seeds):
-        gate = gate_of(gaps_of(judged(rule, pictures, seed, by_edit), CRITERIA), {}, None, 1.0)
+        gate = gate_of(gaps_of(judged(rule, images, seed, by_edit), CRITERIA), {}, None, 1.0)
         ranked += gate.rank
         anywhere += any(cell != "neither" for own in gate.cells.values() for cell in own.values())
     return {"may rank": ranked / seeds, "any criterion or modality may": anywhere / seeds}
@@ -93,14 +93,12 @@ def passing(name: str, pictures: int, seeds: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--pictures", type=int, nargs="+", default=[30, 100])
+    parser.add_argument("--images", type=int, nargs="+", default=[30, 100])
     options = parser.parse_args()
-    for pictures in options.pictures:
+    for images in options.images:
         for name in JUDGES:
-            found = passing(name, pictures, options.seeds)
-            print(
-                json.dumps({"judge": name, "pictures": pictures, "seeds": options.seeds, **found}), flush=True
-            )
+            found = passing(name, images, options.seeds)
+            print(json.dumps({"judge": name, "images": images, "seeds": options.seeds, **found}), flush=True)
 
 
 if __name__ == "__main__":

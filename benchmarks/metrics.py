@@ -1,4 +1,4 @@
-"""Masked SSIM beside scikit-image (and torch libraries where installed) on one core, and a table's statistics.
+"""Masked SSIM compared with scikit-image (and torch libraries where installed) on one core, and a table's statistics.
 
 All libraries get the same images and mask, in turns within one process, on one thread; processor time, the best
 of several runs. They do different work (only ours leaves windows out), so each is also run on the whole frame and must
@@ -38,9 +38,9 @@ def seconds(work: Callable[[], object], runs: int) -> float:
     work()
     times = []
     for _ in range(runs):
-        begun = time.process_time()
+        started = time.process_time()
         work()
-        times.append(time.process_time() - begun)
+        times.append(time.process_time() - started)
     return min(times)
 
 
@@ -69,7 +69,7 @@ def scikit_masked(before: np.ndarray, after: np.ndarray, centres: np.ndarray) ->
 
 
 def others(before: np.ndarray, after: np.ndarray) -> dict[str, Callable[[], object]]:
-    """What else is installed, on the whole frame with a uniform 7 x 7 window where it has one."""
+    """Other installed libraries, on the whole frame with a uniform 7 x 7 window where it has one."""
     if importlib.util.find_spec("torch") is None:
         return {}
     import torch

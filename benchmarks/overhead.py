@@ -1,17 +1,17 @@
-"""What a call costs our processor: plantain's whole path beside the provider's bare SDK, on the same fake provider.
+"""Processor time of a call: plantain's whole path compared with the provider's bare SDK, on the same fake provider.
 
 The fake runs in a process of its own and answers at once, each edit with another photograph. Ours is a whole build:
 walk, loop, prompts, adapter, admission, money, journal with FULL sync, and keeping edited images: decode, check,
-encode as released, hash pixels, store twice, sync. The bare SDK is handed the very requests that our adapters send,
-and reads the answers; it looks at no picture. Three more peers do, behind the same bare SDK:
+encode as released, hash pixels, store twice, sync. The bare SDK receives the same requests that our adapters send,
+and reads the answers; it looks at no image. Three more peers do, behind the same bare SDK:
 
-* "saved": each picture is decoded and saved as a JPEG of the same quality, without sync, hash or journal;
-* "kept": the least that must be done with it here: decoded, brought to normal form, what came and what is kept stored
+* "saved": each image is decoded and saved as a JPEG of the same quality, without sync, hash or journal;
+* "kept": the least that must be done with it here: decoded, converted to normal form, both files stored
   under their SHA-256 and synced; no guards, no journal;
 * "kept, pixels hashed": and with the hash of its pixels, which a release lists as recorded at normalisation.
 
-Target: at most 1.5 times the bare SDK. The floor of that is the third peer: nobody who keeps such pictures can cost
-less. Beside them, where aiohttp is installed: requests with the same pictures. Providers send JPEG or PNG; decoding a
+Target: at most 1.5 times the bare SDK. The floor of that is the third peer: no program that keeps such images can cost
+less. In addition, where aiohttp is installed: requests with the same images. Providers send JPEG or PNG; decoding a
 PNG costs several times as much and is shown apart.
 
 Exit code 1 where images apart we cost more than 1.5 times the bare SDK, or all in all a quarter more than the floor.
@@ -52,7 +52,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.records import Attempt, SourceImage
 from plantain.roles import EditedImage
-from simulated.pictures import source_image
+from simulated.images import source_image
 from simulated.serve import serving
 
 CONCURRENCY = 16
@@ -92,31 +92,31 @@ class Keeping:
         keep = Rounds._keep_edit
 
         def timed(rounds: Rounds, attempt: Attempt, edited: EditedImage, draft: CallResult) -> CallResult:
-            begun = time.thread_time()
+            started = time.thread_time()
             try:
                 return keep(rounds, attempt, edited, draft)
             finally:
-                self.seconds += time.thread_time() - begun
+                self.seconds += time.thread_time() - started
 
         Rounds._keep_edit = timed  # type: ignore[method-assign, assignment]
 
 
 def whole_path(provider: str, url: str, catalogue: Path, run: Path) -> tuple[float, dict[str, int]]:
     """CPU seconds of a build, and its calls by step."""
-    words, pictures = MODELS[provider]
+    words, images = MODELS[provider]
     address = url if provider == "gemini" else f"{url}/v1"
     recipe = Recipe.model_validate(
         {
             "name": "overhead",
             "data": {"catalogue": catalogue, "findings": ["AMD"], "directions": ["add"]},
-            "models": {"writer": words, "editor": pictures, "judge": words},
+            "models": {"writer": words, "editor": images, "judge": words},
             "limits": {"concurrency": CONCURRENCY},
             "providers": {provider: {"base_url": address}},
         }
     )
-    begun = time.process_time()
+    started = time.process_time()
     summary = asyncio.run(run_build(recipe, run, method=method_of(recipe)))
-    spent = time.process_time() - begun
+    spent = time.process_time() - started
     assert summary.stopped is None, summary.stopped
     with JournalReader.open(run) as reader:
         steps = dict(reader.connection.execute("SELECT step, count(*) FROM call GROUP BY step").fetchall())
@@ -142,8 +142,8 @@ class Recorded:
             step = "edit" if image else "judge" if "responseJsonSchema" in settings else "write"
             if f"gemini {step}" not in self.requests:
                 turns = [types.Content.model_validate_json(json.dumps(turn)) for turn in body["contents"]]
-                told = {**settings, "systemInstruction": body.get("systemInstruction")}
-                config = types.GenerateContentConfig.model_validate(told)
+                stated = {**settings, "systemInstruction": body.get("systemInstruction")}
+                config = types.GenerateContentConfig.model_validate(stated)
                 config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
                 self.requests[f"gemini {step}"] = turns, config
             return await generate(wire, body)
@@ -186,15 +186,15 @@ def bare_openai(url: str, key: str, recorded: Recorded) -> tuple[Send, Close]:
     async def send(step: str) -> object:
         if step != "edit":
             return await client.responses.create(**recorded.requests[f"openai {step}"][0])
-        fields, picture = recorded.requests["openai edit"]
-        image = ("image.jpg", picture.data, picture.media_type)
+        fields, sent = recorded.requests["openai edit"]
+        image = ("image.jpg", sent.data, sent.media_type)
         return await client.images.edit(image=image, **fields)
 
     return send, client.close
 
 
 async def aiohttp_gemini(url: str, key: str, image: bytes, steps: dict[str, int]) -> float:
-    """CPU seconds of requests with the same pictures, posted with aiohttp."""
+    """CPU seconds of requests with the same images, posted with aiohttp."""
     import aiohttp
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
@@ -234,17 +234,17 @@ async def drive(send: Send, steps: dict[str, int]) -> float:
         async with slots:
             await send(step)
 
-    begun = time.process_time()
+    started = time.process_time()
     await asyncio.gather(*(one(step) for step, count in sorted(steps.items()) for _ in range(count)))
-    return time.process_time() - begun
+    return time.process_time() - started
 
 
 def compare(
     provider: str, kind: str, url: str, key: str, folder: Path, tasks: int, repeats: int, short: int
 ) -> bool:
-    """Prints our CPU per call beside the peers'; True where we stay below the ratios that have a target.
+    """Print our CPU per call and the peers'; return True where we stay below the ratios that have a target.
 
-    What a run costs once (clients, certificates, plan) is taken out by a short run; the peers' clients are made
+    The fixed cost of a run (clients, certificates, plan) is taken out by a short run; the peers' clients are made
     before their clock starts.
     """
     catalogue, image = catalogue_of(folder, tasks)
@@ -272,13 +272,13 @@ def compare(
         f" images apart {(ours - keep) / bare:.2f}x the bare SDK"
     )
     for name, cost in peers.items():
-        beside = (
+        ratio = (
             f", itself {cost / bare:.2f}x the bare SDK" if name != "bare SDK" else f" (target {TARGET:.2f}x)"
         )
-        print(f"  {name:<28} {1000 * cost:6.2f} ms; plantain {ours / cost:.2f}x{beside}", flush=True)
+        print(f"  {name:<28} {1000 * cost:6.2f} ms; plantain {ours / cost:.2f}x{ratio}", flush=True)
     if provider == "gemini" and importlib.util.find_spec("aiohttp"):
         other = asyncio.run(aiohttp_gemini(url, key, image, steps)) / calls
-        print(f"  aiohttp, same pictures       {1000 * other:6.2f} ms")
+        print(f"  aiohttp, same images       {1000 * other:6.2f} ms")
     return (ours - keep) / bare <= TARGET and ours <= 1.25 * floor
 
 
@@ -288,25 +288,25 @@ def _median(runs: Iterable[tuple[float, dict[str, int]]]) -> tuple[float, dict[s
     return ordered[len(ordered) // 2]
 
 
-def picture_of(answer: object) -> bytes | None:
-    """The bytes of an answer's picture, where it has one."""
+def image_of(answer: object) -> bytes | None:
+    """The bytes of an answer's image, where it has one."""
     if isinstance(answer, GenerateContentResponse):
         return next((p.inline_data.data for p in answer.parts or () if p.inline_data), None)
-    pictures = getattr(answer, "data", None)
-    return base64.b64decode(pictures[0].b64_json) if pictures else None
+    images = getattr(answer, "data", None)
+    return base64.b64decode(images[0].b64_json) if images else None
 
 
 def save(answer: object, folder: Path) -> None:
-    """What a script does with an edited picture if it is to be of use: decodes it, and saves it as a good JPEG."""
-    if data := picture_of(answer):
-        picture = Image.open(io.BytesIO(data)).convert("RGB")
+    """Decode an edited image and save it as a good JPEG, as a useful script does."""
+    if data := image_of(answer):
+        image = Image.open(io.BytesIO(data)).convert("RGB")
         with tempfile.NamedTemporaryFile(suffix=".jpg", dir=folder) as file:
-            picture.save(file, "JPEG", quality=95, subsampling=0)
+            image.save(file, "JPEG", quality=95, subsampling=0)
 
 
 def keep(answer: object, folder: Path) -> bytes | None:
-    """The least that is done here with an edited picture; returns its normal form."""
-    data = picture_of(answer)
+    """The least that is done here with an edited image; returns its normal form."""
+    data = image_of(answer)
     if data is None:
         return None
     normal = encode_jpeg(decode(data))
@@ -318,7 +318,7 @@ def keep(answer: object, folder: Path) -> bytes | None:
 
 
 def keep_and_hash(answer: object, folder: Path) -> None:
-    """The same, and the hash of what the normal form decodes to."""
+    """The same, and the hash of the decoded normal form."""
     if normal := keep(answer, folder):
         hashlib.sha256(decode(normal).tobytes()).hexdigest()
 
@@ -340,9 +340,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=3, help="the middle one counts")
-    parser.add_argument(
-        "--short", type=int, default=6, help="tasks of the run that shows what a run costs once"
-    )
+    parser.add_argument("--short", type=int, default=6, help="tasks of the run that shows the fixed cost")
     args = parser.parse_args()
     RECORDED.install()
     good = True
@@ -350,7 +348,7 @@ def main() -> int:
         tasks = args.tasks if kind == ".jpg" else max(args.short + 1, args.tasks // 4)
         with (
             tempfile.TemporaryDirectory(prefix="plantain-bench-") as name,
-            serving(pictures=5 * tasks, kind=kind) as (url, key),
+            serving(images=5 * tasks, kind=kind) as (url, key),
         ):
             os.environ |= {"GEMINI_API_KEY": key, "OPENAI_API_KEY": key}
             RECORDED.requests.clear()

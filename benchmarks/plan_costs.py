@@ -1,4 +1,4 @@
-"""What a build of 10,000 images (or of the number given) costs and takes, as the table on docs/questions.md.
+"""Cost and time of a build of 10,000 images (or of the number given), as the table on docs/questions.md.
 
 One normal photograph stands for all: a plan counts tasks, and never looks at pixels. Prices are those of our table.
 """

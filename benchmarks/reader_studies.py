@@ -48,11 +48,11 @@ def main() -> int:
     for parts in (stated(0.2275), Components(0.02, 0.02, 0.3)) if only in (None, "power") else ():
         for readers, cases in DESIGNS:
             for effect in (0.0, 0.1, 0.15):
-                told = power(effect, readers, cases, parts)
+                power_of = power(effect, readers, cases, parts)
                 found = found_share(effect, readers, cases, parts, 4 * studies)  # 0.5 points
                 held(
-                    f"power: {readers} x {cases}, {effect:g}: told {100 * told:.1f} %, found",
-                    found, told - 0.03, told + 0.03,
+                    f"power: {readers} x {cases}, {effect:g}: stated {100 * power_of:.1f} %, found",
+                    found, power_of - 0.03, power_of + 0.03,
                 )  # fmt: skip
     for readers in (3, 5, 10) if only in (None, "strengths") else ():
         strengths, position = coverage_of_strengths(readers, 60, studies)

@@ -1,7 +1,7 @@
 """How much of an edit is kept and how much of the original is restored: `[loop] restore = "outside"` on degraded edits.
 
 The offline editor's own edits (added, or exactly undone) are degraded as hosted editors degrade theirs: moved and bent
-by up to two pixels, given other tones, resampled, noisy, and with their texture drawn anew. The restored image is then
+by up to two pixels, given other tones, resampled, noisy, and with their texture drawn again. The restored image is then
 compared with the original and with the clean edit, pixel by pixel; no judge is involved.
 
 Targets: outside of the mask at most 1 grey level from the original before the final JPEG and from the re-encoded
@@ -119,7 +119,7 @@ def _jpeg(pixels: Pixels, quality: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was measured of one degraded edit that was restored.
+    """Measurements of one degraded edit that was restored.
 
     Attributes:
         before_jpeg, after_jpeg: largest difference in grey levels outside of the mask.
@@ -159,7 +159,7 @@ def _most(one: Pixels, other: Pixels, where: np.ndarray) -> int:
     return int(cv2.absdiff(one, other)[where].max()) if where.any() else 0
 
 
-def shared_pictures(folder: Path, number: int) -> list[AuditImage]:
+def shared_images(folder: Path, number: int) -> list[AuditImage]:
     """Return slices and films of a data folder, spread over all of them."""
     slices = sorted((folder / "brain-tumor-mri").rglob("Tr-no_*.jpg"))
     films = sorted((folder / "nih-chest-xray" / "frontal").glob("*.jpg"))
@@ -185,10 +185,10 @@ def shared_pictures(folder: Path, number: int) -> list[AuditImage]:
     return found
 
 
-def clean_edits(pictures: list[AuditImage], number: int, seed: int) -> Iterator[CleanEdit]:
+def clean_edits(images: list[AuditImage], number: int, seed: int) -> Iterator[CleanEdit]:
     """Local edits of the offline editor, every modality, finding and direction in turn."""
     made = 0
-    for tried, recipe in enumerate(recipes(pictures, load_taxonomy(), seed)):
+    for tried, recipe in enumerate(recipes(images, load_taxonomy(), seed)):
         if made == number or tried > 20 * number:
             return
         clean = rendered_or_reason(recipe)
@@ -211,13 +211,13 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    pictures = package_images()
+    images = package_images()
     if arguments.data is not None:
-        pictures += shared_pictures(arguments.data, 24)
+        images += shared_images(arguments.data, 24)
     found: dict[str, list[Outcome]] = {way: [] for way in WAYS}
     left: dict[str, Counter[str]] = {way: Counter() for way in WAYS}
     seconds: list[float] = []
-    for number, clean in enumerate(clean_edits(pictures, arguments.edits, arguments.seed)):
+    for number, clean in enumerate(clean_edits(images, arguments.edits, arguments.seed)):
         for way in arguments.ways:
             # One stream for each, so that a single case can be repeated.
             rng = np.random.default_rng([arguments.seed, number, WAYS.index(way)])

@@ -65,18 +65,18 @@ async def close_most(run: Path) -> None:
 
 
 def seconds_of(command: Sequence[str]) -> tuple[float, str]:
-    """Return the seconds that a process took, and what it printed."""
-    begun = time.monotonic()
+    """Return the seconds that a process took, and its output."""
+    started = time.monotonic()
     done = subprocess.run([sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True)
-    return time.monotonic() - begun, done.stdout
+    return time.monotonic() - started, done.stdout
 
 
 def measure(folder: Path) -> tuple[float, float]:
     """Return the seconds to the first call, and peak MiB."""
-    begun = time.time()
+    started = time.time()
     _, printed = seconds_of([__file__, "--resume", str(folder)])
     at, peak = map(float, printed.split())
-    return at - begun, peak
+    return at - started, peak
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Runs every benchmark of this folder, each as its own process, and says at the end which met their targets."""
+"""Run every benchmark of this folder, each as its own process; the end lists which met their targets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def main() -> int:
         if script.name == Path(__file__).name:
             continue
         print(f"\n=== {script.name}", flush=True)
-        begun = time.monotonic()
+        started = time.monotonic()
         code = subprocess.run(
             [sys.executable, str(script), *ARGUMENTS.get(script.name, [])], cwd=here, check=False
         ).returncode
-        verdicts.append((script.name, code, time.monotonic() - begun))
+        verdicts.append((script.name, code, time.monotonic() - started))
     print()
     for name, code, seconds in verdicts:
         print(f"{name:<28} {'targets met' if code == 0 else f'exit {code}':<14} {seconds:6.0f} s")

@@ -1,9 +1,9 @@
-"""Edits a second of `bench generate` against a bare loop, with a pipeline that takes a stated time for each picture.
+"""Edits a second of `bench generate` against a bare loop, with a pipeline that takes a stated time for each image.
 
 The peer runs before it, on the same files: decode, draw, make images of floats, save them as PNG, as a script around a
 diffusers pipeline does. "of the device" is the share of the time for which the device drew. Weights are loaded before
 anything is timed; of several devices the first three rounds are left out, in which their processes start. Target: at
-least 95 % of the bare loop at 0.5 and 5 s a picture. With several devices the peer is as many times the one loop, and
+least 95 % of the bare loop at 0.5 and 5 s a image. With several devices the peer is as many times the one loop, and
 this machine's cores may be the limit: choose a small side to see the devices' own.
 
     python benchmarks/throughput.py [--seconds 0.05,0.5,5] [--batch 1,4] [--side 1024] [--devices 1]
@@ -23,15 +23,15 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from simulated.open_editor import MANY, SECONDS, edits_per_second, make_benchmark, picture, rate_of
+from simulated.open_editor import MANY, SECONDS, edits_per_second, image, make_benchmark, rate_of
 
 HERE = Path(__file__).parent
 TARGET, HELD = 0.95, (0.5, 5.0)
 
 
 def bare(files: list[Path], out: Path, seconds: float, batch: int, side: int) -> float:
-    """Pictures a second of a loop around the same pipeline."""
-    ready = [picture(number, side, side).astype(np.float32) / 255 for number in range(MANY)]
+    """Images a second of a loop around the same pipeline."""
+    ready = [image(number, side, side).astype(np.float32) / 255 for number in range(MANY)]
     out.mkdir()
     ends = []
     for at in range(0, len(files), batch):
@@ -75,12 +75,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", default="0.05,0.5,5")
     parser.add_argument("--batch", default="1,4")
-    parser.add_argument("--side", type=int, default=1024, help="of pictures and canvas, pixels")
+    parser.add_argument("--side", type=int, default=1024, help="of images and canvas, pixels")
     parser.add_argument("--devices", type=int, default=1, help="simulated ones, each with a process")
     options = parser.parse_args()
     devices = options.devices
     met = True
-    print("s a picture  batch  edits  bare/s  plantain/s  of bare  of the device")
+    print("s a image  batch  edits  bare/s  plantain/s  of bare  of the device")
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         (scratch / "weights").mkdir()  # whose pipeline sleeps: its class is all that is read
@@ -90,7 +90,7 @@ def main() -> int:
             for batch in map(int, options.batch.split(",")):
                 edits = max((2 if devices == 1 else 8 * devices) * batch, 6, min(40, round(12 / seconds)))
                 name = f"{seconds:g}-{batch}"
-                files = make_benchmark(scratch / f"pictures-{name}", edits, options.side)
+                files = make_benchmark(scratch / f"images-{name}", edits, options.side)
                 alone = devices * bare(
                     files[: max(2 * batch, len(files) // devices)],
                     scratch / f"bare-{name}",
@@ -99,7 +99,7 @@ def main() -> int:
                     options.side,
                 )
                 ours = through_plantain(
-                    scratch, scratch / f"pictures-{name}", name, seconds, batch, options.side, devices
+                    scratch, scratch / f"images-{name}", name, seconds, batch, options.side, devices
                 )
                 met = met and (seconds not in HELD or ours >= TARGET * alone)
                 print(

@@ -24,7 +24,7 @@ SMALLEST = {
     "ingest": ("--images", "1"),
     "instrument_card": ("package", "--images", "1", "--findings-each", "1"),
     "interval_coverage": ("4", "rates"),
-    "judge_gate": ("--seeds", "2", "--pictures", "30"),
+    "judge_gate": ("--seeds", "2", "--images", "30"),
     "metrics": ("64", "60"),
     "overhead": ("--tasks", "2", "--repeats", "1", "--short", "1"),
     "plan_costs": ("20",),

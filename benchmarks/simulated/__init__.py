@@ -1,1 +1,1 @@
-"""What benchmarks and tests share: a clock that jumps, and providers that enforce limits."""
+"""Shared by benchmarks and tests: a clock that jumps, and providers that enforce limits."""

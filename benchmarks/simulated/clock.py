@@ -1,6 +1,6 @@
 """An event loop whose clock jumps to the next timer: the real code runs through hours in seconds.
 
-Work in threads (the journal's, an executor's) takes no simulated time: while any is under way, the clock stands still.
+Work in threads (the journal's, an executor's) takes no simulated time: while any is under way, the clock waits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """The clock stands still: something goes on in a thread."""
+        """The clock waits while a thread works."""
         self._jumping.real += 1
         try:
             yield

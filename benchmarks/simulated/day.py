@@ -98,11 +98,11 @@ class Unwritten:
 
 @dataclass(frozen=True)
 class Day:
-    """What came of it.
+    """The result of a simulated day.
 
     Attributes:
-        bill_usd: what the provider wants; `answered_usd` of it for answers that arrived.
-        stopped: why no more calls were made: "budget" or "day", or a fault, for which a person would be needed.
+        bill_usd: the provider's bill; `answered_usd` of it for answers that arrived.
+        stopped: why no more calls were made: "budget" or "day", or a fault, which a user would have to correct.
         stopped_tasks: tasks that ended for another reason than an answer.
     """
 

@@ -31,17 +31,17 @@ class Rung:
 
     Attributes:
         name: as options say it.
-        side: of pictures and canvas, pixels.
+        side: of images and canvas, pixels.
         steps: of denoising.
         batches: sizes of batch that are measured.
-        pictures: that are edited, for each batch size.
+        images: that are edited, for each batch size.
     """
 
     name: str
     side: int
     steps: int
     batches: tuple[int, ...]
-    pictures: int
+    images: int
 
 
 LADDER = (

@@ -16,7 +16,7 @@ class LimitedProvider:
         kind: "bucket" refills a token bucket continuously, one second deep; "sliding" counts the last 60 seconds;
             "fixed" counts whole minutes; "parallel" bounds requests in flight, and `limit` is their number.
         schedule: (second, limit) pairs; limits are requests a minute, or requests in flight for "parallel".
-        hint: whether a refusal says when to come again.
+        hint: whether a refusal has a retry time.
     """
 
     def __init__(self, kind: str, schedule: Sequence[tuple[float, float]], *, hint: bool = True) -> None:
@@ -43,7 +43,7 @@ class LimitedProvider:
         return Outcome(OutcomeKind.RATE_LIMITED, "429", retry_after=wait if self.hint and wait > 0 else None)
 
     def stated(self, now: float) -> list[AnnouncedLimit]:
-        """What a provider that announces its limit says with every answer."""
+        """The announcement of a provider's limit, sent with every answer."""
         return [AnnouncedLimit("requests", self.limit(now))]
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""A device that draws in a stated time, as a process of open editors, and a benchmark of pictures for it.
+"""A device that draws in a stated time, as a process of open editors, and a benchmark of images for it.
 
 As a program, `python -m simulated.open_editor FD DEVICE`, it is the process of a device whose pipeline sleeps, as one
 that waits for a GPU does: reading, geometry, encoding and all that travels are plantain's own.
@@ -19,29 +19,29 @@ from typing import Any
 import cv2
 import numpy as np
 
-SECONDS = "SIMULATED_SECONDS_A_PICTURE"
+SECONDS = "SIMULATED_SECONDS_AN_IMAGE"
 MANY = 4
 """Drawings that are ready before anything is timed."""
 
 
-def picture(number: int, width: int, height: int) -> np.ndarray:
+def image(number: int, width: int, height: int) -> np.ndarray:
     """uint8 (H, W, 3): coarse structure and fine noise, so that a PNG of it is as large as one of a photograph."""
     rng = np.random.default_rng(number)
     coarse = cv2.resize(rng.integers(0, 256, (32, 32, 3), np.uint8), (width, height))
     return np.clip(coarse + rng.normal(0, 2, coarse.shape), 0, 255).astype(np.uint8)
 
 
-def make_benchmark(folder: Path, pictures: int, side: int) -> list[Path]:
-    """Writes a benchmark of square pictures of one side; the files that an editor is handed."""
+def make_benchmark(folder: Path, images: int, side: int) -> list[Path]:
+    """Write a benchmark of square images of one side; return the files that an editor receives."""
     from plantain.cli.train.editors import write_held_out
     from plantain.train.pairs import TrainingPair
 
     def pairs() -> Iterator[TrainingPair]:
-        for number in range(pictures):
-            drawn = picture(number, side, side)
+        for number in range(images):
+            drawn = image(number, side, side)
             yield TrainingPair(str(number), "brighter", str(number), "make it brighter", drawn, drawn)
 
-    made = write_held_out(pairs(), folder, "simulated", f"{pictures} {side}")
+    made = write_held_out(pairs(), folder, "simulated", f"{images} {side}")
     return [folder / sample.previous for sample in made.samples]
 
 
@@ -51,7 +51,7 @@ def edits_per_second(run: Path, first: int) -> float:
         rows = journal.execute(
             "SELECT started_at, latency_s FROM call WHERE model LIKE 'diffusers/%' AND state = 'settled'"
         ).fetchall()
-    return rate_of([datetime.fromisoformat(begun).timestamp() + took for begun, took in rows], first)
+    return rate_of([datetime.fromisoformat(started).timestamp() + took for started, took in rows], first)
 
 
 def rate_of(ends: Sequence[float], first: int) -> float:
@@ -82,7 +82,7 @@ def main(fd: int, device: str) -> None:
         def draw(self, jobs: Sequence[Any], originals: list, regions: list, steering: object) -> tuple:
             size = originals[0].size
             if size not in self.ready:
-                ready = [picture(number, *size) for number in range(MANY)]
+                ready = [image(number, *size) for number in range(MANY)]
                 self.ready[size] = np.stack(ready).astype(np.float32) / 255
             time.sleep(seconds * len(jobs))
             return self.ready[size][[job.seed % MANY for job in jobs]], [False] * len(jobs)

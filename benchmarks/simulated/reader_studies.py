@@ -39,7 +39,7 @@ def answers(
 
     Args:
         kind: "binary" (accepted or not) or "score" (0 to 10).
-        better: what the second model's latent mean is higher by.
+        better: how much higher the second model's latent mean is.
     """
 
     def normal(variance: float, *shape: int) -> Floats:
@@ -109,7 +109,7 @@ POSITION = 0.3
 
 
 def coverage_of_strengths(readers: int, cases: int, studies: int) -> tuple[float, float]:
-    """How often the intervals of strengths, and of the position, hold what was planted; readers and cases differ."""
+    """How often intervals of strengths and of the position contain the planted value; readers and cases differ."""
     rng = np.random.default_rng([readers, cases, 3])
     names, true = list(STRENGTHS), np.array(list(STRENGTHS.values()))
     strengths = positions = 0
@@ -117,7 +117,7 @@ def coverage_of_strengths(readers: int, cases: int, studies: int) -> tuple[float
         by_reader = rng.normal(0, 0.3, (readers, true.size))
         by_case = rng.normal(0, 0.4, (cases, true.size))
         place = POSITION + rng.normal(0, 0.2, readers)
-        said = []
+        comparisons = []
         for reader in range(readers):
             for case in range(cases):
                 i, j = rng.permutation(true.size)[:2]
@@ -125,8 +125,8 @@ def coverage_of_strengths(readers: int, cases: int, studies: int) -> tuple[float
                 right = true[j] + by_reader[reader, j] + by_case[case, j]
                 weight = np.exp([left, -0.5 + (left + right) / 2, right])
                 outcome = int(rng.choice([1, 0, -1], p=weight / weight.sum()))
-                said.append(Comparison(names[i], names[j], outcome, f"r{reader}", f"c{case}"))
-        found = bradley_terry(said)
+                comparisons.append(Comparison(names[i], names[j], outcome, f"r{reader}", f"c{case}"))
+        found = bradley_terry(comparisons)
         for value, planted in zip(found.strength, true, strict=True):
             strengths += (
                 value.low is not None and value.high is not None and value.low <= planted <= value.high

@@ -44,7 +44,7 @@ INSTRUCTION = "Add drusen at the macula. " * 12
 
 
 def drawn(side: int) -> list[tuple[bytes, str]]:
-    """Different pictures and their pixel hashes."""
+    """Different images and their pixel hashes."""
     retina = skimage.data.retina()[:1400, :1400]
     made = []
     for number in range(PATTERNS):
@@ -58,7 +58,7 @@ def drawn(side: int) -> list[tuple[bytes, str]]:
 
 
 def numbered(data: bytes, number: int) -> bytes:
-    """The same picture with another hash: a comment segment behind the JFIF header."""
+    """The same image with another hash: a comment segment behind the JFIF header."""
     text = b"%012d" % number
     return data[:20] + b"\xff\xfe" + (len(text) + 2).to_bytes(2, "big") + text + data[20:]
 
@@ -67,7 +67,7 @@ def make_run(folder: Path, attempts: int, side: int, rounds: int = ROUNDS) -> No
     """A run of that many attempts with images of `side` pixels, made in a process of its own.
 
     Unsynced, since nothing of it must outlive the benchmark; and in another process, because the peak memory that
-    Linux tells of a child is never less than its parent's.
+    Linux reports for a child is never less than its parent's.
     """
     child = multiprocessing.get_context("spawn").Process(target=_make, args=(folder, attempts, side, rounds))
     child.start()
@@ -83,10 +83,10 @@ def _make(folder: Path, attempts: int, side: int, rounds: int) -> None:
 async def _fill(folder: Path, attempts: int, side: int, rounds: int) -> None:
     header = RunHeader("benchmark", "benchmark", 7, {}, "0.1.0")
     store = BlobStore(folder / "blobs")
-    pictures = drawn(side)
+    images = drawn(side)
 
     def blob(number: int) -> BlobRef:
-        data, pixels = pictures[number % PATTERNS]
+        data, pixels = images[number % PATTERNS]
         data = numbered(data, number)
         sha256 = hashlib.sha256(data).hexdigest()
         path = store.path(sha256)
@@ -137,7 +137,7 @@ def recorded(
 
 
 def verdict(good: bool) -> Verdict:
-    """What a judge says at its usual length."""
+    """A judge's verdict of the usual length."""
     result = CriterionResult(good, 0.5, (), "an instrument's reading, a sentence long")
     seen = Observations(
         dict.fromkeys(Criterion, result),
@@ -150,12 +150,12 @@ def verdict(good: bool) -> Verdict:
 
 def timed(command: list[str]) -> tuple[float, float]:
     """Seconds that a command takes, and its peak memory in MB."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"failed: {' '.join(command)}")
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
 
 
 def plantain(*words: str) -> tuple[float, float]:

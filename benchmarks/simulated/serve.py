@@ -37,18 +37,18 @@ HARMLESS = (
 
 @contextmanager
 def serving(
-    latency_s: float = 0.0, faults: float = 0.0, *, pictures: int = 1, kind: str = ".jpg"
+    latency_s: float = 0.0, faults: float = 0.0, *, images: int = 1, kind: str = ".jpg"
 ) -> Iterator[tuple[str, str]]:
     """Starts the provider; gives its address and key.
 
     Args:
         latency_s: of each answer.
         faults: share of the answers.
-        pictures: how many different ones it answers edits with, in turn: photographs of 1024x1024 pixels.
+        images: how many different ones it answers edits with, in turn: photographs of 1024x1024 pixels.
         kind: ".jpg" or ".png".
     """
     command = [sys.executable, __file__, "--latency", str(latency_s), "--faults", str(faults)]
-    command += ["--pictures", str(pictures), "--kind", kind]
+    command += ["--images", str(images), "--kind", kind]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         url, key = process.stdout.readline().split()
@@ -63,7 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float)
     parser.add_argument("--faults", type=float)
-    parser.add_argument("--pictures", type=int)
+    parser.add_argument("--images", type=int)
     parser.add_argument("--kind")
     args = parser.parse_args()
     sys.path.insert(0, str(TESTS))
@@ -72,7 +72,7 @@ def main() -> None:
     from fakes.server import KEY, Answer, FakeProvider, Request
 
     rng = random.Random(0)
-    photographs = itertools.cycle(photographs_of(args.pictures, args.kind))
+    photographs = itertools.cycle(photographs_of(args.images, args.kind))
 
     def spoil(request: Request, good: Answer) -> Answer:
         form = gemini_format if request.path.endswith(":generateContent") else openai_format

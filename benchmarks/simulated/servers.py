@@ -16,17 +16,17 @@ class QueueingServer:
     def __init__(self, workers: int, seconds: float) -> None:
         self._free = asyncio.Semaphore(workers)
         self._seconds = seconds
-        self.begun: list[float] = []
+        self.started: list[float] = []
         self.answered = 0
         self._work: set[asyncio.Task[None]] = set()
 
     @property
     def asked(self) -> int:
-        return len(self.begun)
+        return len(self.started)
 
     async def ask(self) -> None:
-        """One request. Whoever is cancelled here has given it up: the server does not hear of that."""
-        self.begun.append(asyncio.get_running_loop().time())
+        """One request. A cancelled request was given up by its client: the server does not learn of that."""
+        self.started.append(asyncio.get_running_loop().time())
         work = asyncio.create_task(self._answer())
         self._work.add(work)
         work.add_done_callback(self._work.discard)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import skimage.data
 
 from plantain.pixels.encode import prepare
-from plantain.records import Direction, EditTask, Licence, SourceImage, task_id
+from plantain.records import Licence, SourceImage
 
 
 def photograph() -> np.ndarray:
@@ -30,9 +28,3 @@ def source_image(prepared: str) -> SourceImage:
         geometry=geometry,
         view="fundus",
     )
-
-
-def edit_tasks(count: int) -> Iterator[EditTask]:
-    """So many tasks on it."""
-    for i in range(count):
-        yield EditTask(task_id(str(i), 0, "AMD", Direction.ADD), "retina", "fundus", "AMD", Direction.ADD)
