@@ -11,6 +11,7 @@ import random
 from dataclasses import dataclass, replace
 
 from plantain.records import Outcome, OutcomeKind, Step
+from plantain.records.messages import duration
 
 
 class Interrupted(Exception):
@@ -161,7 +162,7 @@ class CircuitBreaker:
         if not self._has_news:
             return ""
         self._has_news = False
-        since = minutes(now - self._since(now))
+        since = duration(now - self._since(now))
         return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
 
     def _since(self, now: float) -> float:
@@ -182,13 +183,6 @@ class CircuitBreaker:
         self._has_news = True
         pause = self._pause * self._jitter.uniform(0.75, 1.0)
         self._next_at = now + max(pause, outcome.retry_after or 0.0)
-
-
-def minutes(seconds: float) -> str:
-    """Format a duration in seconds, e.g. "40 s", "12 min", "3.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 # --- failures in a row ------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 
 from rich.table import Table
 
-from plantain.calls.policy import minutes
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineState
@@ -17,7 +16,7 @@ from plantain.journal.questions.accepted import accepted_rows, turn_rows
 from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskKind, TaskState
-from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
+from plantain.records.messages import COMMANDS, command_line, counted, duration, next_line, typed_before
 from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
 
@@ -126,9 +125,9 @@ def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
         return f"{state}; ended"
     age = time.time() - float(str(engine["at"]))
     if age > STALE_S:
-        return f"{state}; last seen {minutes(age)} ago"
+        return f"{state}; last seen {duration(age)} ago"
     made, closed = max(1, int(str(engine["done"]))), tasks["total"] - tasks["pending"]
     per_task = made / max(1, closed)
     rate = float(str(engine["per_s"]))
-    left = f", about {minutes(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
+    left = f", about {duration(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
     return f"{state}; {rate:.2f} a second{left}"

@@ -248,40 +248,27 @@ def read_description(text: str, given: str) -> ChangeDescription:
         Unreadable: a field is missing or too long, or no rephrasing differs from the prompt.
     """
     found = read_object(text, {"description", "action"})
-    texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
+    texts = {name: _sentence(found.get(name), name) for name in _FIELDS if name != "rephrasings"}
     prompt = given or texts["prompt"]
-    others = _new(_list(found, "rephrasings"), [prompt])
+    listed = found.get("rephrasings")
+    if not isinstance(listed, list):
+        raise Unreadable("rephrasings must be a list of sentences")
+    others: dict[str, str] = {}
+    for one in listed:
+        sentence = _sentence(one, "rephrasings")
+        others.setdefault(_plain(sentence), sentence)
+    others.pop(_plain(prompt), None)
     if not others:
         raise Unreadable("rephrasings: none of them differs from the instruction")
-    if any(len(one) > LONGEST for one in others):
-        raise Unreadable("rephrasings: one is far longer than a sentence")
     del texts["prompt"]
-    return ChangeDescription(prompt=prompt, rephrasings=others, **texts)
-
-
-def _new(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return each proposal once, without the known ones, whatever their case and full stop."""
-    seen = {_plain(one) for one in known} | {""}
-    kept: dict[str, str] = {}
-    for one in proposed:
-        if _plain(one) not in seen:
-            kept.setdefault(_plain(one), one)
-    return tuple(kept.values())
+    return ChangeDescription(prompt=prompt, rephrasings=tuple(others.values()), **texts)
 
 
 def _plain(text: str) -> str:
     return text.casefold().strip(" .!")
 
 
-def _list(found: JsonObject, name: str) -> list[str]:
-    listed = found.get(name)
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise Unreadable(f"{name} must be a list of sentences")
-    return [" ".join(one.split()) for one in listed]
-
-
-def _text(found: JsonObject, name: str) -> str:
-    value = found.get(name)
+def _sentence(value: object, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Unreadable(f"{name} is missing")
     if len(value) > LONGEST:

@@ -164,7 +164,8 @@ async def run_job(
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
     try:
         manifest = await asyncio.to_thread(_write_manifest, folder, program.name, settings, request, job)
-        return await program.run(manifest) or await asyncio.to_thread(read, folder, request)
+        fault = await program.run(manifest)
+        return await asyncio.to_thread(read, folder, request) if fault is None else fault
     except BadImage as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
     finally:
