@@ -189,7 +189,6 @@ class ProviderOptions(ProviderSettings):
     Attributes:
         base_url: address of the provider, instead of its usual one.
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
-        proxy: address of a proxy; "" for the environment's, or for none if `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM.
         api_key_env: name of the environment variable with the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is ended.
@@ -204,7 +203,6 @@ class ProviderOptions(ProviderSettings):
 
     base_url: Free[str] = ""
     on_premises: Free[bool] = False
-    proxy: Free[str] = ""
     ca_bundle: Free[Path | None] = None
     api_key_env: Free[str] = ""
     timeout_s: Free[float] = Field(default=600.0, gt=0.0, allow_inf_nan=False)
@@ -216,7 +214,7 @@ class ProviderOptions(ProviderSettings):
     media_resolution: ForWords[str] = ""
     prompts: Free[Path | None] = None
 
-    @field_validator("base_url", "proxy")
+    @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
         return checked_url(url) if url else url
@@ -349,11 +347,9 @@ def tenant_of(url: str, options: ProviderOptions) -> str:
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
-    """Return a URL's destination: resolve the host and decide its reach, never loopback with a proxy in the recipe."""
+    """Return a URL's destination: resolve the host and decide its reach."""
     host = urlsplit(url).hostname or ""
     why = not_loopback(host, resolved(host))
-    if options.proxy and not why:
-        why = "the recipe names a proxy for it"
     if not why:
         return Destination(origin_of(url), Reach.LOOPBACK)
     reach = Reach.ON_PREMISES if options.on_premises and options.base_url else Reach.HOSTED

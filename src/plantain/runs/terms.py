@@ -134,7 +134,7 @@ PROVIDERS = "providers"
 def recorded_part(terms: Terms, before: str | None) -> str:
     """Return, as JSON to record, the provider sections with a `base_url`, merged into the record `before`."""
     known = {
-        name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
+        name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts"})
         for name, section in terms.providers.items()
         if section.get("base_url")
     }

@@ -127,7 +127,6 @@ SETTINGS = """
 concurrency = 4
 [settings.editor]
 steps = 4
-mask = true
 [settings.judge]
 temperature = 0.0
 [providers.editors]
@@ -158,7 +157,7 @@ def test_generate_and_score_with_named_endpoints(
     where = [str(tmp_path / "bench"), "--run", str(tmp_path / "run"), "--settings", str(settings)]
     assert main(["bench", "generate", *where, "--editor", "editors/klein"]) == 0, capsys.readouterr()
     assert len(editor.forms) == 3
-    assert {tuple(files) for _, files in editor.forms} == {("image", "mask")}
+    assert {tuple(files) for _, files in editor.forms} == {("image",)}
     score = [str(tmp_path / "run"), "--settings", str(settings), "--judge", "judge-a/judge-m", "--draws", "1"]
     assert main(["bench", "score", *score, "--metrics", "psnr"]) == 0, capsys.readouterr()
     assert len(judge.asked) == 15 and {call.fields["temperature"] for call in judge.asked} == {0.0}

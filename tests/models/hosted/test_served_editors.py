@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from fakes.caller import ask, options_of, resolve_editor, resolve_judge
 from fakes.requests import edit_request, judge_request, original
 from fakes.served import Served
 from plantain.models.hosted.openai.compatible import servers
-from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.encode import encode_mask
-from plantain.records import InputError, OutcomeKind
-from plantain.roles import Demonstration, EncodedImage
+from plantain.roles import Demonstration
 
 ALL = {
     "steps": 4,
@@ -56,26 +52,6 @@ def test_an_editor_is_sent_what_its_server_takes(kind: str) -> None:
         assert [part for part, _ in several.parts] == [name] * 3
         said = editor.fingerprint
         assert (f"left_out={LEFT_OUT[kind]}" in said) if LEFT_OUT[kind] else ("left_out" not in said)
-
-
-@pytest.mark.parametrize(("kind", "field"), [("vllm", "mask_image"), ("sglang", "mask")])
-def test_a_mask_is_white_where_the_change_belongs(kind: str, field: str) -> None:
-    with Served(kind, "m", edits=True) as server:
-        options = options_of("openai-compatible", base_url=server.url, server=kind, mask=True)
-        editor = resolve_editor("openai-compatible/m", options)
-        request = edit_request(original(256))
-        assert ask(editor, request).outcome.kind is OutcomeKind.NOT_APPLICABLE
-        region = np.zeros((256, 256), bool)
-        region[40:80, 100:130] = True
-        shown = EncodedImage(encode_mask(region), "image/png")
-        assert ask(editor, type(request)(request.image, request.original, "x", 1, region=shown)).outcome.ok
-        name, data = server.asked[-1].parts[-1]
-        assert name == field
-        assert (decode_untrusted(data, "mask")[:, :, 0] == 255).tolist() == region.tolist()
-        with pytest.raises(InputError, match="other takes no masks"):
-            resolve_editor(
-                "openai-compatible/m", options_of("openai-compatible", base_url=server.url, mask=True)
-            )
 
 
 @pytest.mark.parametrize("kind", sorted(servers()))

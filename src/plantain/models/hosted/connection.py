@@ -94,7 +94,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     Args:
         model: "provider/model".
         url: the provider's address. Requests to other addresses, such as redirects, are refused.
-        options: proxy, certificates, `on_premises`, and the run's gate.
+        options: certificates, `on_premises`, and the run's gate.
     """
 
     def __init__(self, model: str, url: str, options: ProviderOptions) -> None:
@@ -167,9 +167,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return transport
 
     def _proxy(self, to: Destination) -> str | None:
-        """Return the recipe's proxy, else the environment's, which is used for hosted addresses only."""
-        if self._options.proxy or to.reach is not Reach.HOSTED:
-            return self._options.proxy or None
+        """Return the environment's proxy, which is used for hosted addresses only."""
+        if to.reach is not Reach.HOSTED:
+            return None
         parts = urlsplit(self._url)
         known = {} if proxy_bypass(parts.hostname or "") else getproxies()
         for name in (parts.scheme, "all"):

@@ -65,7 +65,7 @@ def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> La
 def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> ImageModel:
     """Make a Gemini image model, for editors; missing image tokens are inferred from the requested size."""
 
-    async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
+    async def send(parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
         return await wire.generate(image_request(parts, seed, options))
 
     def usage(body: JsonObject) -> Usage:

@@ -119,10 +119,8 @@ class OpenAIBatch(OpenAIJobs):
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Send an edit in a job, as JSON, since jobs do not support forms; return the answer's body."""
-        shown = [(name, {"image_url": data_url(sent)}) for name, sent in files]
-        mask = {name: url for name, url in shown if name == "mask"}
-        body = {**fields, "images": [url for name, url in shown if name != "mask"], **mask}
-        return await self._batcher.ask(body, images=1)
+        shown = [{"image_url": data_url(sent)} for _, sent in files]
+        return await self._batcher.ask({**fields, "images": shown}, images=1)
 
 
 def _job(job: JsonObject) -> BatchJob:

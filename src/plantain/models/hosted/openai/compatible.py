@@ -35,7 +35,7 @@ class ServerProfile:
         name: name in recipes.
         limit: the request's field that limits the tokens of an answer.
         edits: supported settings of edits, by the names of plantain's options.
-        image, images, mask: form fields of an edit with one image, with several, and of the mask; "" for no mask.
+        image, images: form fields of an edit with one image, and with several.
         most_images: maximum number of images in one request.
     """
 
@@ -44,7 +44,6 @@ class ServerProfile:
     edits: tuple[str, ...]
     image: str = "image"
     images: str = "image[]"
-    mask: str = ""
     most_images: int = 1
 
 

@@ -28,13 +28,11 @@ class OpenAIFormat(ProviderOptions):
         thinking: how much the model thinks before it answers.
         image_quality: quality of an edited image, e.g. "high".
         input_fidelity: how closely an editor follows the input image.
-        mask: True to send the region of the change to the editor, which benchmarks know.
     """
 
     thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]] = ""
     image_quality: ForEditors[str] = ""
     input_fidelity: ForEditors[Literal["", "low", "high"]] = ""
-    mask: ForEditors[bool] = False
 
 
 class OpenAIOptions(OpenAIFormat):
