@@ -230,7 +230,6 @@ def test_headers_of_an_ordinary_answer() -> None:
     [
         ({"limit": "3500", "remaining": "3499", "reset": "17ms"}, 3_500.0),
         ({"limit": "200", "remaining": "199", "reset": "7m12s"}, None),  # 432 s for one: 200 a day
-        ({"limit": "1000", "remaining": "0", "reset": "2m0s"}, 500.0),  # two minutes for all
         ({"limit": "100"}, 100.0),
         ({"limit": "0", "remaining": "0"}, None),
     ],

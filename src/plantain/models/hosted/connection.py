@@ -161,7 +161,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _transport(self, to: Destination) -> httpx2.AsyncHTTPTransport:
         plain = self._url.startswith("http:")
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
-        transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        try:
+            transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        except (ValueError, ImportError, httpx2.InvalidURL):  # its message would repeat a password
+            raise NotAllowed(
+                f"the environment's proxy for {self._origin} is not an address such as http://host:3128 that can be "
+                "used (SOCKS needs socksio); nothing was sent"
+            ) from None
         # httpx2 has no public parameter for a network backend.
         transport._pool._network_backend = CheckedNetwork(to, self._options.context.clearance)
         return transport
@@ -174,21 +180,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         known = {} if proxy_bypass(parts.hostname or "") else getproxies()
         for name in (parts.scheme, "all"):
             if found := known.get(name):
-                return _checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
+                return found if "://" in found else f"http://{found}"
         return None
-
-
-def _checked(proxy: str, variable: str) -> str:
-    """Return a proxy of the environment. Raise NotAllowed if it is invalid; its password is not repeated."""
-    try:
-        httpx2.AsyncHTTPTransport(proxy=proxy, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    except (ValueError, ImportError, httpx2.InvalidURL) as error:
-        missing = " that can be used: install socksio" if isinstance(error, ImportError) else ""
-        raise NotAllowed(
-            f"the environment variable {variable} is not the address of a proxy such as http://host:3128{missing}; "
-            "nothing was sent"
-        ) from None
-    return proxy
 
 
 class CheckedNetwork(httpcore2.AnyIOBackend):

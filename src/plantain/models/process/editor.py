@@ -14,7 +14,7 @@ from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.process.program import JOB, Program, Settings, command_digest, remark, run_job
 from plantain.models.process.provider import WorkerCommand
 from plantain.models.registry import Preset
-from plantain.models.remote import normal_form, on_worker, wants_normal_form
+from plantain.models.remote import normal_form, on_worker
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
@@ -69,7 +69,8 @@ class ProcessEditor:
         if engine is None:
             result = await run_job(self._program, self.settings, framed, _job, _read_result)
         else:
-            arguments = self.name, self._command, self.settings, framed, wants_normal_form(request)
+            in_build = request.direction is not None  # the worker then makes the normal form, too
+            arguments = self.name, self._command, self.settings, framed, in_build
             edited = await on_worker(engine, "editor", edit_here, *arguments)
             result, normal = (edited, None) if isinstance(edited, Outcome) else edited
         record = {
