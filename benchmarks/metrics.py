@@ -137,9 +137,10 @@ def statistics(samples: int) -> None:
             values[rng.random(samples) < 0.02] = np.nan
         plan = ClusteredMeans(sources, organs.tolist())
         for values in scores.values():
-            rows = [plan.mean(values), plan.mean(values, macro=True)]
-            rows += [plan.mean(np.where(organs == organ, values, np.nan)) for organ in range(ORGANS)]
-            cells += len(rows)
+            plan.mean(values)
+            for organ in range(ORGANS):
+                plan.mean(np.where(organs == organ, values, np.nan))
+            cells += 1 + ORGANS
         cells += len(paired_differences(scores, sources, organs.tolist()))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = peak_megabytes()

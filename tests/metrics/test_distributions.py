@@ -35,7 +35,7 @@ def test_fewer_images_than_dimensions_takes_another_way_to_the_same_number():
 
 
 def kernel_distance(a: np.ndarray, b: np.ndarray) -> float | None:
-    return kid_of_features("kid", a, b, pairs=[0] * len(a)).score.value
+    return kid_of_features(a, b, pairs=[0] * len(a)).score.value
 
 
 def test_kernel_distance_leaves_each_pair_out_by_hand():
@@ -58,12 +58,12 @@ def paired_features(
 @pytest.mark.parametrize("distance", [frechet_of_features, kid_of_features])
 def test_a_copy_of_the_input_is_above_the_floor_of_pairs_though_patients_differ_more(distance):
     truth, before, good = paired_features(np.random.default_rng(12), 60, 1.5)
-    copied, edited = (distance("random", truth, arm, pairs=range(60)) for arm in (before, good))
+    copied, edited = (distance(truth, arm, pairs=range(60)) for arm in (before, good))
     assert (copied.p, copied.pairs) == (1 / 40, 60)
     assert copied.score.value > copied.floor_high
     assert edited.p > 0.05
     assert copied.score.value > 10 * abs(edited.score.value)
-    assert copied == distance("random", truth, before, pairs=range(60))
+    assert copied == distance(truth, before, pairs=range(60))
 
 
 @pytest.mark.parametrize("distance", [frechet_of_features, kid_of_features])
@@ -77,36 +77,26 @@ def test_pairs_of_one_distribution_are_flagged_as_rarely_as_stated(distance):
         base = rng.normal(0, 3, (15, 4))[sources]
         offset = rng.normal(0, 1, (15, 2, 4))[sources]
         a, b = (base + offset[:, side] + rng.normal(0, 0.3, (30, 4)) for side in (0, 1))
-        flagged += distance("random", a, b, draw, pairs=sources.tolist()).p <= 0.05
+        flagged += distance(a, b, draw, pairs=sources.tolist()).p <= 0.05
     assert 25 <= flagged <= 65, flagged
 
 
 def test_floor_of_pairs_with_few_sources():
     rng = np.random.default_rng(3)
     a = rng.normal(size=(12, 3))
-    five = frechet_of_features("random", a, a + 5, pairs=[0, 1, 2, 3, 4] * 2 + [0, 1])
+    five = frechet_of_features(a, a + 5, pairs=[0, 1, 2, 3, 4] * 2 + [0, 1])
     assert (five.pairs, five.p, five.floor_high) == (5, None, None)
     # Six sources have 31 other ways to change sides: 1 / 32 at best.
-    six = frechet_of_features("random", a, a + 5, pairs=[0, 1, 2, 3, 4, 5] * 2)
+    six = frechet_of_features(a, a + 5, pairs=[0, 1, 2, 3, 4, 5] * 2)
     assert (six.pairs, six.p) == (6, 1 / 32)
     # The truths themselves: every swap is as far, at rounding.
-    assert frechet_of_features("random", a, a, pairs=range(12)).p == 1.0
-    assert kid_of_features("random", a, a, pairs=range(12)).p == 1.0
-    alone = frechet_of_features("random", a, a + 5, pairs=[0] * 12)
+    assert frechet_of_features(a, a, pairs=range(12)).p == 1.0
+    assert kid_of_features(a, a, pairs=range(12)).p == 1.0
+    alone = frechet_of_features(a, a + 5, pairs=[0] * 12)
     assert (alone.floor, alone.p) == (None, None)
-
-
-def test_halves_of_the_true_images_keep_sources_together():
-    # Four sources of two equal images at 0, 0, 4 and 4: a half has means 0 and 4, or 2 and 2 with variance 16 / 3.
-    a = np.repeat([0.0, 0.0, 4.0, 4.0], 2)[:, None]
-    found = frechet_of_features("random", a, a, pairs=np.repeat(range(4), 2).tolist())
-    shares = [found.halves / 16 * 20]  # of the 20 divisions, those in which the halves are 4 apart
-    assert shares == [pytest.approx(round(shares[0]))] and 0 < shares[0] < 20
-    assert found == frechet_of_features("random", a, a, pairs=np.repeat(range(4), 2).tolist())
-    assert frechet_of_features("random", a, a, pairs=[0] * 8).halves is None
 
 
 def test_unscored_with_reason():
     assert frechet(np.ones((1, 1)), np.ones((1, 1))).reason == "fewer than two images on a side"
-    found = kid_of_features("kid", np.array([[1.0], [np.nan]]), np.ones((2, 1)), pairs="ab")
+    found = kid_of_features(np.array([[1.0], [np.nan]]), np.ones((2, 1)), pairs="ab")
     assert (found.score.reason, found.floor, found.p) == ("features are not finite", None, None)

@@ -2,14 +2,13 @@
 
 With fewer images than feature dimensions a Fréchet distance mostly measures the number of images: two draws of 1,182
 from one Gaussian in 2,048 dimensions have a distance of 1,621. So every distance is reported with its floor: the
-distances after random exchange of the two images of a pair, all pairs of one source together. A Fréchet distance also
-has the distance of random halves of the true images.
+distances after random exchange of the two images of a pair, all pairs of one source together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +25,6 @@ DRAWS = 39
 FEWEST = 6
 """Sources below which no exchange reaches 5 %: five sources have 16 distinct exchanges."""
 
-HALVES = 20
-"""Random divisions of the true images."""
-
 ENUMERATED = 20
 """Up to this many sources, no exchange is drawn twice."""
 
@@ -38,26 +34,21 @@ class SetDistance:
     """A distance between two sets of images, with the distances expected by chance.
 
     Attributes:
-        name: name of the metric, followed by the encoder's name unless the encoder has the published weights.
         score: the distance; lower is better; unscored below two pairs or if features are not finite.
         floor: mean distance after exchanging images at random; None if unscored or with one source only.
         floor_high: the critical value at 5 %; None below `FEWEST` sources.
         p: permutation p value (Phipson and Smyth 2010); None if `floor_high` is.
         pairs: number of independent sources.
-        halves: mean Fréchet distance of random halves of the true images; None for other distances or one source.
     """
 
-    name: str
     score: Score
     floor: float | None
     floor_high: float | None
     p: float | None
     pairs: int
-    halves: float | None = None
 
 
 def frechet_of_features(
-    name: str,
     reference: Floats,
     outputs: Floats,
     seed: int = 0,
@@ -68,9 +59,8 @@ def frechet_of_features(
     """Compute the Fréchet distance of two sets of features, with the distances expected by chance.
 
     Args:
-        name: name of the metric.
         reference, outputs: features (n, d); row i of both belongs to one sample.
-        seed: seed of the random exchanges and halves.
+        seed: seed of the random exchanges.
         pairs: (n,) the source (patient, image) of each row.
         in_spreads: use `frechet_in_spreads` instead of `frechet`.
     """
@@ -81,17 +71,11 @@ def frechet_of_features(
         return far(pooled[order[:n]], pooled[order[n:]]).value or 0.0
 
     scale = float(pooled.var(axis=0).sum())
-    found = _with_floor(name, far(reference, outputs), exchanged, scale, pairs, seed)
-    if found.score.value is None:
-        return found
-    draws = _halves(pairs, np.random.default_rng(seed))
-    halves = [far(reference[one], reference[other]).value for one, other in draws]
-    known = [value for value in halves if value is not None]
-    return replace(found, halves=float(np.mean(known)) if known else None)
+    return _with_floor(far(reference, outputs), exchanged, scale, pairs, seed)
 
 
 def kid_of_features(
-    name: str, reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
+    reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
 ) -> SetDistance:
     """Compute KID, the unbiased squared maximum mean discrepancy with kernel (x y / d + 1)^3, with its chance value.
 
@@ -106,7 +90,7 @@ def kid_of_features(
 
     reason = _why_not(reference, outputs)
     score = unscored(reason) if reason else Score(distance(np.arange(2 * n)))
-    return _with_floor(name, score, distance, float(np.abs(kernel).mean()), pairs, seed)
+    return _with_floor(score, distance, float(np.abs(kernel).mean()), pairs, seed)
 
 
 def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covariance2: Floats) -> float:
@@ -158,7 +142,6 @@ def frechet_in_spreads(reference: Floats, outputs: Floats) -> Score:
 
 
 def _with_floor(
-    name: str,
     score: Score,
     distance: Callable[[npt.NDArray[np.intp]], float],
     scale: float,
@@ -171,14 +154,14 @@ def _with_floor(
     """
     sources = len(set(pairs))
     if score.value is None or sources < 2:
-        return SetDistance(name, score, None, None, None, sources)
+        return SetDistance(score, None, None, None, sources)
     found = np.sort([distance(order) for order in _exchanged(pairs, np.random.default_rng(seed))])
     floor = float(found.mean())
     if sources < FEWEST:
-        return SetDistance(name, score, floor, None, None, sources)
+        return SetDistance(score, floor, None, None, sources)
     as_far = int((found >= score.value - 1e-9 * scale).sum())
     critical = float(found[-int(LEVEL * (1 + found.size))])
-    return SetDistance(name, score, floor, critical, (1 + as_far) / (1 + found.size), sources)
+    return SetDistance(score, floor, critical, (1 + as_far) / (1 + found.size), sources)
 
 
 def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
@@ -197,21 +180,6 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
     for sides in np.concatenate([np.zeros((len(bits), 1), np.intp), bits], axis=1):
         first = np.arange(n) + n * sides[source]
         yield np.concatenate([first, (first + n) % (2 * n)])
-
-
-def _halves(
-    pairs: Sequence[Hashable], rng: np.random.Generator
-) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
-    """Yield rows of two halves of equal size, all images of a source in one of them; nothing for one source."""
-    source = numbered(pairs)
-    count = int(source.max()) + 1
-    for _ in range(HALVES if count > 1 else 0):
-        place = rng.permutation(count)[source]
-        order = np.argsort(place, kind="stable")
-        borders = np.flatnonzero(np.diff(place[order])) + 1
-        cut = int(borders[np.abs(borders - len(order) / 2).argmin()])
-        size = min(cut, len(order) - cut)
-        yield order[:size], order[cut : cut + size]
 
 
 def _kernel(rows: Floats) -> Floats:

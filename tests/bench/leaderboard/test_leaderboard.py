@@ -7,8 +7,6 @@ import io
 import json
 import re
 import shutil
-import sqlite3
-from contextlib import closing
 from html import unescape
 from pathlib import Path
 
@@ -111,19 +109,3 @@ def test_tables_of_the_paper_are_printed_by_name_with_what_is_missing(
     assert "Table 4: missing: no outputs of an open editor (diffusers/…)" in lines
     assert any(line.startswith("Table 7 (a): missing: no models trained") for line in lines)
     assert "Table 7 (b): demonstrations in the prompt of gemini/m" in lines
-
-
-def test_settings_of_open_editors_are_listed_as_their_calls_recorded_them(tmp_path: Path) -> None:
-    running = {"bits": 8, "tf32": True}
-    record = {"method": "flux-kontext", "weights": "w@1", "licence": "mit", "precision": "bfloat16"}
-    record |= {"device": "cuda:1", "settings": {"steps": 4}, "running": running, "lora": "a@1"}
-    bench = make_benchmark(tmp_path / "bench", ("Skin",), 3)
-    run = make_run(tmp_path / "run", bench, [*baselines(), EXACT], plain_scores, pictures=False)
-    with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
-        command = "UPDATE call SET raw = ? WHERE task IN (SELECT id FROM task WHERE finding = ?)"
-        changed = journal.execute(command, (json.dumps(record), EXACT.label)).rowcount
-    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
-    words = ("Settings of open editors", "bits 8", "a@1")
-    assert all(word in text for word in words)
-    (row,) = json.loads((tmp_path / "out" / "leaderboard.json").read_bytes())["editors"]
-    assert (row["model"], row["running"], row["outputs"]) == (EXACT.label, running, changed)

@@ -1,4 +1,4 @@
-"""MedEBench's published scores: read strictly, held against plain SSIM, and shown as a leaderboard."""
+"""MedEBench's published scores: read strictly, and shown as a leaderboard."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from bench.small_bench import made, small_bench
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.published import published_scores
 from plantain.bench.leaderboard.tables import OVERALL, make_table
 from plantain.cli import main
-from plantain.metrics import cp_reference
 from plantain.records import InputError
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -35,24 +33,14 @@ def write(folder: Path, said: object) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two samples and two models in the published layout; the published CP is what `cp_reference` gives, rounded."""
-    rng = np.random.default_rng(4)
-    region = np.zeros((64, 64), bool)
-    region[16:48, 16:48] = True
-    said: dict[str, dict[str, dict[str, float]]] = {}
-    for sample in ("7", "12"):
-        before = rng.integers(0, 255, (64, 64, 3), np.uint8)
-        said[sample] = {}
-        for model, noise in (("Model One", 8), ("Model Two", 60)):
-            after = np.clip(before + rng.normal(0, noise, before.shape), 0, 255).astype(np.uint8)
-            Image.fromarray(after).save(tmp_path / f"{sample}_{model.replace(' ', '_')}.png")
-            value = cp_reference(before, after, region).value
-            assert value is not None
-            said[sample][model] = {
-                "masked_ssim": round(value, 1),
-                "gpt4o_editing_accuracy_detailed": 8.0 if model == "Model One" else -1.0,
-            }
-        Image.fromarray(before).save(tmp_path / f"{sample}_Previous.png")
+    """Two samples and two models in the published layout; one model's judge failed."""
+    said = {
+        sample: {
+            model: {"masked_ssim": cp, "gpt4o_editing_accuracy_detailed": 8.0 if cp == 0.9 else -1.0}
+            for model, cp in (("Model One", 0.9), ("Model Two", 0.4))
+        }
+        for sample in ("7", "12")
+    }
     return write(tmp_path, said)
 
 
@@ -63,13 +51,13 @@ def test_scores_keep_their_meaning_and_failures_stay_unscored(folder: Path) -> N
     assert accuracy is not None and accuracy.estimate.value == 0.8
     failed = table.cell("Model Two", OVERALL, "EA")
     assert failed is not None
-    assert (failed.estimate.value, failed.coverage, failed.worst, failed.best) == (None, 0.0, 0.0, 1.0)
+    assert (failed.estimate.value, failed.coverage) == (None, 0.0)
     assert table.scores.missing["Model Two", "ea@gpt-4o/D"]["the published judge failed (-1)"] == 2
     assert [measure.name for measure in table.main] == ["EA", "CP"]
 
 
 def test_models_are_matched_by_the_spelling_of_the_scores(folder: Path) -> None:
-    ranks = folder / "human_ranked_scores.json"  # is read first; the images have the spelling of the scores
+    ranks = folder / "human_ranked_scores.json"  # is read first
     ranks.write_text('{"Eyes": {"7": {"accuracy": {"model_one": 1, "model_two": 2, "Model One+": 3}}}}')
     scores = published_scores(folder)
     assert scores.values(scores.arm("Model One+"), "rank_ea")[0] == 3  # as MGIE and MGIE+: two models
@@ -109,7 +97,6 @@ def test_a_leaderboard_is_made_of_the_folder(
     assert main(["bench", "table", str(folder), "--to", str(tmp_path / "out")]) == 0
     text = (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
     assert "counts it as kept" in text
-    assert text.count('<figure class="shot') == 2 * (2 + 2)
     assert main(["bench", "table", str(folder), "--json"]) == 0
     capsys.readouterr()
 
@@ -135,7 +122,6 @@ def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
 def test_the_published_examples_make_a_report(tmp_path: Path) -> None:
     text = write_leaderboard([EXAMPLES], tmp_path / "out").read_text(encoding="utf-8")
     assert "Do not pass this page on" in text
-    assert text.count('<figure class="shot') == 4 * 9
     table = make_table(published_scores(EXAMPLES))
     best = table.cell("Gemini 2 Flash", OVERALL, "EA")
     assert best is not None and best.estimate.value == pytest.approx(np.mean([0.0, 0.9, 0.8, 0.5]))

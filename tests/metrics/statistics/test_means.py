@@ -97,15 +97,14 @@ def test_intervals_of_few_skewed_or_sparse_sources_cover(name, n, largest):
     assert held / given >= 0.93, (held / given, given)
 
 
-@pytest.mark.parametrize("macro", [True, False])
-def test_strata_are_judged_by_the_differences_within_them(macro):
+def test_strata_are_judged_by_the_differences_within_them():
     # Balanced, so that 0.5 is the true mean of samples and of strata; strata lie far apart, and that widens nothing.
     rng, strata = np.random.default_rng(8), 4
     group = np.repeat(np.arange(strata), 6)
     plan, held, widths = ClusteredMeans(range(group.size), group.tolist()), 0, []
     for _ in range(400):
         x = 0.3 + 0.4 * group / (strata - 1) + rng.normal(0, 0.05, group.size)
-        found = plan.mean(x, low=0, high=1, macro=macro)
+        found = plan.mean(x, low=0, high=1)
         held += found.low <= 0.5 <= found.high
         widths.append(found.high - found.low)
     assert held / 400 >= 0.93
@@ -179,17 +178,6 @@ def test_an_interval_holds_its_mean_and_stays_in_range(samples, ends):
         if all(low >= ends[0] for _, (low, _) in inside if ends[0] is not None):
             assert ends[0] is None or found.low >= ends[0]
         assert ends[1] is None or found.high <= ends[1]
-
-
-def test_macro_mean_weighs_strata_alike():
-    # Organ a: 30 samples of 1; organ b: 10 of 0. Micro 0.75, macro 0.5.
-    values, organs = [1.0] * 30 + [0.0] * 10, ["a"] * 30 + ["b"] * 10
-    plan = ClusteredMeans(range(40), organs)
-    assert plan.mean(values).value == 0.75
-    macro = plan.mean(values, macro=True)
-    assert macro.value == 0.5
-    assert macro.low is None  # nothing varies within an organ, and organs are not drawn
-    assert macro.reason == "0 of 40 sources differ from the others, 5 are needed"
 
 
 def test_single_trials_use_wilson_share() -> None:

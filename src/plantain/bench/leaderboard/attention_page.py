@@ -1,14 +1,14 @@
 """Table 4 and Figures 6 and 13 of MedEBench: attention against the region, and failed edits by where attention was.
 
 MedEBench (section 4) distinguishes two failures by the overlap of attention and region, among edits of low accuracy and
-high context preservation, and gives no cut-offs. Here they are parameters.
+high context preservation, and gives no cut-offs; `CUTS` are ours.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,8 +19,7 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.runfile import Arm, BenchRun
-from plantain.bench.leaderboard.export import csv_text
-from plantain.bench.leaderboard.gallery import BYTES, SIDE, score_text
+from plantain.bench.leaderboard.gallery import BYTES, SIDE
 from plantain.bench.leaderboard.measures import ATTENTION, measure
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
@@ -51,19 +50,8 @@ class FailureType(StrEnum):
     LOOKED_ELSEWHERE = "looked elsewhere"
 
 
-@dataclass(frozen=True, slots=True)
-class CutOffs:
-    """The cut-offs that separate low from high scores when failures are classified.
-
-    Attributes:
-        ea: editing accuracy below this is low, in [0, 1].
-        cp: context preservation at or above this is high, in [-1, 1].
-        iou: overlap at or above this is high, in [0, 1].
-    """
-
-    ea: float = 0.4
-    cp: float = 0.8
-    iou: float = 0.2
+CUTS = {"ea": 0.4, "cp": 0.8, "iou": 0.2}
+"""EA below the first is low, in [0, 1]; CP, in [-1, 1], and IoU, in [0, 1], from the others on are high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,32 +101,27 @@ class GroundingRow:
     estimates: dict[str, Estimate]
 
 
-def count_failures(ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> dict[FailureType, int]:
-    """Count the edits of each failure type.
+def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats) -> FailureRow:
+    """Count the failure types of an arm's edits.
 
     Args:
+        arm: label of the arm.
         ea, cp, iou: editing accuracy, context preservation, and overlap of attention with the region; float64 (edits,)
-            each, without NaN.
-        cuts: limits of low and high scores.
+            each, NaN where unscored.
 
     Example:
         >>> import numpy as np
-        >>> one = np.array([0.1]), np.array([0.95]), np.array([0.02])
-        >>> [kind.value for kind, count in count_failures(*one, CutOffs()).items() if count]
+        >>> row = failure_row("m", np.array([0.1]), np.array([0.95]), np.array([0.02]))
+        >>> [kind.value for kind, count in row.counts.items() if count]
         ['looked elsewhere']
     """
-    low = ea < cuts.ea
-    whole = low & (cp >= cuts.cp)
-    there = whole & (iou >= cuts.iou)
-    counts = (~low).sum(), (low & ~whole).sum(), there.sum(), (whole & ~there).sum()
-    return {kind: int(count) for kind, count in zip(FailureType, counts, strict=True)}
-
-
-def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats, cuts: CutOffs) -> FailureRow:
-    """Count the failure types of an arm's edits; arguments as for `count_failures`, with NaN where unscored."""
     known = np.isfinite(ea) & np.isfinite(cp) & np.isfinite(iou)
-    scores = ea[known], cp[known], iou[known]
-    return FailureRow(arm, count_failures(*scores, cuts), int((~known).sum()))
+    low = known & (ea < CUTS["ea"])
+    whole = low & (cp >= CUTS["cp"])
+    there = whole & (iou >= CUTS["iou"])
+    counts = (known & ~low).sum(), (low & ~whole).sum(), there.sum(), (whole & ~there).sum()
+    by_type = {kind: int(count) for kind, count in zip(FailureType, counts, strict=True)}
+    return FailureRow(arm, by_type, int((~known).sum()))
 
 
 def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
@@ -153,7 +136,7 @@ def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
         accuracy, preservation, overlap = (
             scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, "attention_iou")
         )
-        rows.append(failure_row(arm.label, accuracy, preservation, overlap, CutOffs()))
+        rows.append(failure_row(arm.label, accuracy, preservation, overlap))
     return rows
 
 
@@ -166,41 +149,37 @@ def recorded_arms(scores: Scores) -> list[Arm]:
 
 def grounding_rows(scores: Scores) -> list[GroundingRow]:
     """Return the rows of Table 4 by arm: overall, then each organ followed by its tasks."""
+    everything = list(range(len(scores.samples)))
+    groups = {(OVERALL, ""): everything}
+    for organ in scores.organs:
+        inside = [i for i in everything if scores.samples[i].organ == organ]
+        groups[organ, ""] = inside
+        for task in sorted({scores.samples[i].task for i in inside}):
+            groups[organ, task] = [i for i in inside if scores.samples[i].task == task]
     rows = []
     for arm in recorded_arms(scores):
         covered = scores.covered(arm)
-        for organ, task, chosen in _groups(scores):
-            inside = np.flatnonzero(chosen & covered)
-            if inside.size:
-                rows.append(GroundingRow(arm.label, organ, task, inside.size, _means(scores, arm, inside)))
+        for (organ, task), members in groups.items():
+            chosen = [i for i in members if covered[i]]
+            if not chosen:
+                continue
+            samples = [scores.samples[i] for i in chosen]
+            plan = ClusteredMeans(
+                [sample.cluster for sample in samples], [sample.organ for sample in samples]
+            )
+            estimates = {}
+            for name in MEASURES:
+                known = measure(f"attention_{name}")
+                values = scores.values(arm, known.stored)[chosen]
+                estimates[name] = plan.mean(values, low=known.low, high=known.high)
+            rows.append(GroundingRow(arm.label, organ, task, len(chosen), estimates))
     return rows
-
-
-def _groups(scores: Scores) -> Iterator[tuple[str, str, np.ndarray]]:
-    organs = np.array([sample.organ for sample in scores.samples])
-    tasks = np.array([sample.task for sample in scores.samples])
-    yield OVERALL, "", np.ones(organs.size, bool)
-    for organ in scores.organs:
-        yield organ, "", organs == organ
-        for task in sorted(set(tasks[organs == organ])):
-            yield organ, str(task), (organs == organ) & (tasks == task)
-
-
-def _means(scores: Scores, arm: Arm, inside: np.ndarray) -> dict[str, Estimate]:
-    samples = [scores.samples[i] for i in inside]
-    plan = ClusteredMeans([sample.cluster for sample in samples], [sample.organ for sample in samples])
-    estimates = {}
-    for name in MEASURES:
-        known = measure(f"attention_{name}")
-        values = scores.values(arm, known.stored)[inside]
-        estimates[name] = plan.mean(values, low=known.low, high=known.high)
-    return estimates
 
 
 def write_attention_page(
     run: Path, benchmark: Benchmark, to: Path | None = None, *, judge: str | None = None
 ) -> Path:
-    """Write a run's attention scores as an HTML page, JSON and CSV; return the page's path.
+    """Write a run's attention scores as an HTML page and JSON; return the page's path.
 
     Args:
         run: the run's folder.
@@ -220,26 +199,22 @@ def write_attention_page(
             )
         rows, failures = grounding_rows(scores), failure_rows(scores, judge)
         overlays = list(_overlays(opened, scores, benchmark, OVERLAYS))
-        recorded = recorded_layers(opened, scores)
     records = [record for row in rows for record in _records(row)]
     document = {
         "rows": records,
-        "recorded": recorded,
         "failures": [_failure_record(one) for one in failures],
-        "cut_offs": asdict(CutOffs()),
+        "cut_offs": CUTS,
     }
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    write_page(target.with_suffix(".csv"), csv_text(records))
     environment = page_environment(TEMPLATES, "")
     page = environment.get_template("attention.html.j2").render(
         scores=scores,
         rows=rows,
         failures=failures,
         kinds=list(FailureType),
-        cuts=CutOffs(),
+        cuts=CUTS,
         measures=[(name, *ATTENTION[name]) for name in MEASURES],
         missing=missing_maps(scores),
-        recorded=recorded,
         overlays=overlays,
         version=__version__,
     )
@@ -254,20 +229,6 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
         for arm in recorded_arms(scores)
         for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items()
     ]
-
-
-def recorded_layers(opened: BenchRun, scores: Scores) -> dict[str, list[str]]:
-    """Describe the attention layers recorded for each arm: one entry unless options changed between samples."""
-    found: dict[str, list[str]] = {}
-    for arm in recorded_arms(scores):
-        rows = [
-            row
-            for output in opened.outputs(arm.label)
-            for row in opened.reader.scores(output.task_id, output.generation)
-            if row.metric == f"attention_{MEASURES[0]}" and row.score.scored
-        ]
-        found[arm.label] = sorted({str(row.detail["what"]) for row in rows})
-    return found
 
 
 def _records(row: GroundingRow) -> Iterator[dict[str, object]]:
@@ -322,14 +283,7 @@ def _overlays(
                 "attention": data_uri(attention, SIDE, BYTES, synthetic=sample.image.synthetic),
                 "edited": edited,
                 "region": outline(benchmark.roi(sample)),
-                "scores": _values_line(scores, arm, sample.id),
             }
-
-
-def _values_line(scores: Scores, arm: Arm, sample_id: str) -> str:
-    at = next(i for i, sample in enumerate(scores.samples) if sample.id == sample_id)
-    values = {name: scores.values(arm, f"attention_{name}")[at] for name in ("iou", "chance", "auroc")}
-    return ", ".join(f"{ATTENTION[name][0]} {score_text(value)}" for name, value in values.items())
 
 
 def heat(pixels: Pixels, attention: npt.NDArray[np.floating]) -> Pixels:

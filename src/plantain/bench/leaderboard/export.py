@@ -1,19 +1,16 @@
-"""A leaderboard as LaTeX (booktabs: Tables 2, 3 and 7 b of MedEBench), as JSON and as CSV."""
+"""A leaderboard as LaTeX (MedEBench's Table 2, by booktabs), as JSON and as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
-from plantain.bench.leaderboard.ranking import Ranking
-from plantain.bench.leaderboard.scores import is_baseline, is_given_region
-from plantain.bench.leaderboard.studies import ShotRow
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.tables import written_csv
 from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import DASH, escaped
+from plantain.pages.wording import escaped
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
@@ -40,13 +37,21 @@ def table_against(table: Table) -> str:
         pairs = [table.against.get((arm.label, measure.name)) for measure in measures]
         if any(pairs):
             body.append(f"{escaped(arm.label)} & {' & '.join(map(_difference, pairs))} " + r"\\")
-    return _table(
-        f"l{'c' * len(measures)}",
+    lines = [
+        r"\begin{table}",
+        r"\centering\small",
+        rf"\begin{{tabular}}{{l{'c' * len(measures)}}}",
+        r"\toprule",
         f"Model & {' & '.join(escaped(measure.name) for measure in measures)} " + r"\\",
-        body,
-        f"Mean difference from {escaped(table.reference)} on the same samples, its 95\\,\\% interval, and $p$ after "
-        "Holm's correction over the models.",
-    )
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{Mean difference from {escaped(table.reference)} on the same samples, its 95\,\% interval, and $p$ "
+        "after Holm's correction over the models.}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _difference(pair: Difference | None) -> str:
@@ -66,13 +71,6 @@ def _caption(table: Table) -> list[str]:
     unsure = table.why_no_interval()
     sentences += [f"No interval: {escaped('; '.join(unsure))}."] if unsure else []
     sentences += [f"Ordered by {table.ranked.name}."] if table.ranked else ["In recorded order, unranked."]
-    for name in ("EA", "VQ"):
-        cells = [c for c in table.cells.values() if (c.metric, c.organ) == (name, OVERALL) and c.draws_sd]
-        if cells:
-            largest = max(cell.draws_sd or 0.0 for cell in cells)
-            sentences.append(
-                f"Draws of the judge on one output: {name} $\\pm$ {largest:z.2f} (SD, the largest)."
-            )
     return [
         *sentences,
         "Bold: best, underlined: second best, both only where the paired difference from all that follow is "
@@ -95,14 +93,11 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
         f" & {' & '.join(names)} " + r"\\",
         r"\midrule",
     ]
-    informed = [arm for arm in table.general if is_given_region(arm)]
-    below = [arm for arm in table.general if is_baseline(arm)]
-    models = [arm for arm in table.general if arm not in informed and arm not in below]
-    for number, group in enumerate(group for group in (models, informed, below) if group):
+    for number, (name, arms) in enumerate(table.groups.items()):
         lines.extend([r"\midrule"] * bool(number))
-        if group is informed:
+        if name == "informed":
             lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
-        lines.extend(_line(table, arm, organs, distances) for arm in group)
+        lines.extend(_line(table, arm, organs, distances) for arm in arms)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
 
@@ -128,87 +123,6 @@ def _number(cell: TableCell | None, measure: Measure) -> str:
         return "--"
     text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
     return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
-
-
-def _table(columns: str, head: str, body: Sequence[str], caption: str) -> str:
-    lines = [r"\begin{table}", r"\centering\small", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    lines += [
-        head,
-        r"\midrule",
-        *body,
-        r"\bottomrule",
-        r"\end{tabular}",
-        rf"\caption{{{caption}}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def table_seven(name: str, rows: Sequence[ShotRow]) -> str:
-    """Return MedEBench's Table 7 (b) as LaTeX: tasks by numbers of demonstrations, "EA / CP / VQ" in each cell."""
-    shots, metrics, grid = shot_grid(rows)
-    body = []
-    for task, cells in grid.items():
-        shown = " & ".join(cells).replace("-", "$-$").replace(DASH, "--")
-        body.append(f"{escaped(task) or 'All'} & {shown} " + r"\\")
-    return _table(
-        f"l{'c' * len(shots)}",
-        "Task & " + " & ".join(f"{n} shown" for n in shots) + r" \\",
-        body,
-        f"{escaped(name)}: {' / '.join(map(escaped, metrics))} by demonstrations in the prompt, on the same samples "
-        r"for every number. An asterisk: the change from the fewest is significant after Holm's correction at the "
-        r"5\,\% level.",
-    )
-
-
-def shot_grid(rows: Sequence[ShotRow]) -> tuple[list[int], list[str], dict[str, list[str]]]:
-    """Return (numbers of examples, metrics, cells of Table 7 by task), a cell being e.g. "0.41 / 0.93* / 0.70"."""
-    numbers = sorted({row.shots for row in rows})
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    found = {(row.task, row.shots, row.metric): row for row in rows}
-    tasks = sorted({row.task for row in rows}, key=lambda task: (task == "", task))
-    return (
-        numbers,
-        metrics,
-        {
-            task: [" / ".join(_shot(found.get((task, n, m))) for m in metrics) for n in numbers]
-            for task in tasks
-        },
-    )
-
-
-def _shot(row: ShotRow | None) -> str:
-    if row is None or row.estimate.value is None:
-        return DASH
-    return f"{row.estimate.value:z.2f}" + "*" * row.differs
-
-
-def table_three(ranking: Ranking) -> str:
-    """Return Table 3 as LaTeX: Spearman's rho of metrics with raters."""
-    dimensions = list(ranking.images)
-    rows: dict[str, dict[str, str]] = {}
-    for row in ranking.rows:
-        rows.setdefault(row.name, {})[row.dimension] = _pair(row.spearman, row.formula_1)
-    body = [
-        f"{escaped(metric)} & {' & '.join(cells[name] for name in dimensions)} " + r"\\"
-        for metric, cells in rows.items()
-    ]
-    return _table(
-        f"l{'c' * len(dimensions)}",
-        f"Metric & {' & '.join(dimensions)} " + r"\\",
-        body,
-        f"Rank correlation with {len(ranking.raters)} raters over {len(ranking.models)} models, mean over images: "
-        r"Spearman's $\rho$ with average ranks for ties and its 95\,\% interval; in "
-        r"parentheses $\rho$ by formula (1), which ignores ties."
-        + escaped("".join(f" {r}" for r in ranking.remarks)),
-    )
-
-
-def _pair(spearman: Estimate, formula_1: Estimate) -> str:
-    if spearman.value is None:
-        return "--"
-    plain = "" if formula_1.value is None else f" ({formula_1.value:z.2f})"
-    return f"{spearman.value:z.2f}{_bounds(spearman)}{plain}".replace("-", "$-$")
 
 
 def _bounds(found: Estimate) -> str:
@@ -253,17 +167,13 @@ def _row(cell: TableCell) -> dict[str, object]:
         "n": cell.estimate.n,
         "coverage": cell.coverage,
         "samples": cell.samples,
-        "outputs": cell.samples,  # one scored output a sample
         "clusters": cell.estimate.clusters,
         "interval": cell.estimate.method,
         "no_interval": cell.estimate.reason,
-        "worst": cell.worst,
-        "best": cell.best,
         "mark": cell.mark,
         "baseline": cell.baseline,
         "rank_low": cell.rank and cell.rank[0],
         "rank_high": cell.rank and cell.rank[1],
-        "draws_sd": cell.draws_sd,
     }
     return row | ({"task": cell.task} if cell.task else {})
 
@@ -271,12 +181,5 @@ def _row(cell: TableCell) -> dict[str, object]:
 def table_csv(table: Table) -> str:
     """Return the table as CSV: one line per cell, by organ and by task, with the columns of `table_json`."""
     rows = table_json([*table.cells.values(), *table.tasks.values()], table)
-    return csv_text([{"task": "", **row} for row in rows])
-
-
-def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows, dictionaries with the same keys, as CSV with a header; "" if there are no rows."""
-    if not rows:
-        return ""
-    names = list(rows[0])
-    return written_csv([names, *([row[name] for name in names] for row in rows)])
+    names = ["task", *(name for name in rows[0] if name != "task")] if rows else []
+    return written_csv([names, *([row.get(name, "") for name in names] for row in rows)])

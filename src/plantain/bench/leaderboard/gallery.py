@@ -13,7 +13,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.editors import GROUND_TRUTH
 from plantain.bench.generate.runfile import Arm, BenchRun, SampleFacts
 from plantain.bench.leaderboard.scores import is_baseline
-from plantain.bench.leaderboard.studies import Sweep
+from plantain.bench.leaderboard.studies import SweepPoint
 from plantain.bench.leaderboard.tables import Table
 from plantain.journal.questions.benchmark import output_edit
 from plantain.pages.thumbnails import data_uri, outline
@@ -42,7 +42,7 @@ class GalleryOutput:
     """One output of an arm on a sample.
 
     Attributes:
-        label: name of the arm.
+        label: name of the arm, or of a sweep's setting.
         baseline: True for a baseline of plantain.
         image: a data URI; None without an image.
         reason: why the image is missing; "" with an image.
@@ -67,7 +67,7 @@ class SampleStory:
         truth_values: scores of the baseline `ground-truth`, whose output is the image after and not shown again.
         synthetic: (True if the image before is synthetic, True if the image after is).
         outline: the region as an SVG path in pixels; "" without a region.
-        outputs: output 0 of each arm except `ground-truth`.
+        outputs: output 0 of each arm except `ground-truth`; of a sweep, one output per setting.
     """
 
     facts: SampleFacts
@@ -84,25 +84,6 @@ class SampleStory:
         """The number of images per row on a wide page, chosen to make the rows as equal as possible."""
         images = 2 + len(self.outputs)
         return -(-images // -(-images // PER_ROW))
-
-
-@dataclass(frozen=True, slots=True)
-class GridStory:
-    """The images of a sweep on one sample.
-
-    Attributes:
-        sweep: the sweep, with its rows and columns.
-        facts: the sample.
-        size: (width, height) of its image in pixels.
-        outline: the region as an SVG path in pixels; "" without a region.
-        outputs: outputs by (row, column) of the sweep; those that were not requested are absent.
-    """
-
-    sweep: Sweep
-    facts: SampleFacts
-    size: tuple[int, int]
-    outline: str
-    outputs: dict[tuple[int, int], GalleryOutput]
 
 
 def draw_samples(
@@ -144,29 +125,30 @@ class Gallery:
         scores, arms = self._table.scores, self._table.general
         drawn = draw_samples(self.samples, scores.organs, scores.seed, size)
         limit = _limit(len(drawn) * (len(arms) + 2))
-        return [self._story(facts, [arm for arm in arms if arm.covers(facts.id)], limit) for facts in drawn]
+        return [
+            self._story(facts, [(arm.label, arm, 0) for arm in arms if arm.covers(facts.id)], limit)
+            for facts in drawn
+        ]
 
-    def grids(self, sweeps: Iterable[Sweep]) -> list[GridStory]:
-        """Return the images of each sweep for one sample of its arm, chosen by the run's seed."""
-        stories = []
-        for sweep in sweeps:
-            covered = [facts for facts in self.samples if sweep.arm.covers(facts.id)]
-            if not covered:
-                continue
-            facts = min(covered, key=lambda one: _rank(self._table.scores.seed, one.id))
-            sample, limit = self._benchmark.sample(facts.id), _limit(2 * len(sweep.points))
-            outputs = {at: self._output(sample, sweep.arm, p.k, limit) for at, p in sweep.points.items()}
-            stories.append(GridStory(sweep, facts, sample.size, self._outline(sample), outputs))
-        return stories
+    def sweep(self, label: str, points: Sequence[SweepPoint]) -> SampleStory | None:
+        """Return one sample of a swept arm, chosen by the run's seed, with an output per setting; None without one."""
+        arm = self._table.scores.arm(label)
+        covered = [facts for facts in self.samples if arm.covers(facts.id)]
+        if not covered:
+            return None
+        facts = min(covered, key=lambda one: _rank(self._table.scores.seed, one.id))
+        return self._story(facts, [(one.setting, arm, one.k) for one in points], _limit(2 * len(points)))
 
-    def _story(self, facts: SampleFacts, arms: Sequence[Arm], limit: int) -> SampleStory:
+    def _story(self, facts: SampleFacts, outputs: Sequence[tuple[str, Arm, int]], limit: int) -> SampleStory:
+        """Return a sample with outputs, each (label below it, arm, number of the output)."""
         sample, benchmark = self._benchmark.sample(facts.id), self._benchmark
         truth: str | None = None
         truth_values: Values = ()
         if sample.changed is not None:
             truth = data_uri(benchmark.changed(sample), SIDE, limit, synthetic=sample.synthetic_truth)
-            truth_values = next((self._values(facts.id, a, 0) for a in arms if a.label == GROUND_TRUTH), ())
-            arms = [arm for arm in arms if arm.label != GROUND_TRUTH]
+            truths = [self._values(facts.id, arm, 0) for _, arm, _ in outputs if arm.label == GROUND_TRUTH]
+            truth_values = truths[0] if truths else ()
+            outputs = [one for one in outputs if one[1].label != GROUND_TRUTH]
         return SampleStory(
             facts=facts,
             size=sample.size,
@@ -174,24 +156,23 @@ class Gallery:
             truth=truth,
             truth_values=truth_values,
             synthetic=(sample.image.synthetic, sample.synthetic_truth),
-            outline=self._outline(sample),
-            outputs=tuple(self._output(sample, arm, 0, limit) for arm in arms),
+            outline="" if sample.roi is None else outline(benchmark.roi(sample)),
+            outputs=tuple(self._output(sample, label, arm, k, limit) for label, arm, k in outputs),
         )
 
-    def _output(self, sample: Sample, arm: Arm, k: int, limit: int) -> GalleryOutput:
-        number, label = self._table.scores.origins[arm.label]
+    def _output(self, sample: Sample, label: str, arm: Arm, k: int, limit: int) -> GalleryOutput:
+        number, origin = self._table.scores.origins[arm.label]
         reader, image = self._runs[number].reader, None
-        edited, outcome, reason = output_edit(reader, label, sample.id, k) or (None, "", "")
+        edited, outcome, reason = output_edit(reader, origin, sample.id, k) or (None, "", "")
         if edited is None:
             reason = f"{(outcome or 'no output yet').replace('_', ' ')}{': ' + reason if reason else ''}"
         elif not reader.has_blob(edited):
             reason = "image not in this copy of the run"
         else:
-            reason = ""
             # A model's output is always synthetic, a baseline's where its input is.
             synthetic = sample.image.synthetic if is_baseline(arm) else True
             image = data_uri(decode(reader.read_blob(edited)), SIDE, limit, synthetic=synthetic)
-        return GalleryOutput(arm.label, is_baseline(arm), image, reason, self._values(sample.id, arm, k))
+        return GalleryOutput(label, is_baseline(arm), image, reason, self._values(sample.id, arm, k))
 
     def _values(self, sample_id: str, arm: Arm, k: int) -> Values:
         outputs, place = self._table.scores.outputs, self._place[sample_id]
@@ -204,9 +185,6 @@ class Gallery:
         if texts is not None and texts[place, k] == 0.0:
             values.append(("text", "drawn or changed"))
         return tuple(values)
-
-    def _outline(self, sample: Sample) -> str:
-        return "" if sample.roi is None else outline(self._benchmark.roi(sample))
 
 
 def score_text(value: float) -> str:

@@ -8,7 +8,7 @@ allowed). An empty cell was not rated. The column `note` is ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +28,8 @@ _RATINGS = {
 }
 """Column -> dimension, and the sign that makes higher better."""
 
-_KEYS = ("sample", "model")
+Places = Mapping[str, Mapping[str, int]]
+"""The index of each sample and of each model, under "sample" and "model"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +40,25 @@ class HumanRatings:
         raters: by the names of their files.
         models: labels of the rated arms, in the order of the run.
         values: by dimension, (raters, samples, models), higher is better, NaN where not rated; a rank r is kept as -r.
-        mixed: dimensions in which some raters gave scores and others ranks: only the order is comparable.
         remarks: notes on how the ratings were collected.
     """
 
     raters: tuple[str, ...]
     models: tuple[str, ...]
     values: Mapping[str, Floats]
-    mixed: frozenset[str] = frozenset()
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats], mixed: frozenset[str]
-    ) -> HumanRatings:
+    def of(cls, raters: Sequence[str], models: Sequence[str], tables: Mapping[str, Floats]) -> HumanRatings:
         """Make ratings without the models and dimensions that no rater rated; `values` is empty if none remain.
 
         Args:
             raters, models: names of the raters and labels of the models.
             tables: by dimension, as `values`.
-            mixed: dimensions with scores and ranks.
         """
         rated = np.logical_or.reduce([np.isfinite(table).any(axis=(0, 1)) for table in tables.values()])
         values = {name: table[:, :, rated] for name, table in tables.items() if np.isfinite(table).any()}
-        kept = tuple(models[int(i)] for i in np.flatnonzero(rated))
-        return cls(tuple(raters), kept, values, mixed & set(values))
+        return cls(tuple(raters), tuple(models[int(i)] for i in np.flatnonzero(rated)), values)
 
 
 def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence[str]) -> HumanRatings:
@@ -77,49 +72,78 @@ def read_ratings(paths: Sequence[Path], samples: Sequence[str], models: Sequence
         InputError: the first problem, with file, line and column.
     """
     raters = [path.stem for path in paths]
-    for rater in raters:
-        if raters.count(rater) > 1:
-            raise InputError(
-                f"--ratings: two files are named {rater!r}: raters are distinguished by file name"
-            )
+    if twice := [rater for rater in raters if raters.count(rater) > 1]:
+        raise InputError(
+            f"--ratings: two files are named {twice[0]!r}: raters are distinguished by file name"
+        )
     places = {
-        name: {key: i for i, key in enumerate(keys)}
-        for name, keys in (("sample", samples), ("model", models))
+        "sample": {name: i for i, name in enumerate(samples)},
+        "model": {name: i for i, name in enumerate(models)},
     }
     tables = {name: np.full((len(paths), len(samples), len(models)), np.nan) for name in DIMENSIONS}
-    columns: set[str] = set()
     for number, path in enumerate(paths):
-        columns |= _read(path, places, {name: table[number] for name, table in tables.items()})
-    mixed = frozenset(name for name in DIMENSIONS if {name.lower(), f"{name.lower()}_rank"} <= columns)
-    ratings = HumanRatings.of(raters, models, tables, mixed)
+        read = _read_ranks if is_published_file(path) else _read_table
+        read(path, places, {name: table[number] for name, table in tables.items()})
+    ratings = HumanRatings.of(raters, models, tables)
     if not ratings.values:
         raise InputError(f"{paths[0] if paths else '--ratings'}: no ratings in it")
     return replace(ratings, remarks=(COLLECTED,) if any(map(is_published_file, paths)) else ())
 
 
-def _read(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
-    """Enter one rater's ratings; return the columns that have any."""
-    if is_published_file(path):
-        return _read_ranks(path, places, into)
-    columns: set[str] = set()
+def _read_table(path: Path, places: Places, into: Mapping[str, Floats]) -> None:
+    """Enter one rater's table."""
+    table = read_table(path)
+    names = {column: column.lower() for column in table.columns}
+    _check_header(path, list(names.values()))
     seen: dict[tuple[int, int], int] = {}
-    for line, row in _lines(path):
-        sample, model = (_place(path, line, column, row[column], places[column]) for column in _KEYS)
-        if (sample, model) in seen:
+    for line, cells, _ in table.whole_rows():
+        row = {names[column]: cell for column, cell in cells.items()}
+        at = []
+        for column, known in places.items():
+            if row[column] not in known:
+                near = nearest(row[column], known)
+                hint = f"; did you mean {near!r}?" if near else ""
+                raise InputError(f"{path}: line {line}: {column}: this run has no {row[column][:80]!r}{hint}")
+            at.append(known[row[column]])
+        sample, model = at
+        if (first := seen.setdefault((sample, model), line)) != line:
             raise InputError(
-                f"{path}: line {line}: sample {row['sample']!r} of {row['model']!r} was rated in line "
-                f"{seen[sample, model]} already"
+                f"{path}: line {line}: sample {row['sample']!r} of {row['model']!r} was rated in line {first} already"
             )
-        seen[sample, model] = line
-        for column, text in row.items():
-            if column in _RATINGS and text:
-                name, sign = _RATINGS[column]
-                into[name][sample, model] = sign * _number(path, line, column, text)
-                columns.add(column)
-    return columns
+        for column, (name, sign) in _RATINGS.items():
+            if text := row.get(column):
+                into[name][sample, model] = sign * _number(f"{path}: line {line}: {column}", column, text)
 
 
-def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mapping[str, Floats]) -> set[str]:
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    allowed = ("sample", "model", *_RATINGS, "note")
+    for name in header:
+        if name not in allowed:
+            raise InputError(f"{path}: line 1: no column is called {name!r}; {suggest(name, allowed)}")
+        if header.count(name) > 1 or f"{name}_rank" in header:
+            raise InputError(f"{path}: line 1: {name!r} is rated in two columns; keep one")
+    for name in ("sample", "model"):
+        if name not in header:
+            raise InputError(f"{path}: line 1: the column {name!r} is missing")
+    if not any(name in _RATINGS for name in header):
+        raise InputError(
+            f"{path}: line 1: no ratings; add a column EA, CP or VQ (or EA_rank, CP_rank, VQ_rank)"
+        )
+
+
+def _number(where: str, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {text[:40]!r} is not a number; leave it empty if not rated")
+    if column.endswith("_rank") and value < 1:
+        raise InputError(f"{where}: a rank of {text[:40]} is below 1, which is the best")
+    return value
+
+
+def _read_ranks(path: Path, places: Places, into: Mapping[str, Floats]) -> None:
     """Enter published ranks; leave out samples and models that the run does not have, unless it has none of them.
 
     "Gemini 2 Flash", "gemini_2_flash" and the arm "outputs/Gemini_2_Flash" are one model.
@@ -136,63 +160,9 @@ def _read_ranks(path: Path, places: Mapping[str, Mapping[str, int]], into: Mappi
                 f"{path}: its {name}s are {', '.join(sorted(found)[:3])} …; the run has none of them, but "
                 f"{', '.join(sorted(places[name])[:3])} …"
             )
-    columns: set[str] = set()
     for sample, models in published.rows.items():
         for model, row in models.items():
-            for name, value in row.items():
-                if sample in places["sample"] and own[model] in places["model"]:
-                    into[RANKED[name]][places["sample"][sample], places["model"][own[model]]] = -value
-                    columns.add(f"{RANKED[name].lower()}_rank")
-    return columns
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows by line number, keyed by lower-case column."""
-    table = read_table(path)
-    names = {column: column.lower() for column in table.columns}
-    _check_header(path, list(names.values()))
-    for line, cells, _ in table.whole_rows():
-        yield line, {names[column]: cell for column, cell in cells.items()}
-
-
-def _check_header(path: Path, header: Sequence[str]) -> None:
-    allowed = (*_KEYS, *_RATINGS, "note")
-    for name in header:
-        if name not in allowed:
-            raise InputError(f"{path}: line 1: no column is called {name!r}; {suggest(name, allowed)}")
-        if header.count(name) > 1:
-            raise InputError(f"{path}: line 1: two columns are called {name!r}")
-        if f"{name}_rank" in header:
-            dimension = _RATINGS[name][0]
-            raise InputError(f"{path}: line 1: both {dimension} and {dimension}_rank: give scores or ranks")
-    for name in _KEYS:
-        if name not in header:
-            raise InputError(f"{path}: line 1: the column {name!r} is missing")
-    if not any(name in _RATINGS for name in header):
-        raise InputError(
-            f"{path}: line 1: no ratings; add a column EA, CP or VQ (or EA_rank, CP_rank, VQ_rank)"
-        )
-
-
-def _place(path: Path, line: int, column: str, text: str, names: Mapping[str, int]) -> int:
-    if text not in names:
-        near = nearest(text, names)
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise InputError(f"{path}: line {line}: {column}: this run has no {text[:80]!r}{hint}")
-    return names[text]
-
-
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(
-            f"{path}: line {line}: {column}: {text[:40]!r} is not a number; leave it empty if not rated"
-        )
-    if column.endswith("_rank") and value < 1:
-        raise InputError(
-            f"{path}: line {line}: {column}: a rank of {text[:40]} is below 1, which is the best"
-        )
-    return value
+            if sample in places["sample"] and own[model] in places["model"]:
+                at = places["sample"][sample], places["model"][own[model]]
+                for name, value in row.items():
+                    into[RANKED[name]][at] = -value

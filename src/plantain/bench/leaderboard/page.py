@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import Arm, BenchRun
-from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_seven, table_two
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.figures import all_figures, slug
-from plantain.bench.leaderboard.gallery import Gallery, GridStory, SampleStory
+from plantain.bench.leaderboard.gallery import Gallery, SampleStory
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
-from plantain.bench.leaderboard.published import (
-    published_files,
-    published_scores,
-    published_stories,
-)
+from plantain.bench.leaderboard.published import published_files, published_scores
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
-from plantain.bench.leaderboard.studies import ShotRow, Sweep, shot_studies, sweeps
-from plantain.bench.leaderboard.tables import MACRO, OVERALL, UNEDITED, Table, TableCell, make_table
+from plantain.bench.leaderboard.studies import ShotRow, SweepPoint, shot_studies, sweeps
+from plantain.bench.leaderboard.tables import OVERALL, UNEDITED, Table, TableCell, make_table
 from plantain.files.opening import open_folder
-from plantain.journal.questions.benchmark import edit_records
 from plantain.metrics.statistics.means import Estimate
 from plantain.pages.drawing import printed
 from plantain.pages.publishing import html_target, page_environment, write_page
@@ -49,22 +43,22 @@ class Leaderboard:
 
     Attributes:
         table: the numbers.
-        shots: rows of each few-shot study by name; sweeps: sweeps of parameters.
+        shots: rows of each few-shot study by name.
+        sweeps: settings of each swept arm.
         figures: SVG by name.
-        samples, grids: examples with images; empty if the benchmark is missing, with the reason in `absent`.
-        editors: settings of the open editors.
         remarks: lines for the top of the page.
+        samples: examples with images; empty if there are none, with the reason in `absent`.
+        swept: the outputs of each swept arm on one sample.
     """
 
     table: Table
     shots: dict[str, list[ShotRow]]
-    sweeps: list[Sweep]
+    sweeps: dict[str, list[SweepPoint]]
     figures: dict[str, str]
+    remarks: tuple[str, ...]
     samples: list[SampleStory] = field(default_factory=list)
-    grids: list[GridStory] = field(default_factory=list)
+    swept: dict[str, SampleStory | None] = field(default_factory=dict)
     absent: str = ""
-    editors: list[dict[str, object]] = field(default_factory=list)
-    remarks: tuple[str, ...] = ()
 
 
 def write_leaderboard(
@@ -94,16 +88,23 @@ def write_leaderboard(
     """
     folder = runs[0].parent if runs[0].is_file() else runs[0]
     target = html_target((to or folder) / PAGE)
-    with ExitStack() as stack:
-        if published_files(runs[0]):
-            board = _published_board(runs, judge, against)
-        else:
-            opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
-            table = make_table(read_scores(*opened), judge, against)
-            board = _board(table, opened, benchmark)
-    board.remarks = (*remarks, *board.remarks)
-    shows = [(board.table.scores.benchmark, sample.licence) for sample in board.table.scores.samples]
-    for path, text in _files(board, target).items():
+    table = make_table(read_tables(runs), judge, against)
+    lines = (*remarks, *table.scores.remarks)
+    board = Leaderboard(table, shot_studies(table), sweeps(table), all_figures(table), lines)
+    if published_files(runs[0]):
+        board.absent = "published files contain numbers only"
+    else:
+        _add_images(board, runs, benchmark)
+    files = {
+        target.with_suffix(".json"): json.dumps(_document(board), indent=1, ensure_ascii=False) + "\n",
+        target.with_suffix(".csv"): table_csv(table),
+        target.with_suffix(".tex"): table_two(table) + "\n" + table_against(table),
+    }
+    for name, figure in board.figures.items():
+        files[target.parent / "figures" / f"{slug(name)}.svg"] = printed(figure)
+    files[target] = _page(board)
+    shows = [(table.scores.benchmark, sample.licence) for sample in table.scores.samples]
+    for path, text in files.items():
         open_folder(target.parent, str(path.parent.relative_to(target.parent)))
         write_page(path, text, shows)
     return target
@@ -117,57 +118,18 @@ def read_tables(runs: Sequence[Path]) -> Scores:
         return read_scores(*(stack.enter_context(BenchRun.open(run)) for run in runs))
 
 
-def _board(table: Table, runs: Sequence[BenchRun], benchmark: Path | None) -> Leaderboard:
-    board = _without_images(table)
-    labels = {origin: label for label, origin in table.scores.origins.items()}
-    records = (
-        (labels[number, arm], text)
-        for number, run in enumerate(runs)
-        for arm, text in edit_records(run.reader)
-        if (number, arm) in labels
-    )
-    board.editors = editor_settings(records)
-    try:
-        images = Gallery(table, runs, Benchmark.load(benchmark or runs[0].benchmark_root))
-    except InputError as error:
-        board.absent = str(error)
-        return board
-    board.samples, board.grids = images.stories(GALLERY), images.grids(board.sweeps)
+def _add_images(board: Leaderboard, runs: Sequence[Path], benchmark: Path | None) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
+        try:
+            images = Gallery(board.table, opened, Benchmark.load(benchmark or opened[0].benchmark_root))
+        except InputError as error:
+            board.absent = str(error)
+            return
+        board.samples = images.stories(GALLERY)
+        board.swept = {label: images.sweep(label, points) for label, points in board.sweeps.items()}
     if not board.samples:
         board.absent = "the benchmark's folder no longer has the samples of this run"
-    return board
-
-
-def _published_board(paths: Sequence[Path], judge: str | None, against: str) -> Leaderboard:
-    table = make_table(published_scores(*paths), judge, against)
-    board = _without_images(table)
-    board.samples = published_stories(paths[0], table, GALLERY)
-    board.remarks = table.scores.remarks
-    return board
-
-
-def _without_images(table: Table) -> Leaderboard:
-    shots = shot_studies(table)
-    return Leaderboard(table, shots, sweeps(table), all_figures(table))
-
-
-def _files(board: Leaderboard, target: Path) -> dict[Path, str]:
-    """Return the page and its data files by path."""
-    table = board.table
-    latex = [
-        table_two(table),
-        table_against(table),
-        *(table_seven(name, rows) for name, rows in board.shots.items()),
-    ]
-    files = {
-        target.with_suffix(".json"): json.dumps(_document(board), indent=1, ensure_ascii=False) + "\n",
-        target.with_suffix(".csv"): table_csv(table),
-        target.with_suffix(".tex"): "\n".join(latex),
-    }
-    for name, figure in board.figures.items():
-        files[target.parent / "figures" / f"{slug(name)}.svg"] = printed(figure)
-    files[target] = _page(board)
-    return files
 
 
 def _document(board: Leaderboard) -> dict[str, object]:
@@ -188,21 +150,7 @@ def _document(board: Leaderboard) -> dict[str, object]:
         "differences": {name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()},
         "distances": [asdict(distance) for distance in table.scores.distances],
         "few_shot": {name: [asdict(row) for row in rows] for name, rows in board.shots.items()},
-        "sweeps": [
-            {
-                "arm": sweep.arm.label,
-                "points": [
-                    {
-                        "parameters": dict(point.parameters),
-                        "k": point.k,
-                        "means": {name: asdict(estimate) for name, estimate in point.estimates.items()},
-                    }
-                    for point in sweep.points.values()
-                ],
-            }
-            for sweep in board.sweeps
-        ],
-        "editors": board.editors,
+        "sweeps": {label: [asdict(point) for point in points] for label, points in board.sweeps.items()},
     }
 
 
@@ -220,19 +168,20 @@ def _page(board: Leaderboard) -> str:
         "reasons": reasons_of,
         "groupby_pairs": _by_task_and_metric,
     }
-    environment.globals |= {"OVERALL": OVERALL, "MACRO": MACRO, "STRICTER": STRICTER}
+    environment.globals |= {"OVERALL": OVERALL, "STRICTER": STRICTER}
+    first: dict[tuple[str, bool], Arm] = {}
     return environment.get_template("leaderboard.html.j2").render(
         board=board,
         table=table,
         scores=table.scores,
         models=[arm for arm in table.general if not is_baseline(arm)],
-        finders=[arm for arm in table.general if not (is_baseline(arm) or is_given_region(arm))],
-        informed=[arm for arm in table.general if is_given_region(arm)],
-        baselines=[arm for arm in table.general if is_baseline(arm)],
-        variants=_variants(table.general),
+        variants=[
+            arm
+            for arm in table.general
+            if first.setdefault((arm.model, is_given_region(arm)), arm) is not arm
+        ],
         clusters=len(set(table.scores.clusters)),
         ranked=table.ranked,
-        repeated=any(c.draws_sd is not None for c in overall),
         unsure=table.why_no_interval(),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
         distance_names=table.scores.distance_names,
@@ -244,12 +193,6 @@ def _page(board: Leaderboard) -> str:
         tasks=list(dict.fromkeys((organ, task) for _, organ, task, _ in table.tasks)),
         version=__version__,
     )
-
-
-def _variants(arms: Sequence[Arm]) -> list[Arm]:
-    """Return all arms but each model's first of those that receive the region, and of those that do not."""
-    first: dict[tuple[str, bool], Arm] = {}
-    return [arm for arm in arms if first.setdefault((arm.model, is_given_region(arm)), arm) is not arm]
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
@@ -320,33 +263,3 @@ def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list
     for row in rows:
         groups.setdefault((row.task, row.metric), []).append(row)
     return list(groups.items())
-
-
-def editor_settings(records: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
-    """Return the settings of open editors with their numbers of outputs; several rows if a run changed them.
-
-    Args:
-        records: (label of the arm, the record of a call); records of other editors are skipped.
-
-    Returns:
-        Rows with `model`, `method`, `weights`, `licence`, `precision`, `device` (its kind), `lora`, `settings` (of the
-        calls), `running` (bits, compile, tf32), `region` (True if the editor
-        received it) and `outputs`.
-    """
-    counts: Counter[tuple[str, str]] = Counter()
-    for model, text in records:
-        try:
-            record = json.loads(text)
-        except ValueError:
-            continue
-        if not isinstance(record, dict) or not {"method", "weights"} <= record.keys():
-            continue
-        row = {name: record.get(name, "") for name in ("method", "weights", "licence", "precision")} | {
-            "device": str(record.get("device", "")).partition(":")[0],
-            "lora": record.get("lora", ""),
-            "settings": record.get("settings", {}),
-            "running": record.get("running", {}),
-            "region": "region" in record,
-        }
-        counts[model, json.dumps(row, sort_keys=True)] += 1
-    return [{"model": model, **json.loads(row), "outputs": n} for (model, row), n in sorted(counts.items())]

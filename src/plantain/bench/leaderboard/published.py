@@ -1,4 +1,4 @@
-"""MedEBench's published scores, ranks and images as a table: JSON files, and `{id}_{Model}.png` in their folder.
+"""MedEBench's published scores and ranks, JSON files, as a table.
 
 A file is recognised by its content. Each number belongs to one sample, model and name: a judge's score, `masked_ssim`,
 or a dimension of the human study. Sample, model and (of ranks) organ are its keys, in any of the published nestings.
@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from plantain.bench.benchmark.native_format import is_benchmark
 from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
-from plantain.bench.leaderboard.gallery import BYTES, SIDE, GalleryOutput, SampleStory, score_text
 from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.tables import Table
-from plantain.files.opening import read_inside, read_regular
-from plantain.pages.thumbnails import data_uri
-from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode_output
+from plantain.files.opening import read_regular
 from plantain.records import InputError, Licence
 
 FILE = "published_scores.json"
@@ -52,14 +46,14 @@ def published_scores(*paths: Path) -> Scores:
         InputError: a file has another form; the message names sample, model and field.
     """
     files = [read_published(file) for path in paths for file in published_files(path)]
-    folder, names = files[0].path.parent, [file.path.name for file in files]
+    names = [file.path.name for file in files]
     ranked = {sample for file in files if file.ranks for sample in file.rows}
     for file in files:  # ids that are not numbers leave the nesting open: the samples of the ranks decide
         inner = {model for models in file.rows.values() for model in models}
         if not ranked & file.rows.keys() and ranked & inner:
             file.rows = {s: {model: rows.get(s, {}) for model, rows in file.rows.items()} for s in inner}
     spelt: set[str] = set()
-    # scores have the spelling of the images, "Gemini 2 Flash"; ranks have "gemini_2_flash"
+    # scores are spelt "Gemini 2 Flash", ranks "gemini_2_flash": those of the scores are kept
     for file in sorted(files, key=lambda file: file.ranks):
         own = file.match(spelt)
         file.rows = {s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()}
@@ -76,7 +70,23 @@ def published_scores(*paths: Path) -> Scores:
         runs=("published",),
         benchmark="MedEBench, published numbers" if FILE in names else ", ".join(names),
         seed=0,
-        samples=tuple(_facts(folder, sample, organs.get(sample, "not published")) for sample in samples),
+        samples=tuple(
+            SampleFacts(
+                id=sample,
+                organ=organs.get(sample, "not published"),
+                task="not published",
+                cluster=sample,
+                prompt="",
+                rephrased="",
+                detailed="",
+                licence=Licence.UNKNOWN.value,
+                size=(0, 0),
+                has_truth=False,
+                roi_share=None,
+                content="",
+            )
+            for sample in samples
+        ),
         arms=tuple(Arm(model, f"outputs/{model}", ArmKind.OUTPUTS) for model in models),
         remarks=(COLLECTED,) if any(file.ranks for file in files) else (),
     )
@@ -96,73 +106,9 @@ def published_scores(*paths: Path) -> Scores:
     return scores
 
 
-def published_stories(path: Path, table: Table, size: int) -> list[SampleStory]:
-    """Return up to `size` samples for the gallery, with the published images; their regions are empty."""
-    folder, stories = (path.parent if path.is_file() else path), []
-    for i, facts in enumerate(table.scores.samples[:size]):
-        before, truth = _image(folder, facts.id, "Previous"), _image(folder, facts.id, "Ground Truth")
-        if before is None:
-            continue
-        outputs = []
-        for arm in table.general:
-            output = _image(folder, facts.id, arm.label)
-            values = tuple((m.name, score_text(table.scores.values(arm, m.stored)[i])) for m in table.main)
-            uri = None if output is None else data_uri(output, SIDE, BYTES, synthetic=True)
-            outputs.append(GalleryOutput(arm.label, False, uri, "" if uri else "no image", values))
-        stories.append(
-            SampleStory(
-                facts=facts,
-                size=facts.size,
-                previous=data_uri(before, SIDE, BYTES, synthetic=False),
-                truth=None if truth is None else data_uri(truth, SIDE, BYTES, synthetic=False),
-                truth_values=(),
-                synthetic=(False, False),
-                outline="",
-                outputs=tuple(outputs),
-            )
-        )
-    return stories
-
-
-def _image(folder: Path, sample: str, name: str) -> Pixels | None:
-    path = folder / f"{sample}_{name.replace(' ', '_').replace('/', '_')}.png"
-    found = [path] if path.is_file() else _images(folder, folder.stat().st_mtime_ns)[sample, _folded(name)]
-    if len(found) > 1:
-        raise InputError(f"{path}: may be {' or '.join(one.name for one in found)}: rename all but one")
-    return decode_output(read_inside(folder, found[0]), str(found[0])) if found else None
-
-
-@lru_cache(1)
-def _images(folder: Path, changed: int) -> Mapping[tuple[str, str], list[Path]]:
-    """Return the images of a folder, last changed at `changed`, by sample and folded name of the model."""
-    found = defaultdict[tuple[str, str], list[Path]](list)
-    for path in sorted(folder.glob("*_*.png")):
-        sample, _, name = path.stem.partition("_")
-        found[sample, _folded(name)].append(path)
-    return found
-
-
 def _folded(name: str) -> str:
     """Return a model's name in small letters, digits and "+" only."""
     return re.sub(r"[^\w+]|_", "", name.casefold())
-
-
-def _facts(folder: Path, sample: str, organ: str) -> SampleFacts:
-    before = _image(folder, sample, "Previous")
-    return SampleFacts(
-        id=sample,
-        organ=organ,
-        task="not published",
-        cluster=sample,
-        prompt="",
-        rephrased="",
-        detailed="",
-        licence=Licence.UNKNOWN.value,
-        size=(0, 0) if before is None else (before.shape[1], before.shape[0]),
-        has_truth=_image(folder, sample, "Ground Truth") is not None,
-        roi_share=None,
-        content="",
-    )
 
 
 MAX_BYTES = 64 * 2**20

@@ -11,12 +11,11 @@ import orjson
 
 from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import Arm, BenchRun
-from plantain.bench.leaderboard.scores import Key, Scores, is_baseline
+from plantain.bench.leaderboard.scores import Scores, is_baseline
 from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import stored_distances
 from plantain.journal.cards import Standing, cards_of, standing_of
-from plantain.journal.questions.benchmark import draw_scores, output_scores, outputs_made
-from plantain.pixels.arrays import Floats
+from plantain.journal.questions.benchmark import output_scores, outputs_made
 from plantain.records import InputError
 from plantain.rubrics import MEDEBENCH
 
@@ -83,10 +82,6 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
     """Add a run's scores of the arms in `labels`."""
     place = {sample.id: i for i, sample in enumerate(scores.samples)}
     arms = {old: scores.arm(new) for old, new in labels.items()}
-
-    def array_of(arrays: dict[Key, Floats], arm: Arm, metric: str) -> Floats:
-        return arrays.setdefault((arm.label, metric), np.full((len(place), len(arm.grid)), np.nan))
-
     for label, sample, k in outputs_made(run.reader):
         if label in arms and k == 0:
             scores.made[arms[label].label] += sample in place
@@ -97,13 +92,10 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
         key = arm.label, one.metric
         scores.scored_counts[key] += one.output == 0
         if one.value is not None:
-            array_of(scores.outputs, arm, one.metric)[place[one.sample], one.output] = one.value
+            blank = np.full((len(place), len(arm.grid)), np.nan)
+            scores.outputs.setdefault(key, blank)[place[one.sample], one.output] = one.value
         elif one.output == 0:
             scores.missing.setdefault(key, Counter())[one.reason] += 1
-    for label, sample, k, metric, draws in draw_scores(run.reader):
-        if label in arms and sample in place and len(draws) > 1:
-            variance = float(np.var(draws, ddof=1))
-            array_of(scores.draw_variances, arms[label], metric)[place[sample], k] = variance
     for row in stored_distances(run.reader):
         if row.arm in labels:
             scores.distances.append(replace(row, arm=labels[row.arm]))

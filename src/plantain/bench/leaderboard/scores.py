@@ -34,7 +34,6 @@ class Scores:
         distances: distances of sets of images.
         made: number of first outputs that were made or failed, by arm.
         scored_counts: how many of those in `made` have a score or a reason.
-        draw_variances: variance between a judge's draws of each output, as `outputs`.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
         origins: index of the run of each arm, and the arm's label there.
         remarks: cautions about all numbers.
@@ -50,7 +49,6 @@ class Scores:
     distances: list[Distance] = field(default_factory=list)
     made: Counter[str] = field(default_factory=Counter)
     scored_counts: Counter[Key] = field(default_factory=Counter)
-    draw_variances: dict[Key, Floats] = field(default_factory=dict)
     standings: dict[str, Standing] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()

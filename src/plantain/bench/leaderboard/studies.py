@@ -134,7 +134,7 @@ class SweepPoint:
     """The scores at one setting of swept parameters.
 
     Attributes:
-        parameters: name -> value of each swept parameter.
+        parameters: name -> value of each parameter.
         k: number of its first output.
         estimates: means over samples and seeds, by the metric's name in the table.
     """
@@ -143,54 +143,31 @@ class SweepPoint:
     k: int
     estimates: dict[str, Estimate]
 
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """The swept settings of one arm as a grid of rows and columns.
-
-    Attributes:
-        arm: the arm.
-        across: the parameter that changes along a row; down: those that change from row to row.
-        columns: values of `across`; rows: settings of `down`.
-        points: settings by (row, column); one that was not run is absent.
-    """
-
-    arm: Arm
-    across: str
-    down: tuple[str, ...]
-    columns: tuple[float, ...]
-    rows: tuple[tuple[float, ...], ...]
-    points: dict[tuple[int, int], SweepPoint]
+    @property
+    def setting(self) -> str:
+        """The parameters as text, e.g. "guidance 5, image_guidance 1.5"."""
+        return ", ".join(f"{name} {value:g}" for name, value in self.parameters.items())
 
 
-def sweeps(table: Table) -> list[Sweep]:
-    """Return the sweeps of a table: every arm with more than one setting of its parameters."""
-    return [sweep for arm in table.scores.arms if (sweep := _sweep(table, arm)) is not None]
-
-
-def _sweep(table: Table, arm: Arm) -> Sweep | None:
-    names = list(dict.fromkeys(name for point in arm.grid for name in point.parameters))
-    changing = [name for name in names if len({point.parameters.get(name) for point in arm.grid}) > 1]
-    full = [k for k, point in enumerate(arm.grid) if all(name in point.parameters for name in changing)]
-    if not changing or not full:
-        return None
-    across, *down = changing
-    settings = [
-        (tuple(arm.grid[k].parameters[n] for n in down), arm.grid[k].parameters[across]) for k in full
-    ]
-    rows, columns = tuple(sorted({row for row, _ in settings})), tuple(sorted({at for _, at in settings}))
-    places: dict[tuple[int, int], list[int]] = {}
-    for k, (row, column) in zip(full, settings, strict=True):
-        places.setdefault((rows.index(row), columns.index(column)), []).append(k)
-    points = {at: SweepPoint(arm.grid[ks[0]].parameters, ks[0], {}) for at, ks in sorted(places.items())}
-    scores = table.scores
+def sweeps(table: Table) -> dict[str, list[SweepPoint]]:
+    """Return the settings of every arm that has several, by the arm's label."""
+    scores, found = table.scores, {}
     plan = ClusteredMeans(scores.clusters, [sample.organ for sample in scores.samples])
-    for measure in table.main:
-        found = scores.outputs.get((arm.label, measure.stored))
-        if found is None:
+    for arm in scores.arms:
+        numbers: dict[tuple[tuple[str, float], ...], list[int]] = {}
+        for k, point in enumerate(arm.grid):
+            numbers.setdefault(tuple(point.parameters.items()), []).append(k)
+        if len(numbers) < 2:
             continue
-        common = _on_common_samples({at: mean_of_known(found[:, ks], 1) for at, ks in places.items()})
-        for at, point in points.items():
-            array = common.get(at, np.full(len(scores.samples), np.nan))
-            point.estimates[measure.name] = plan.mean(array, low=measure.low, high=measure.high)
-    return Sweep(arm, across, tuple(down), columns, rows, points)
+        points = {key: SweepPoint(dict(key), ks[0], {}) for key, ks in sorted(numbers.items())}
+        for measure in table.main:
+            outputs = scores.outputs.get((arm.label, measure.stored))
+            if outputs is None:
+                continue
+            common = _on_common_samples(
+                {key: mean_of_known(outputs[:, ks], 1) for key, ks in numbers.items()}
+            )
+            for key, array in common.items():
+                points[key].estimates[measure.name] = plan.mean(array, low=measure.low, high=measure.high)
+        found[arm.label] = list(points.values())
+    return found

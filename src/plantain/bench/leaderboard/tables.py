@@ -1,11 +1,11 @@
-"""The numbers of a leaderboard: means with intervals per organ, per task and overall, with coverage and bounds."""
+"""The numbers of a leaderboard: means with intervals per organ, per task and overall, with coverage."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,12 @@ from plantain.bench.leaderboard.measures import (
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.records.messages import suggest
 
 OVERALL = "overall"
+"""The mean of the samples of all organs, as in the paper's Table 2."""
 UNEDITED, TRUTH = "copy-input", "ground-truth"
-MACRO = "overall (macro)"
-"""The mean of the organs' means; `OVERALL` is the mean of the samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +39,13 @@ class TableCell:
 
     Attributes:
         model: label of the arm; baseline: True if it is a baseline.
-        organ: a name, `OVERALL` or `MACRO`; task: "" unless the table goes by task.
+        organ: a name or `OVERALL`; task: "" unless the table goes by task.
         metric: name in the table.
         estimate: mean with its 95 % interval.
         samples: number of samples that the arm covers in this group.
         scored: number of these whose first output has a score.
-        worst, best: the mean if every unscored output had the worst, or the best, possible score; None if the metric
-            is unbounded there. Samples without a score of any arm are excluded.
         mark: "best" or "second" where the paired differences are significant, else "".
         rank: lowest and highest rank among the models, 1 the best; None where models are not ranked.
-        draws_sd: standard deviation between a judge's draws of one output, pooled; None without repeated draws.
     """
 
     model: str
@@ -61,11 +56,8 @@ class TableCell:
     estimate: Estimate
     samples: int
     scored: int
-    worst: float | None
-    best: float | None
     mark: str = ""
     rank: tuple[int, int] | None = None
-    draws_sd: float | None = None
 
     @property
     def coverage(self) -> float:
@@ -90,7 +82,7 @@ class Table:
         judge: the judge whose scores are EA, VQ and "CP judge"; None without scores of a judge.
         judges: labels of all judges with scores.
         measures: the measures in the order of columns.
-        cells: cells by (model, organ, metric); organs, then overall and macro.
+        cells: cells by (model, organ, metric); organs, then overall.
         tasks: cells by (model, organ, task, metric), EA, CP and VQ only.
         differences: differences of all pairs of models over all samples, by metric.
         reference: label of the arm that every other one is compared with; "" without one.
@@ -123,14 +115,15 @@ class Table:
         found = (self.scores.standing(measure) for measure in self.measures)
         return tuple(dict.fromkeys(one.line for one in found if one is not None))
 
-    def against_of(self, name: str) -> list[Difference]:
-        """Return each arm's difference from the reference in the measure of this name."""
-        return [pair for (_, metric), pair in self.against.items() if metric == name]
-
     def warning(self, name: str) -> str:
         """Return a warning if the measure's judge does not score the truth above the unedited input; else ""."""
         found = self.measure(name)
         return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
+
+    def ranks_by(self, measure: Measure) -> bool:
+        """Return True if a measure may rank models: all is scored, and its judge is neither barred nor blind."""
+        complete = self.scores.to_come(measure.stored)[0] == 0
+        return complete and not self.warning(measure.name) and not self.scores.barred(measure)
 
     @property
     def barred(self) -> frozenset[str]:
@@ -160,25 +153,31 @@ class Table:
         return f"{math.floor(100 * (wanted - waiting) / wanted)} % of {' and '.join(left)}"
 
     @property
-    def general(self) -> list[Arm]:
-        """The arms of the main table in its order, without those of few-shot studies.
+    def groups(self) -> dict[str, list[Arm]]:
+        """The arms of the main table: "models", "informed" (they receive the region), "baselines"; no empty group.
 
-        Models come first, by mean if they are `ranked`, else as recorded; then models that receive the region, then
-        baselines.
+        Models are ordered by mean if they are `ranked`, else as recorded. Arms of few-shot studies are left out.
         """
         measure = self.ranked
 
-        def place(arm: Arm) -> tuple[bool, bool, float]:
-            groups = is_baseline(arm), is_given_region(arm)
+        def place(arm: Arm) -> float:
             if measure is None or is_baseline(arm):
-                return (*groups, 0.0)
+                return 0.0
             mean = self.cells[arm.label, OVERALL, measure.name].estimate.value
             if mean is None:
-                return (*groups, math.inf)
-            mean = round(mean, 9)  # means that differ by rounding keep the recorded order
-            return (*groups, -mean if measure.higher_is_better else mean)
+                return math.inf
+            return round(-mean if measure.higher_is_better else mean, 9)  # rounding does not change the order
 
-        return sorted((arm for arm in self.scores.arms if arm.shots is None), key=place)
+        found: dict[str, list[Arm]] = {"models": [], "informed": [], "baselines": []}
+        for arm in sorted((arm for arm in self.scores.arms if arm.shots is None), key=place):
+            name = "baselines" if is_baseline(arm) else "informed" if is_given_region(arm) else "models"
+            found[name].append(arm)
+        return {name: arms for name, arms in found.items() if arms}
+
+    @property
+    def general(self) -> list[Arm]:
+        """All arms of `groups`, in order."""
+        return [arm for arms in self.groups.values() for arm in arms]
 
     @property
     def ranked(self) -> Measure | None:
@@ -221,13 +220,16 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
         group = _Group(scores, members, organ)
         for measure in table.measures:
             compared = organ == OVERALL or measure.name in MAIN
-            unranked = bool(table.warning(measure.name))
-            row, pairs = group.compared_row(measure, unranked) if compared else (group.row(measure), ())
-            table.cells.update({(cell.model, cell.organ, cell.metric): cell for cell in row})
+            cells, pairs = group.row(measure, compared=compared, ranked=table.ranks_by(measure))
+            table.cells.update({(cell.model, cell.organ, cell.metric): cell for cell in cells})
             if organ == OVERALL:
                 table.differences[measure.name] = pairs
-    for cell in _task_cells(scores, table.main):
-        table.tasks[cell.model, cell.organ, cell.task, cell.metric] = cell
+    for organ, members in groups.items():
+        tasks = np.array([scores.samples[i].task for i in members])
+        for task in sorted(set(tasks.tolist())):
+            group = _Group(scores, members[tasks == task], organ, task)
+            for cell in (cell for measure in table.main for cell in group.row(measure)[0] if cell.samples):
+                table.tasks[cell.model, organ, task, cell.metric] = cell
     return table
 
 
@@ -262,17 +264,6 @@ def _compare_with_controls(table: Table) -> None:
                 )
 
 
-def _task_cells(scores: Scores, measures: Sequence[Measure]) -> Iterator[TableCell]:
-    groups: dict[tuple[str, str], list[int]] = {}
-    for i, sample in enumerate(scores.samples):
-        groups.setdefault((sample.organ, sample.task), []).append(i)
-    rank = {organ: i for i, organ in enumerate(scores.organs)}
-    for organ, task in sorted(groups, key=lambda key: (rank[key[0]], key[1])):
-        group = _Group(scores, np.array(groups[organ, task]), organ, task)
-        for measure in measures:
-            yield from (cell for cell in group.row(measure) if cell.samples)
-
-
 class _Group:
     """The samples of one column, with one clustering for all models and metrics."""
 
@@ -283,85 +274,46 @@ class _Group:
         self.plan = ClusteredMeans(self.clusters, self.strata)
         self.covered = {arm.label: scores.covered(arm)[chosen] for arm in scores.arms}
 
-    def row(self, measure: Measure) -> list[TableCell]:
-        """Return the cells of one metric: one per arm, and overall also its macro mean."""
-        values = self._values(measure)
-        measurable = np.zeros(self.chosen.size, bool)
-        for array in values.values():
-            measurable |= np.isfinite(array)
-        return [
-            self._cell(measure, arm, values[arm.label], measurable, macro)
-            for macro in ((False, True) if self.organ == OVERALL else (False,))
-            for arm in self.scores.arms
-        ]
-
-    def compared_row(
-        self, measure: Measure, unranked: bool
+    def row(
+        self, measure: Measure, *, compared: bool = False, ranked: bool = False
     ) -> tuple[list[TableCell], tuple[Difference, ...]]:
-        """Return the cells of one metric with marks and ranks, and the differences of its models."""
-        cells, values = self.row(measure), self._values(measure)
+        """Return the cells of one metric, one per arm, and if `compared` the differences of its models.
+
+        With `ranked` the cells of compared models have marks and ranks.
+        """
+        arms = self.scores.arms
+        values = {arm.label: self.scores.values(arm, measure.stored)[self.chosen] for arm in arms}
+        means = {
+            name: self.plan.mean(row, low=measure.low, high=measure.high) for name, row in values.items()
+        }
         pairs: tuple[Difference, ...] = ()
         marked: dict[str, str] = {}
         rank: dict[str, tuple[int, int]] = {}
-        # Nothing is ranked while outputs wait to be scored.
-        unranked = unranked or self.scores.to_come(measure.stored)[0] > 0 or self.scores.barred(measure)
-        for given in (False, True):  # editors that receive the region are compared among themselves
+        for given in (False, True) if compared else ():  # editors that receive the region are compared apart
             models = {
                 arm.label: values[arm.label]
-                for arm in self.scores.arms
+                for arm in arms
                 if not is_baseline(arm) and arm.shots is None and is_given_region(arm) == given
             }
             among = differences(measure, models, self.clusters, self.strata)
             pairs += among
-            if unranked or all(pair.estimate.low is None for pair in among):
-                continue
-            means = {c.model: c.estimate.value for c in cells if c.model in models and c.organ != MACRO}
-            marked |= marks(measure, means, among)
-            rank |= ranks(measure, means, among)
-        return [
-            cell
-            if cell.organ == MACRO
-            else replace(cell, mark=marked.get(cell.model, ""), rank=rank.get(cell.model))
-            for cell in cells
-        ], pairs
-
-    def _values(self, measure: Measure) -> Mapping[str, Floats]:
-        return {arm.label: self.scores.values(arm, measure.stored)[self.chosen] for arm in self.scores.arms}
-
-    def _cell(
-        self, measure: Measure, arm: Arm, values: Floats, measurable: npt.NDArray[np.bool_], macro: bool
-    ) -> TableCell:
-        covered = self.covered[arm.label]
-        worst, best = (None, None) if macro else _bounds(measure, values[covered & measurable])
-        variances = self.scores.draw_variances.get((arm.label, measure.stored))
-        return TableCell(
-            model=arm.label,
-            baseline=is_baseline(arm),
-            organ=MACRO if macro else self.organ,
-            task=self.task,
-            metric=measure.name,
-            estimate=self.plan.mean(values, low=measure.low, high=measure.high, macro=macro),
-            samples=int(covered.sum()),
-            scored=int(np.isfinite(values[covered]).sum()),
-            worst=worst,
-            best=best,
-            draws_sd=None if variances is None else _pooled(variances[self.chosen, 0]),
-        )
-
-
-def _pooled(variances: Floats) -> float | None:
-    known = variances[np.isfinite(variances)]
-    return float(np.sqrt(known.mean())) if known.size else None
-
-
-def _bounds(measure: Measure, values: Floats) -> tuple[float | None, float | None]:
-    """Return the mean with everything unscored at the worst, and at the best, end."""
-    if not values.size:
-        return None, None
-    if not np.isnan(values).any():
-        return float(values.mean()), float(values.mean())
-    low, high = (
-        None if end is None else float(np.where(np.isnan(values), end, values).mean())
-        for end in (measure.low, measure.high)
-    )
-    return (low, high) if measure.higher_is_better else (high, low)
+            if ranked and any(pair.estimate.low is not None for pair in among):
+                known = {label: means[label].value for label in models}
+                marked |= marks(measure, known, among)
+                rank |= ranks(measure, known, among)
+        cells = [
+            TableCell(
+                model=arm.label,
+                baseline=is_baseline(arm),
+                organ=self.organ,
+                task=self.task,
+                metric=measure.name,
+                estimate=means[arm.label],
+                samples=int(self.covered[arm.label].sum()),
+                scored=int(np.isfinite(values[arm.label][self.covered[arm.label]]).sum()),
+                mark=marked.get(arm.label, ""),
+                rank=rank.get(arm.label),
+            )
+            for arm in arms
+        ]
+        return cells, pairs

@@ -86,17 +86,13 @@ class JudgeName:
         return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
 
     @property
-    def wording(self) -> str:
-        """The name of the folder of prompts in a-z, 0-9 and hyphens; "" for the default prompts."""
-        if self.prompts is None:
-            return ""
-        return re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-") or "prompts"
-
-    @property
     def variety(self) -> str:
-        """The middle of its scores' names: the rubric, unless it is MedEBench's, and the wording."""
-        own = "" if self.rubric == MEDEBENCH else self.rubric.name
-        return "-".join(filter(None, (own, self.wording)))
+        """The middle of its scores' names: the rubric, unless it is MedEBench's, and the folder of prompts."""
+        parts = [] if self.rubric == MEDEBENCH else [self.rubric.name]
+        if self.prompts is not None:
+            folder = re.sub(r"[^a-z0-9]+", "-", self.prompts.resolve().name.lower()).strip("-")
+            parts.append(folder or "prompts")
+        return "-".join(parts)
 
     @property
     def times(self) -> int:
@@ -121,8 +117,103 @@ class SeatedJudge:
     def fingerprint(self) -> str:
         return fingerprint_of(self.judge, self.name.rubric)
 
-    def draw(self, k: int, again: int = 0) -> int:
-        return (self.number * MOST_AGAIN + again) * MOST_DRAWS + k
+    @property
+    def version(self) -> str:
+        """The version of its stored scores."""
+        return f"{VERSION} {self.fingerprint}"
+
+    def metric(self, criterion: RubricCriterion) -> str:
+        """Return the name of a criterion's score in the journal, e.g. "ea@gemini/m/P", "ea:authors@gemini/m/P"."""
+        short, variety = (criterion.short or criterion.name).lower(), self.name.variety
+        return f"{short}{':' * bool(variety)}{variety}@{self.name.label}"
+
+    def draws_to_make(self, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
+        """Return the draw number of each call for an output; `retry` renumbers calls that failed.
+
+        Args:
+            recorded: the calls of the output's task and generation.
+            round: the output's round, k + 1.
+            retry: repeat failed draws.
+        """
+        own = {
+            row.key.draw: row.outcome
+            for row in recorded
+            if row.key.step is Step.JUDGE and row.key.round == round and row.final and row.outcome is not None
+        }
+        draws = []
+        for k in range(self.name.times):
+            numbers = [(self.number * MOST_AGAIN + again) * MOST_DRAWS + k for again in range(MOST_AGAIN)]
+            again = max((i for i, number in enumerate(numbers) if number in own), default=0)
+            last = own.get(numbers[again])
+            draws.append(numbers[again + 1] if retry and last is not None and not last.ok else numbers[again])
+        return draws
+
+    def complete(self, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
+        """Return True if it has scored an image in all draws; with `retry`, False if a draw failed.
+
+        Args:
+            rows: the output's stored scores by metric.
+            blob: hash of the image.
+            retry: True if failed draws must be repeated.
+        """
+        for criterion in self.name.rubric.criteria:
+            row = rows.get(self.metric(criterion))
+            if row is None or (row.detail.get("version"), row.detail.get("blob")) != (self.version, blob):
+                return False
+            draws, scored = row.detail.get("asked"), row.detail.get("scored")
+            if isinstance(draws, int) and (draws < self.name.times or (retry and draws != scored)):
+                return False
+        return True
+
+    def unscored(self, output: Output, reason: str) -> list[StoredScore]:
+        """Return rows, one per criterion, for an output that is not sent to the judge for this reason."""
+        detail: dict[str, JsonValue] = {"version": self.version, "blob": output.edited}
+        return [
+            output.score(self.metric(criterion), unscored(reason), detail)
+            for criterion in self.name.rubric.criteria
+        ]
+
+    def scores(self, output: Output, draws: Sequence[tuple[int, Observations]]) -> list[StoredScore]:
+        """Average its draws into an output's scores in [0, 1], one per criterion; unscored if every draw is.
+
+        The detail lists each draw with the number of its call in the journal.
+
+        Args:
+            output: the judged output.
+            draws: (number of the call, answer) of each draw.
+        """
+        rows = []
+        for criterion in self.name.rubric.criteria:
+            results = [(draw, report.criteria[criterion.name]) for draw, report in draws]
+            values = [value for _, result in results if (value := _value(result)) is not None]
+            reasons = dict.fromkeys(result.evidence for _, result in results if _value(result) is None)
+            least, most = criterion.scale or (0, 1)
+            score = unscored("; ".join(reasons))
+            if values:
+                score = Score((sum(values) / len(values) - least) / (most - least))
+            listed: list[JsonValue] = [
+                {"draw": draw, "reason": result.evidence}
+                if _value(result) is None
+                else {"draw": draw, "score": _value(result)}
+                for draw, result in results
+            ]
+            detail: dict[str, JsonValue] = {
+                "version": self.version,
+                "blob": output.edited,
+                "asked": len(draws),
+                "scored": len(values),
+                "draws": listed,
+                "reason": draws[0][1].reason[:600],
+            }
+            rows.append(output.score(self.metric(criterion), score, detail))
+        return rows
+
+
+def _value(result: CriterionResult) -> float | None:
+    """Return the number of a criterion; of one without a scale 1 if it passed, else 0; None if unscored."""
+    if result.value is not None or result.passed is None:
+        return result.value
+    return float(result.passed)
 
 
 async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> list[SeatedJudge]:
@@ -139,57 +230,6 @@ async def seat(journal: Journal, judges: Sequence[tuple[JudgeName, Judge]]) -> l
     return seated
 
 
-def draws_to_make(seated: SeatedJudge, recorded: Iterable[CallRow], round: int, *, retry: bool) -> list[int]:
-    """Return the draw number of each of a judge's calls for an output; `retry` renumbers calls that failed.
-
-    Args:
-        seated: the judge.
-        recorded: the calls of the output's task and generation.
-        round: the output's round, k + 1.
-        retry: repeat failed draws.
-    """
-    own = {
-        row.key.draw: row
-        for row in recorded
-        if row.key.step is Step.JUDGE and row.key.round == round and row.final and row.outcome is not None
-    }
-    draws = []
-    for k in range(seated.name.times):
-        again = 0
-        while again + 1 < MOST_AGAIN and seated.draw(k, again + 1) in own:
-            again += 1
-        last = own.get(seated.draw(k, again))
-        if retry and last is not None and last.outcome is not None and not last.outcome.ok:
-            again += 1
-        draws.append(seated.draw(k, again))
-    return draws
-
-
-def complete(seated: SeatedJudge, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
-    """Return True if a judge has scored an image in all draws; with `retry`, False if a draw failed.
-
-    Args:
-        seated: the judge.
-        rows: the output's stored scores by metric.
-        blob: hash of the image.
-        retry: True if failed draws must be repeated.
-    """
-    for criterion in seated.name.rubric.criteria:
-        row = rows.get(stored_name(seated.name, criterion))
-        if row is None or row.detail.get("version") != _version(seated) or row.detail.get("blob") != blob:
-            return False
-        draws, scored = row.detail.get("asked"), row.detail.get("scored")
-        if isinstance(draws, int) and (draws < seated.name.times or (retry and draws != scored)):
-            return False
-    return True
-
-
-def stored_name(name: JudgeName, criterion: RubricCriterion) -> str:
-    """Return the name of a judge's score in the journal, e.g. "ea@gemini/m/P", "ea:authors@gemini/m/P"."""
-    short = (criterion.short or criterion.name).lower()
-    return f"{short}{':' * bool(name.variety)}{name.variety}@{name.label}"
-
-
 def wording_files(rubric: Rubric) -> tuple[str, ...]:
     """Return the names of the template files that a folder of prompts needs for this rubric."""
     return tuple(f"{name}.md.j2" for name in (*rubric.asked.templates, rubric.asked.system))
@@ -198,68 +238,6 @@ def wording_files(rubric: Rubric) -> tuple[str, ...]:
 def asks_for_scores(folder: Path, rubric: Rubric = MEDEBENCH) -> bool:
     """Return True if a folder of prompts contains a template for a benchmark's judge."""
     return any((folder / file).is_file() for file in wording_files(rubric))
-
-
-def without_judging(seated: SeatedJudge, output: Output, reason: str) -> list[StoredScore]:
-    """Return unscored rows, one per criterion, for an output that is not sent to the judge for this reason."""
-    detail: dict[str, JsonValue] = {"version": _version(seated), "blob": output.edited}
-    return [
-        output.score(stored_name(seated.name, criterion), unscored(reason), detail)
-        for criterion in seated.name.rubric.criteria
-    ]
-
-
-def put_together(
-    seated: SeatedJudge, output: Output, draws: Sequence[tuple[int, Observations]]
-) -> list[StoredScore]:
-    """Average a judge's draws into an output's scores in [0, 1], one per criterion; unscored if every draw is.
-
-    The detail lists each draw with the number of its call in the journal.
-
-    Args:
-        seated: the judge.
-        output: the judged output.
-        draws: (number of the call, answer) of each draw.
-    """
-    name, rows = seated.name, []
-    for criterion in name.rubric.criteria:
-        results = [(draw, report.criteria[criterion.name]) for draw, report in draws]
-        values = [value for _, result in results if (value := _value(result)) is not None]
-        reasons = dict.fromkeys(result.evidence for _, result in results if _value(result) is None)
-        least, most = criterion.scale or (0, 1)
-        score = unscored("; ".join(reasons))
-        if values:
-            score = Score((sum(values) / len(values) - least) / (most - least))
-        detail: dict[str, JsonValue] = {
-            "version": _version(seated),
-            "blob": output.edited,
-            "judge": name.model,
-            "variant": name.variant,
-            "truth": name.truth,
-            "asked": len(draws),
-            "scored": len(values),
-            "draws": [_draw_row(draw, result) for draw, result in results],
-            **({} if name.rubric == MEDEBENCH else {"scale": [least, most]}),
-            "reason": draws[0][1].reason[:600],
-        }
-        rows.append(output.score(stored_name(name, criterion), score, detail))
-    return rows
-
-
-def _version(seated: SeatedJudge) -> str:
-    return f"{VERSION} {seated.fingerprint}"
-
-
-def _draw_row(draw: int, result: CriterionResult) -> dict[str, JsonValue]:
-    value = _value(result)
-    return {"draw": draw, "reason": result.evidence} if value is None else {"draw": draw, "score": value}
-
-
-def _value(result: CriterionResult) -> float | None:
-    """Return the number of a criterion; of one without a scale 1 if it passed, else 0; None if unscored."""
-    if result.value is not None or result.passed is None:
-        return result.value
-    return float(result.passed)
 
 
 KEPT = 24
@@ -287,7 +265,7 @@ class Judgement:
                     continue
                 rows = self.run.scores(output)
                 for seated in self.judges:
-                    if not complete(seated, rows, output.edited, retry=self.retry):
+                    if not seated.complete(rows, output.edited, retry=self.retry):
                         yield output, seated
 
     async def judge(self, output: Output, seated: SeatedJudge) -> list[StoredScore]:
@@ -295,15 +273,15 @@ class Judgement:
         sample = self.benchmark.sample(output.sample_id)
         obstacle = _obstacle(output, seated, sample)
         if obstacle:
-            return without_judging(seated, output, obstacle)
+            return seated.unscored(output, obstacle)
         recorded = self.run.reader.calls(output.task_id, output.generation)
         calls = TaskCalls(self.opened.client, output.task_id, output.generation, recorded)
-        numbers = draws_to_make(seated, recorded, output.k + 1, retry=self.retry)
+        numbers = seated.draws_to_make(recorded, output.k + 1, retry=self.retry)
         # All at once: draws that wait for batch jobs wait for the same one.
         asked = [calls.answer(self._call(output, seated, sample, k, draw)) for k, draw in enumerate(numbers)]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         draws = [(draw, _report(answer, seated)) for draw, answer in zip(numbers, answers, strict=True)]
-        return put_together(seated, output, draws)
+        return seated.scores(output, draws)
 
     def _call(
         self, output: Output, seated: SeatedJudge, sample: Sample, k: int, draw: int
@@ -323,8 +301,11 @@ class Judgement:
         async def send() -> Reply[Observations]:
             previous, truth = await self._sample_images(sample)
             edited = await asyncio.to_thread(self.run.read, output)
-            for shown in self._demonstrations(output, sample):  # the output may show them, too
-                made_from(edited, (await self._sample_images(shown))[0].data)
+            arm = self.run.arms[output.arm]
+            for shown in arm.demonstrations.get(sample.task, ())[
+                : arm.shots or 0
+            ]:  # the output may show them, too
+                made_from(edited, (await self._sample_images(self.benchmark.sample(shown)))[0].data)
             request = JudgeRequest(
                 image=sample.image,
                 original=previous,
@@ -344,23 +325,19 @@ class Judgement:
 
         return CallSpec(Step.JUDGE, output.k + 1, draw, name.model, identity, send, settle)
 
-    def _demonstrations(self, output: Output, sample: Sample) -> Iterator[Sample]:
-        """Return the samples that the output's editor was shown as worked examples."""
-        arm = self.run.arms[output.arm]
-        return map(self.benchmark.sample, arm.demonstrations.get(sample.task, ())[: arm.shots or 0])
-
     async def _sample_images(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
         """Return the image before and the true one after as PNGs of one size, encoded once for neighbouring outputs."""
+
+        async def encoded() -> tuple[EncodedImage, EncodedImage | None]:
+            previous, _ = await previous_of(self.benchmark, self.opened.journal, sample)
+            truth = None if sample.changed is None else await changed_of(self.benchmark, sample, previous)
+            return previous, truth
+
         if sample.id not in self._images:
-            self._images[sample.id] = asyncio.create_task(self._encoded(sample))
+            self._images[sample.id] = asyncio.create_task(encoded())
             while len(self._images) > KEPT:
                 self._images.popitem(last=False)
         return await asyncio.shield(self._images[sample.id])
-
-    async def _encoded(self, sample: Sample) -> tuple[EncodedImage, EncodedImage | None]:
-        previous, _ = await previous_of(self.benchmark, self.opened.journal, sample)
-        truth = None if sample.changed is None else await changed_of(self.benchmark, sample, previous)
-        return previous, truth
 
 
 def _report(answer: Answer | BaseException, seated: SeatedJudge) -> Observations:

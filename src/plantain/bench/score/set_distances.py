@@ -49,7 +49,6 @@ class Distance:
         floor_high: 95th percentile of these chance distances; None with few sources.
         p: p value of `value` against chance; None if `floor_high` is.
         pairs: number of independent sources.
-        halves: mean Fréchet distance of random halves of the true images.
         images: number of images in each set.
         features: the encoder or the features, with their preprocessing.
     """
@@ -62,7 +61,6 @@ class Distance:
     reason: str = ""
     p: float | None = None
     pairs: int = 0
-    halves: float | None = None
     images: int = 0
     features: str = ""
 
@@ -75,8 +73,7 @@ class Distance:
             line = f"floor unknown: {self.pairs} independent pairs"
         else:
             line = f"{'above' if self.p <= 0.05 else 'not above'} the floor, {self.floor_high:.3g}"
-        halves = "" if self.halves is None else f"; halves of the true images {self.halves:.3g}"
-        return f"{line}{halves}; n = {self.images}"
+        return f"{line}; n = {self.images}"
 
 
 def stored_distances(reader: JournalReader) -> list[Distance]:
@@ -123,7 +120,11 @@ async def _measure_arm(
     run = BenchRun(opened.journal.reader)
     kept = stored_distances(run.reader)
     made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
-    outputs = _paired(benchmark, run, arm)
+    outputs = [
+        output
+        for output in run.scored(arm)
+        if output.edited is not None and benchmark.sample(output.sample_id).changed is not None
+    ]
     images = [(o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs]
     rests_on = orjson.dumps([[VERSION, encoder.name, sorted(names)], images])
     key, digest = " ".join([arm, *names, encoder.name]), hashlib.sha256(rests_on).hexdigest()
@@ -135,29 +136,31 @@ async def _measure_arm(
         reason = f"{len(outputs)} images in each set; {len(FEATURES)} features need {FEWEST_IMAGES}"
     if reason:
         none = unscored(reason)
-        found = [
-            SetDistance(label(name, PUBLISHED, encoder.name), none, None, None, None, len(set(clusters)))
-            for name in names
-        ]
+        found = {name: SetDistance(none, None, None, None, len(set(clusters))) for name in names}
     else:
         sets = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
-        found = [_distance(name, sets, encoder, run.reader.header.seed, clusters) for name in names]
-    rows = [_row(arm, one, len(outputs), encoder.name) for one in found]
+        found = {name: _distance(name, sets, run.reader.header.seed, clusters) for name in names}
+    rows = [
+        Distance(
+            arm=arm,
+            metric=label(name, PUBLISHED, encoder.name),
+            value=one.score.value,
+            floor=one.floor,
+            floor_high=one.floor_high,
+            reason=one.score.reason,
+            p=one.p,
+            pairs=one.pairs,
+            images=len(outputs),
+            features=encoder.name,
+        )
+        for name, one in found.items()
+    ]
     metrics = {row.metric for row in rows}
     kept = [row for row in kept if row.arm != arm or row.metric not in metrics] + rows
     made[key] = digest
     await opened.journal.set_meta(DISTANCES, orjson.dumps([asdict(row) for row in kept]).decode())
     await opened.journal.set_meta(MADE, orjson.dumps(made).decode())
     return len(rows)
-
-
-def _paired(benchmark: Benchmark, run: BenchRun, arm: str) -> list[Output]:
-    """Return the scored outputs with an image and a truth, one per sample."""
-    return [
-        output
-        for output in run.scored(arm)
-        if output.edited is not None and benchmark.sample(output.sample_id).changed is not None
-    ]
 
 
 def _features(
@@ -181,27 +184,7 @@ def _features(
     )
 
 
-def _distance(
-    name: str, sets: tuple[Floats, Floats], encoder: ImageEncoder, seed: int, clusters: Sequence[str]
-) -> SetDistance:
-    title = label(name, PUBLISHED, encoder.name)
+def _distance(name: str, sets: tuple[Floats, Floats], seed: int, clusters: Sequence[str]) -> SetDistance:
     if name == "kid":
-        return kid_of_features(title, *sets, seed, pairs=clusters)
-    in_spreads = name == "frechet_radiomics"
-    return frechet_of_features(title, *sets, seed, pairs=clusters, in_spreads=in_spreads)
-
-
-def _row(arm: str, found: SetDistance, images: int, features: str) -> Distance:
-    return Distance(
-        arm,
-        found.name,
-        found.score.value,
-        found.floor,
-        found.floor_high,
-        found.score.reason,
-        found.p,
-        found.pairs,
-        found.halves,
-        images,
-        features,
-    )
+        return kid_of_features(*sets, seed, pairs=clusters)
+    return frechet_of_features(*sets, seed, pairs=clusters, in_spreads=name == "frechet_radiomics")

@@ -13,7 +13,6 @@ from plantain.bench.leaderboard.attention_page import (
     failure_rows,
     grounding_rows,
     missing_maps,
-    recorded_layers,
     write_attention_page,
 )
 from plantain.bench.leaderboard.reading import read_scores
@@ -79,9 +78,6 @@ def attention(
     with BenchRun.open(run) as opened:
         scores = read_scores(opened)
         print_table(grounding_table(grounding_rows(scores)))
-        for arm_label, recorded in recorded_layers(opened, scores).items():
-            if recorded:
-                typer.echo(f"{arm_label}: {'; '.join(recorded)}")
         for arm_label, reason, count in missing_maps(scores):
             typer.echo(f"{arm_label}: {count} without a map: {reason}")
         for row in failure_rows(scores, judge):

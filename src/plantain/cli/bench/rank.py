@@ -9,17 +9,14 @@ import numpy as np
 import typer
 from rich.table import Table as RichTable
 
-from plantain.bench.leaderboard.export import table_three
 from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings, read_ratings
 from plantain.bench.leaderboard.page import read_tables
 from plantain.bench.leaderboard.published import published_files, read_published
-from plantain.bench.leaderboard.ranking import Ranking, ranking_json
+from plantain.bench.leaderboard.ranking import Correlation, Ranking, ranking_json
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.tables import make_table
-from plantain.cli.terminal.options import AsJson, AsLatex, ScoringJudge
+from plantain.cli.terminal.options import AsJson, ScoringJudge
 from plantain.cli.terminal.tables import print_json, print_table, right
-from plantain.metrics.statistics.agreement import Agreement
-from plantain.metrics.statistics.means import Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line
@@ -37,7 +34,6 @@ def rank(
     study: Path | None = typer.Option(None, metavar="STUDY", help="A reader study of this run, not files."),
     judge: ScoringJudge = None,
     as_json: AsJson = False,
-    as_latex: AsLatex = False,
 ) -> None:
     """Compare metrics with raters, image by image (Table 3), and raters with each other.
 
@@ -78,17 +74,15 @@ def rank(
     if as_json:
         print_json(ranking_json(found))
         return
-    if as_latex:
-        print(table_three(found), end="")
-        return
     print_table(correlations(found))
     if len({row.organ for row in found.organs}) > 1:
         print_table(_by_organ(found))
     for remark in found.remarks:
         print(remark)
-    if found.agreement:
-        print_table(_agreements(found))
-    else:
+    for name, pairs in found.agreement.items():
+        for raters, agreed in pairs.items():
+            print(f"agreement of {' and '.join(raters)} in {name}: {_correlation(agreed)}")
+    if not found.agreement:
         print("one rater: no agreement between raters")
     if not published_files(run):
         print(next_line("bench", "table", run))
@@ -108,12 +102,10 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
     place, arm = {name: i for i, name in enumerate(samples)}, {name: i for i, name in enumerate(models)}
     readers = sorted({row.reader for row in rows})
     tables = {name: np.full((len(readers), len(samples), len(models)), np.nan) for name in DIMENSIONS}
-    tasks: set[ReaderTask] = set()
     for row in rows:
-        if row.source in place and _enter(tables, row, (readers.index(row.reader), place[row.source]), arm):
-            tasks.add(row.task)
-    mixed = frozenset(DIMENSIONS if len(tasks) > 1 else ())
-    ratings = HumanRatings.of(readers, models, tables, mixed)
+        if row.source in place:
+            _enter(tables, row, (readers.index(row.reader), place[row.source]), arm)
+    ratings = HumanRatings.of(readers, models, tables)
     if not ratings.values:
         raise InputError(
             f"--study {folder}: none of its answers orders this run's outputs; make it with --from the run and "
@@ -122,20 +114,17 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
     return ratings
 
 
-def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> bool:
-    """Enter one answer at (reader, sample); return True if it rates an arm."""
+def _enter(tables: dict[str, Floats], row: Row, at: tuple[int, int], arm: dict[str, int]) -> None:
+    """Enter one answer at (reader, sample), of the arms that it rates."""
     if row.task is ReaderTask.RANK:
-        known = [pair for pair in zip(row.slots, row.value["ranks"], strict=True) if pair[0] in arm]
-        for model, rank in known:
-            tables[row.dimension][*at, arm[model]] = -rank
-        return bool(known)
-    scores = {c.short: row.value["scores"].get(c.name) for c in MEDEBENCH.criteria if c.short in tables}
-    scores = {short: score for short, score in scores.items() if score is not None}
-    if row.model not in arm:
-        return False
-    for short, score in scores.items():
-        tables[short][*at, arm[row.model]] = score
-    return bool(scores)
+        for model, rank in zip(row.slots, row.value["ranks"], strict=True):
+            if model in arm:
+                tables[row.dimension][*at, arm[model]] = -rank
+    elif row.model in arm:
+        for criterion in MEDEBENCH.criteria:
+            score = row.value["scores"].get(criterion.name)
+            if criterion.short in tables and score is not None:
+                tables[criterion.short][*at, arm[row.model]] = score
 
 
 def correlations(found: Ranking) -> RichTable:
@@ -153,7 +142,7 @@ def correlations(found: Ranking) -> RichTable:
     )
     by_metric: dict[str, dict[str, str]] = {}
     for row in found.rows:
-        by_metric.setdefault(row.name, {})[row.dimension] = _correlation(row.spearman, row.formula_1)
+        by_metric.setdefault(row.name, {})[row.dimension] = _correlation(row.found)
     for metric, cells in by_metric.items():
         shown.add_row(metric, *(cells[name] for name in dimensions))
     return shown
@@ -171,45 +160,13 @@ def _by_organ(found: Ranking) -> RichTable:
     cells = {(row.organ, row.dimension): row for row in own}
     for organ in dict.fromkeys(row.organ for row in found.organs):
         rows = [cells.get((organ, name)) for name in found.images]
-        shown.add_row(organ, *(_correlation(row.spearman, row.formula_1) if row else "–" for row in rows))
+        shown.add_row(organ, *(_correlation(row.found) if row else "–" for row in rows))
     return shown
 
 
-def _correlation(spearman: Estimate, formula_1: Estimate) -> str:
-    if spearman.value is None:
+def _correlation(found: Correlation) -> str:
+    rho, plain = found.spearman, found.formula_1.value
+    if rho.value is None:
         return "–"
-    bounds = "" if spearman.low is None else f" ({spearman.low:+z.2f} to {spearman.high:+z.2f})"
-    return (
-        f"{spearman.value:+z.2f}{bounds} / {'–' if formula_1.value is None else f'{formula_1.value:+z.2f}'}"
-    )
-
-
-def _agreements(found: Ranking) -> RichTable:
-    shown = RichTable(
-        "dimension",
-        *right("Spearman / formula (1)", "Krippendorff's alpha", "Fleiss' kappa", "Cohen's kappa (weighted)"),
-        *right("most frequent"),
-        title="Agreement of raters",
-        caption="value with its 95 % interval; a kappa of 0 is chance, whatever the raw agreement",
-        caption_justify="left",
-    )
-    for one in found.agreement:
-        pairs = [f"{a} and {b}: {_agreement(kappa)}" for (a, b), kappa in one.cohen.items()]
-        ranks = [f"{a} and {b}: {_correlation(**found)}" for (a, b), found in one.spearman.items()]
-        prevalence = one.krippendorff.prevalence
-        shown.add_row(
-            one.dimension,
-            "\n".join(ranks),
-            f"{_agreement(one.krippendorff)} ({one.level})",
-            _agreement(one.fleiss) if one.fleiss else "–",
-            "\n".join(pairs) or "–",
-            "–" if prevalence is None else f"{100 * prevalence:z.0f} %",
-        )
-    return shown
-
-
-def _agreement(found: Agreement) -> str:
-    if found.value is None:
-        return f"– ({found.reason})"
-    interval = "" if found.low is None or found.high is None else f" ({found.low:z.2f} to {found.high:z.2f})"
-    return f"{found.value:z.2f}{interval}"
+    bounds = "" if rho.low is None else f" ({rho.low:+z.2f} to {rho.high:+z.2f})"
+    return f"{rho.value:+z.2f}{bounds} / {'–' if plain is None else f'{plain:+z.2f}'}"

@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 import typer
@@ -18,16 +17,12 @@ from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
-from plantain.bench.leaderboard.export import shot_grid, table_against, table_csv, table_json, table_two
+from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
-from plantain.bench.leaderboard.learning import learning_of
+from plantain.bench.leaderboard.learning import trained_rows
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
 from plantain.bench.leaderboard.page import read_tables, reasons_of, write_leaderboard
-from plantain.bench.leaderboard.published import (
-    published_files,
-    published_scores,
-    read_published,
-)
+from plantain.bench.leaderboard.published import published_files, published_scores, read_published
 from plantain.bench.leaderboard.ranking import rank as compare
 from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow, shot_studies
@@ -37,7 +32,7 @@ from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJud
 from plantain.cli.terminal.tables import TerminalConsole, folded, print_json, print_table, right
 from plantain.journal import JournalReader
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import decimal, plain
+from plantain.pages.wording import DASH, decimal, percent, plain
 from plantain.records import InputError
 from plantain.records.messages import (
     COMMANDS,
@@ -66,7 +61,7 @@ def table(
         False, "--paper", help="MedEBench's Tables 2, 3, 4 and 7, and their missing parts."
     ),
 ) -> None:
-    """Make the leaderboard: means with intervals, coverage and bounds, per organ, per task and overall.
+    """Make the leaderboard: means with intervals and coverage, per organ, per task and overall.
 
     --csv, --latex and --to have the numbers of each organ.
 
@@ -163,21 +158,19 @@ def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
         caption_justify="left",
         padding=(0, 1, 0, 0),
     )
-    arms = made.general
-    for arm, following in zip_longest(arms, arms[1:]):
-        cells = [made.cell(arm.label, organ, measure.name) for measure in made.main]
-        coverage = min((cell.coverage for cell in cells if cell), default=None)
-        own = made.cell(arm.label, organ, ranked.name) if ranked else None
-        group = is_baseline(arm), is_given_region(arm)
-        name = plain(arm.label) + " (receives the region)" * is_given_region(arm)
-        shown.add_row(
-            *([own.rank_text if own else ""] if ranked else []),
-            Text(name, style="dim" if is_baseline(arm) else ""),
-            *map(_number, cells),
-            "–" if coverage is None else f"{100 * coverage:.0f} %",
-            end_section=following is not None
-            and (is_baseline(following), is_given_region(following)) != group,
-        )
+    for arms in made.groups.values():
+        for arm in arms:
+            cells = [made.cell(arm.label, organ, measure.name) for measure in made.main]
+            coverage = min((cell.coverage for cell in cells if cell), default=None)
+            own = made.cell(arm.label, organ, ranked.name) if ranked else None
+            name = plain(arm.label) + " (receives the region)" * is_given_region(arm)
+            shown.add_row(
+                *([own.rank_text if own else ""] if ranked else []),
+                Text(name, style="dim" if is_baseline(arm) else ""),
+                *map(_number, cells),
+                percent(coverage),
+            )
+        shown.add_section()
     return shown
 
 
@@ -241,7 +234,7 @@ def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) ->
         print(f"missing from Table 2: {line}")
     _print_table_three(runs, made)
     _print_table_four(runs, made, judge)
-    _print_table_seven(runs, made, judge)
+    _print_table_seven(made)
 
 
 def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
@@ -305,10 +298,10 @@ def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
     return shown
 
 
-def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> None:
-    try:
-        _print_shots("Table 7 (a): training samples of each task", learning_of(made.scores, judge).rows)
-    except InputError:
+def _print_table_seven(made: Table) -> None:
+    if rows := trained_rows(made):
+        _print_shots("Table 7 (a): training samples of each task", rows)
+    else:
         print(
             "Table 7 (a): missing: no models trained on different numbers of samples; train finetune makes them"
         )
@@ -322,10 +315,18 @@ def _print_table_seven(runs: Sequence[Path], made: Table, judge: str | None) -> 
 
 
 def _print_shots(title: str, rows: Sequence[ShotRow]) -> None:
-    numbers, metrics, cells = shot_grid(rows)
+    numbers, metrics = sorted({row.shots for row in rows}), list(dict.fromkeys(row.metric for row in rows))
+    found = {(row.task, row.shots, row.metric): row for row in rows}
     print(title)
     shown = RichTable("task", *right(*map(str, numbers)))
-    for task, row in cells.items():
-        shown.add_row(plain(task) or "all", *row)
+    for task in sorted({row.task for row in rows}, key=lambda task: (task == "", task)):
+        cells = (" / ".join(_shot(found.get((task, n, m))) for m in metrics) for n in numbers)
+        shown.add_row(plain(task) or "all", *cells)
     print_table(shown)
     print(f"{' / '.join(metrics)}; *: differs from the fewest after Holm's correction")
+
+
+def _shot(row: ShotRow | None) -> str:
+    if row is None or row.estimate.value is None:
+        return DASH
+    return f"{row.estimate.value:z.2f}" + "*" * row.differs

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import orjson
-
 from plantain.journal.reader import JournalReader
 from plantain.records import TaskState
 
@@ -63,15 +61,6 @@ def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
     return ((arm, sample, number - 1) for arm, sample, number in rows)
 
 
-def edit_records(reader: JournalReader) -> Iterator[tuple[str, str]]:
-    """Yield (arm, raw answer of its editor) for every call of current generations that made an output."""
-    rows = reader.connection.execute(
-        f"SELECT t.finding, c.raw FROM call c {_CURRENT.format('c')} "
-        "AND c.step = 'edit' AND c.final = 1 AND c.outcome = 'ok' AND c.raw != ''"
-    )
-    return ((arm, raw) for arm, raw in rows)
-
-
 def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
     """Yield every score of every output of current generations."""
     rows = reader.connection.execute(
@@ -79,22 +68,6 @@ def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
         f"FROM score s {_CURRENT.format('s')}"
     )
     return (OutputScore(*row) for row in rows)
-
-
-def draw_scores(reader: JournalReader) -> Iterator[tuple[str, str, int, str, list[float]]]:
-    """Yield (arm, sample, output, metric, the judge's scores) of outputs that were judged more than once.
-
-    The scores are shares of their scale in [0, 1]; if none is recorded, it is MedEBench's 0 to 10.
-    """
-    rows = reader.connection.execute(
-        "SELECT t.finding, t.image_id, s.round - 1, s.metric, json_extract(s.detail, '$.draws'), "
-        "coalesce(json_extract(s.detail, '$.scale'), '[0,10]') "
-        f"FROM score s {_CURRENT.format('s')} AND json_extract(s.detail, '$.scored') > 1"
-    )
-    for arm, sample, output, metric, draws, scale in rows:
-        least, most = orjson.loads(scale)
-        shares = [(d["score"] - least) / (most - least) for d in orjson.loads(draws) if "score" in d]
-        yield arm, sample, output, metric, shares
 
 
 def score_reasons(reader: JournalReader) -> list[tuple[str, bool, str, int]]:

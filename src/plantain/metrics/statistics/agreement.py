@@ -1,6 +1,6 @@
 """Agreement of raters beyond chance, each coefficient with an interval over clusters.
 
-Cohen's and Fleiss' kappa are those of statsmodels (extra `stats`, without which they have no value, with that reason);
+Cohen's kappa is that of statsmodels (extra `stats`, without which it has no value, with that reason);
 Krippendorff's alpha and the intraclass correlation are computed here. The interval is the jackknife's over clusters,
 with Student's t on the logit scale of [-1, 1] (Fisher's z): a bootstrap of ten items covers 85 % where it should cover
 95. Prevalence is reported next to every coefficient, because 92 % raw agreement is compatible with a kappa below 0.
@@ -22,7 +22,7 @@ from plantain.metrics.statistics.intervals import Sampling
 from plantain.metrics.statistics.means import FEWEST, numbered, too_few
 from plantain.pixels.arrays import Floats
 
-Level = Literal["nominal", "ordinal", "interval"]
+Level = Literal["nominal", "interval"]
 
 ONE_CATEGORY = "one category only: chance agreement is certain"
 
@@ -58,15 +58,13 @@ def cohen_kappa(
     second: Sequence[Hashable],
     *,
     categories: Sequence[Hashable] | None = None,
-    weights: Literal["none", "quadratic"] = "none",
     clusters: Sequence[Hashable] | None = None,
 ) -> Agreement:
-    """Return Cohen's kappa of two raters (Cohen 1960; weighted: 1968).
+    """Return Cohen's kappa of two raters (Cohen 1960).
 
     Args:
         first, second: one category per item.
-        categories: all categories in order; needed for weights. None: those seen.
-        weights: "quadratic": disagreement is the squared distance in the order of `categories`.
+        categories: all categories; None: those seen.
         clusters: name of each item's cluster; None: every item by itself.
     """
     order = {name: i for i, name in enumerate(categories or dict.fromkeys([*first, *second]))}
@@ -75,39 +73,15 @@ def cohen_kappa(
     rows, columns = (np.array([order[name] for name in names], np.intp) for names in (first, second))
     np.add.at(tables, (code, rows, columns), 1.0)
     total = tables.sum(axis=0)
-    apart = np.subtract.outer(np.arange(k), np.arange(k)).astype(np.float64)
-    cost = (apart / max(k - 1, 1)) ** 2 if weights == "quadratic" else (apart != 0) * 1.0
 
     def kappa(left_out: int | None) -> float:
         from statsmodels.stats.inter_rater import cohens_kappa
 
         table = total if left_out is None else total - tables[left_out]
-        wt = None if weights == "none" else weights
-        return float(cohens_kappa(table, wt=wt, return_results=False))
+        return float(cohens_kappa(table, return_results=False))
 
-    observed = 1.0 - float((total * cost).sum()) / len(first) if first else None
+    observed = float(np.trace(total)) / len(first) if first else None
     return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, _statsmodels_fault())
-
-
-def fleiss_kappa(counts: npt.ArrayLike, *, clusters: Sequence[Hashable] | None = None) -> Agreement:
-    """Return Fleiss' kappa of several raters (Fleiss 1971).
-
-    Args:
-        counts: (items, categories), how many raters chose each category; every item has the same sum, at least 2.
-        clusters: name of each item's cluster; None: every item by itself.
-    """
-    table = np.asarray(counts, np.float64)
-    raters = table.sum(axis=1)
-    code = _codes(clusters, table.shape[0])
-
-    def kappa(left_out: int | None) -> float:
-        from statsmodels.stats import inter_rater
-
-        return float(inter_rater.fleiss_kappa(table if left_out is None else table[code != left_out]))
-
-    agreeing = (table * (table - 1)).sum(axis=1) / (raters * (raters - 1))
-    observed = float(agreeing.mean()) if agreeing.size else None
-    return _with_interval(kappa, code, table.sum(axis=0), observed, _statsmodels_fault())
 
 
 def _statsmodels_fault() -> str:
@@ -123,7 +97,7 @@ def krippendorff_alpha(
 
     Args:
         ratings: (raters, items), NaN where a rating is missing; nominal categories are any numbers.
-        level: "nominal", "ordinal" or "interval".
+        level: "nominal" or "interval".
         clusters: name of each item's cluster; None: every item by itself.
 
     Returns:
@@ -141,7 +115,7 @@ def krippendorff_alpha(
     if level == "interval":
         parts, alpha = _moments(table, known), _interval_alpha
     else:
-        parts, alpha = _coincidences(counts), _ordinal_alpha if level == "ordinal" else _nominal_alpha
+        parts, alpha = _coincidences(counts), _nominal_alpha
     sums = np.zeros((int(code.max(initial=-1)) + 1, *parts.shape[1:]))
     np.add.at(sums, code, parts)
     total = sums.sum(axis=0)
@@ -209,17 +183,7 @@ def _coincidences(counts: Floats) -> Floats:
 
 
 def _nominal_alpha(total: Floats) -> float:
-    return _alpha(total, 1.0 - np.eye(len(total)))
-
-
-def _ordinal_alpha(total: Floats) -> float:
-    marginal = total.sum(axis=1)
-    middle = np.cumsum(marginal) - marginal / 2
-    return _alpha(total, np.subtract.outer(middle, middle) ** 2)
-
-
-def _alpha(total: Floats, delta: Floats) -> float:
-    marginal = total.sum(axis=1)
+    marginal, delta = total.sum(axis=1), 1.0 - np.eye(len(total))
     return float(1.0 - (total * delta).sum() * (marginal.sum() - 1) / (marginal @ delta @ marginal))
 
 

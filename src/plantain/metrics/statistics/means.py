@@ -69,22 +69,14 @@ class ClusteredMeans:
         self.cluster = numbered(clusters)
         self.group = numbered(strata if strata is not None else [0] * len(clusters))
 
-    def mean(
-        self,
-        values: npt.ArrayLike,
-        *,
-        low: float | None = None,
-        high: float | None = None,
-        macro: bool = False,
-    ) -> Estimate:
+    def mean(self, values: npt.ArrayLike, *, low: float | None = None, high: float | None = None) -> Estimate:
         """Return the mean of the finite values, with its interval or the reason why it has none.
 
         Args:
             values: one value per sample; NaN if missing.
             low, high: ends of the values' range, None if unbounded; an end that a value exceeds is ignored.
-            macro: True averages the means of the strata rather than the samples.
         """
-        means = self._by_cluster(values, macro)
+        means = self._by_cluster(values)
         if means is None:
             return Estimate(None, None, None, 0, 0, "")
         mean, n, (weight, value, stratum) = means
@@ -100,9 +92,9 @@ class ClusteredMeans:
         )
         return Estimate(mean, *sampling.interval(*ends), n, value.size, METHOD)
 
-    def sampling(self, values: npt.ArrayLike, *, macro: bool = False) -> Sampling | None:
+    def sampling(self, values: npt.ArrayLike) -> Sampling | None:
         """Return the mean with its standard error over clusters; None below two clusters."""
-        means = self._by_cluster(values, macro)
+        means = self._by_cluster(values)
         return None if means is None else sampling_of(*means[2])
 
     def detectable(self, deviation: float, *, pairs: int = 1) -> float | None:
@@ -115,7 +107,7 @@ class ClusteredMeans:
         Returns:
             The difference in the unit of `deviation`; None if the samples would allow no interval.
         """
-        means = self._by_cluster(np.zeros(self.cluster.size), macro=False)
+        means = self._by_cluster(np.zeros(self.cluster.size))
         if means is None or means[2][0].size < FEWEST:
             return None
         weight, value, stratum = means[2]
@@ -126,11 +118,11 @@ class ClusteredMeans:
 
     def differing_clusters(self, values: npt.ArrayLike) -> int:
         """Count the clusters whose mean differs from 0 by more than rounding."""
-        means = self._by_cluster(values, macro=False)
+        means = self._by_cluster(values)
         return 0 if means is None else int((np.abs(means[2][1]) > ROUNDING).sum())
 
     def _by_cluster(
-        self, values: npt.ArrayLike, macro: bool
+        self, values: npt.ArrayLike
     ) -> tuple[float, int, tuple[Floats, Floats, npt.NDArray[np.intp]]] | None:
         """Return the mean, the number of scored samples, and each cluster's weight (sum 1), mean and stratum."""
         array = np.asarray(values, np.float64)
@@ -138,16 +130,16 @@ class ClusteredMeans:
         n = int(kept.sum())
         if not n:
             return None
-        group = self.group[kept] if macro else np.zeros(n, np.intp)
         cluster, known = self.cluster[kept], array[kept]
-        present = np.unique(group)
-        each = 1.0 / np.bincount(group)[group] / present.size
         weight, total = np.zeros(self._members.shape[0]), np.zeros(self._members.shape[0])
-        np.add.at(weight, cluster, each)
-        np.add.at(total, cluster, each * known)
+        np.add.at(weight, cluster, 1.0 / n)
+        np.add.at(total, cluster, known * (1.0 / n))
         scored = weight > 0
-        mean = float(np.mean([known[group == one].mean() for one in present]))
-        return mean, n, (weight[scored], total[scored] / weight[scored], _merged(self._members[scored]))
+        return (
+            float(known.mean()),
+            n,
+            (weight[scored], total[scored] / weight[scored], _merged(self._members[scored])),
+        )
 
     @cached_property
     def _members(self) -> Floats:
