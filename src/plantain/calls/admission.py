@@ -38,7 +38,7 @@ class ModelLimits:
 
     Attributes:
         concurrency: maximum number of calls in flight.
-        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None for none.
+        requests_per_minute, tokens_per_minute: stated limits; None for none.
         price: list prices; None if unknown.
         max_output_tokens: token limit of an answer, by which money is reserved.
         image_tokens: maximum tokens of one output image, if known.
@@ -52,7 +52,6 @@ class ModelLimits:
     concurrency: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    images_per_minute: float | None = None
     price: Price | None = None
     max_output_tokens: int = 8_192
     image_tokens: int = 0
@@ -121,7 +120,6 @@ class ModelGate:
         self.window = Concurrency(rules.concurrency, **first)
         self.requests = Pace(rules.requests_per_minute)
         self._tokens = Pace(rules.tokens_per_minute)
-        self._images = Pace(rules.images_per_minute)
         self.outage = CircuitBreaker(rules.outage_s)
         self._waiting: dict[Step, deque[asyncio.Future[Ticket]]] = {step: deque() for step in Step}
         self._turn = list(Step)
@@ -229,14 +227,12 @@ class ModelGate:
         if not waiting or not self.window.room:
             return None
         now = _now()
-        common = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
-        if math.isinf(common):  # a probe is on its way to find out whether the model answers again
+        wait_s = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
+        if math.isinf(wait_s):  # a probe is on its way to find out whether the model answers again
             return None
-        waits = {step: max(common, self._images.wait(now) if step is Step.EDIT else 0.0) for step in waiting}
-        for step in waiting:
-            if waits[step] <= 0.0:
-                return step
-        self._timer = asyncio.get_running_loop().call_later(min(waits.values()), self._again, self)
+        if wait_s <= 0.0:
+            return waiting[0]
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._again, self)
         return None
 
     def _has_waiting(self, step: Step) -> bool:
@@ -253,8 +249,6 @@ class ModelGate:
         tokens = self._usual[step]
         self.requests.take(now)
         self._tokens.take(now, tokens)
-        if step is Step.EDIT:
-            self._images.take(now)
         self._costs[step].in_flight += 1
         self._budget.calls += 1
         self.outage.sent()

@@ -117,8 +117,8 @@ class ProviderSettings(Section):
     Attributes:
         kind: the provider, if the section has another name: a second account, a server.
         concurrency: maximum number of calls in flight to each of its models, instead of `limits.concurrency`.
-        requests_per_minute, tokens_per_minute, images_per_minute: limits of each of its models; unset to learn them
-            from announcements and refusals of the provider.
+        requests_per_minute, tokens_per_minute: limits of each of its models; unset to learn them from announcements
+            and refusals of the provider. An image model makes one image in a request.
         prices: prices of its models by name, instead of the table of known models.
     """
 
@@ -126,7 +126,6 @@ class ProviderSettings(Section):
     concurrency: Free[int | None] = Field(default=None, ge=1, le=10_000)
     requests_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
     tokens_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
-    images_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
     prices: Free[Mapping[str, PriceSection]] = Field(default_factory=dict)
 
     _context: CallContext = PrivateAttr(default=CallContext())

@@ -325,7 +325,6 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         concurrency=calls_at_once(terms, model),
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
-        images_per_minute=None if in_jobs else section.images_per_minute,
         price=price,
         max_output_tokens=max(options.get("max_output_tokens") or 0 for options in asked),
         image_tokens=max(_image_tokens(terms, model, options) for options in asked),

@@ -9,7 +9,6 @@ import json
 import ssl
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -216,52 +215,14 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
     """A server whose authority nobody else knows."""
     pytest.importorskip("cryptography")
-    paths = _certificates(tmp_path)
+    from release.certificates import make_chain
+
+    chain = make_chain(tmp_path, usage=None)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(paths["server"])
+    context.load_cert_chain(chain.certificates, chain.key)
     with FakeProvider([openai_route]) as server:
         server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
         url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost") + "/v1"
-        known = options_of("openai", base_url=url, ca_bundle=paths["ca"])
+        known = options_of("openai", base_url=url, ca_bundle=chain.root)
         assert write("openai", known).outcome.ok
         assert not write("openai", known.but(ca_bundle=None)).outcome.ok
-
-
-def _certificates(folder: Path) -> dict[str, Path]:
-    """An authority and a server's certificate with their keys, as PEM files."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    now, paths = datetime.now(UTC), {}
-    issuer_key, issuer = ec.generate_private_key(ec.SECP256R1()), None
-    for name in ("ca", "server"):
-        key = issuer_key if issuer is None else ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        built = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer or subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
-            )
-            .add_extension(
-                x509.KeyUsage(True, False, False, False, False, issuer is None, issuer is None, False, False),
-                critical=True,
-            )
-            .sign(issuer_key, hashes.SHA256())
-        )
-        issuer = issuer or subject
-        pem = serialization.Encoding.PEM
-        plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        paths[name] = folder / f"{name}.pem"
-        paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
-    return paths

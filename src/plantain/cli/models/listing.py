@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -144,11 +145,12 @@ def _extra(extra: tuple[str, str] | None) -> str:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    for provider_rows in _by_provider(rows).values():
+    for name, group in itertools.groupby(rows, lambda row: row["name"].partition("/")[0]):
+        provider_rows = list(group)
         first = provider_rows[0]
         facts = [f"key {first['key']}", f"package {first['extra']}"]
         about = "; ".join(fact for fact in facts if not fact.endswith("not needed"))
-        title = f"{first['name'].partition('/')[0]}: {about}".rstrip(": ")
+        title = f"{name}: {about}".rstrip(": ")
         # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         if "on_disk" in first:  # open weights
@@ -181,13 +183,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
         "azure/<deployment>, openai-compatible/<id> or an endpoint's own name with a base_url; "
         "diffusers/<hub id>, diffusers/<folder>, diffusers/<preset>@<folder>, process/<name>. Notes: --json."
     )
-
-
-def _by_provider(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["name"].partition("/")[0], []).append(row)
-    return found
 
 
 def _cost(price: dict[str, float] | None) -> str:

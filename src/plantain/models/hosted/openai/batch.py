@@ -39,12 +39,13 @@ LATE = frozenset({"batch_expired", "batch_cancelled"})
 """Codes of a line for a request that the job did not answer before its end."""
 
 
-class OpenAIJobs:
-    """The batch jobs of one OpenAI model; see `BatchService`."""
+class OpenAIBatch:
+    """An OpenAI model whose requests of one format are sent in batch jobs; see `BatchService`."""
 
-    def __init__(self, wire: OpenAIWire) -> None:
+    def __init__(self, wire: OpenAIWire, options: Settings, path: str) -> None:
         self._wire = wire
-        self.name = wire.name
+        self.name, self.model, self.aclose = wire.name, wire.model, wire.aclose
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     def line(self, key: str, path: str, body: JsonObject) -> bytes:
         return orjson.dumps({"custom_id": key, "method": "POST", "url": f"/v1{path}", "body": body})
@@ -100,16 +101,6 @@ class OpenAIJobs:
             await self._wire.request("DELETE", f"/files/{quote(file_id)}")
 
         await delete_each((job.request_file, *job.answers), delete)
-
-
-class OpenAIBatch(OpenAIJobs):
-    """An OpenAI model whose requests of one format are sent in batch jobs."""
-
-    def __init__(self, wire: OpenAIWire, options: Settings, path: str) -> None:
-        super().__init__(wire)
-        self.model = wire.model
-        self.aclose = wire.aclose
-        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     async def post(self, path: str, body: JsonObject) -> JsonObject:
         """Send a request in a job and return the answer's body. Raise as `Batcher.ask` does."""
