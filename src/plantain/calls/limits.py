@@ -215,9 +215,6 @@ HOLD_S = 20.0
 QUIET_S = 5.0
 """Then it grows once in this many seconds, by 1, 2, 4...: slowly near the limit, fast when that has moved away."""
 
-CHANCE = 300
-"""A refusal after as many accepted calls in a row is ignored: busy providers refuse some at any load."""
-
 
 class Pace:
     """One rate limit, stated by the recipe or announced by the provider; unlimited without either.
@@ -274,7 +271,7 @@ class Concurrency:
         self.ceiling = ceiling
         self.size = min(first, ceiling)
         self.in_flight = 0
-        self._highest_accepted = self._accepted_in_a_row = 0
+        self._highest_accepted = 0
         self.slow_start = True
         self._step = 1
         self._decreased_at = self._grown_at = -math.inf
@@ -297,7 +294,6 @@ class Concurrency:
 
         The window does not grow if answers take nearly as long as allowed (not `roomy`): calls would wait longer.
         """
-        self._accepted_in_a_row += 1
         if sent_at > self._decreased_at:
             self._highest_accepted = max(self._highest_accepted, level)
         if not roomy or self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
@@ -318,10 +314,9 @@ class Concurrency:
 
         If a rate explains the refusal (`by_rate`), the window only shrinks if this level was never accepted.
         """
-        chance, self._accepted_in_a_row = self._accepted_in_a_row >= CHANCE, 0
         too_many = self.too_many(level)
         self.slow_start = False
-        if not (chance or (by_rate and not too_many)):
+        if too_many or not by_rate:
             below = min(self.size, level) - 1 if too_many else 0
             self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
 
