@@ -72,7 +72,6 @@ def test_fewer_than_thirty_pictures_are_neither_however_good_the_judge():
     gate = gated(audit_of(lambda number, right: right, 29))
     assert (gate.standing, gate.rank) == ("neither", False)
     assert gate.why[0].startswith("n = 29 independent images for")
-    assert set(gate.cells["all"].values()) == {"neither"}
     assert gated(audit_of(lambda number, right: right, 30)).standing == "may rank"
 
 
@@ -234,10 +233,13 @@ def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(t
     assert {"n", "rate", "low", "high"} <= card["controls"]["blob"].keys()
     assert card["defects"]["20 % strength"]["n"] == 1
     assert card["gate"]["verdict"].startswith("Not known") and card["gate"]["checks"][0]["result"]
-    assert {"identical", "realism"} <= card["repeats"].keys() and card["agreement"] == {}
+    assert "identical" in card["repeats"] and card["agreement"] == {}
     pages = tmp_path / "pages"
     assert read_card(pages / "card.json") == cards_of(tmp_path / "audit")[0]
-    assert "neither" in (page := (pages / "card.html").read_text()) and "too few images</span></td>" in page
+    assert (
+        "not shown to be reliable" in (page := (pages / "card.html").read_text())
+        and "too few images</span></td>" in page
+    )
 
 
 def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):

@@ -56,7 +56,7 @@ def card_page(examples: dict[str, Trial], tmp_path_factory: pytest.TempPathFacto
     rate = Figure(4, 0.0, 0.0, 0.49, 4)
     checks = (Check("clean edits, which are right", "pass", "accepted 90 %"), Check(BLOB, "fail", "accepted 30 %"),
               Check("asked again", "too few images", "answers the same"))  # fmt: skip
-    gate = Gate(False, False, ("n = 4",), {}, "Not known: too few images.", checks)
+    gate = Gate(False, False, ("n = 4",), "Not known: too few images.", checks)
     card = JudgeCard(
         "rule/judge",
         "print",

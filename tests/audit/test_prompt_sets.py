@@ -97,7 +97,7 @@ def test_two_sets_are_asked_once_each_with_the_same_draw_and_their_cost_is_told(
         flip
         for flip in told["flips"]
         if (flip["first"], flip["second"]) == ("gemini/m", "gemini/m, prompts mine")
-        and (flip["finding"], flip["criterion"]) == ("all", "qualified")
+        and flip["criterion"] == "qualified"
     )
     # The fake judge passes everything or fails realism, by its prompt. `test_flips` counts by hand.
     assert flip["n"] == ATTEMPTS and 0 < len(flip["examples"]) == flip["first_only"] + flip["second_only"]

@@ -71,8 +71,7 @@ def test_show_of_a_run_lists_its_tasks(run: Path) -> None:
     for asked, passes in (
         (["--state", "failed,stopped"], lambda row: row.state.value in ("failed", "stopped")),
         (["--finding", "amd"], lambda row: row.task.finding == "AMD"),
-        (["--direction", "remove", "--modality", "chest_xray"], lambda row: row.task.direction == "remove"),
-        (["--image", next(iter(rows.values())).task.image_id, "--state", "success"], lambda row: True),
+        (["--direction", "remove"], lambda row: row.task.direction == "remove"),
     ):
         ids = [task["id"] for task in json_of("show", run, *asked)["tasks"]]
         assert ids and all(passes(rows[task]) for task in ids)

@@ -12,7 +12,7 @@ CARD = JudgeCard(
     "some/judge",
     "2",
     "med-banana",
-    Gate(False, True, ("blobs are accepted",), {"all": {"realism": "may rank"}}),
+    Gate(False, True, ("blobs are accepted",)),
     images={"fundus": 40},
     controls={"blob": Figure(40, 0.5, 0.35, 0.65, 40)},
     gaps={"all": {"instruction_compliance": Figure(40, 0.25, 0.125, 0.375, 40, "gap")}},

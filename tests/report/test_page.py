@@ -7,7 +7,6 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from plantain.pixels.encode import XMP_PACKET
 from plantain.records import TaskState
 from plantain.records.judging import AUDIT_IMAGES
 from plantain.report.gallery import THUMBNAIL, leading, select, story_of
-from plantain.report.page import ReportNumbers, codes_figure, figure_three, gather, write_report, write_story
+from plantain.report.page import ReportNumbers, figure_three, gather, write_report, write_story
 from report.run_on_paper import build_run
 from review.in_browser import SIZES_AND_THEMES, Screen, assert_first_sight
 
@@ -77,12 +76,7 @@ def test_numbers_are_in_the_json(report: Path) -> None:
     assert "cost" not in json.dumps(numbers) and "latency" not in json.dumps(numbers)
     telemetry = json.loads(report.with_suffix(".telemetry.json").read_text(encoding="utf-8"))
     assert telemetry["costs"][1]["step"] == "edit" and telemetry["status"]["calls"]["replayed"] == 3
-
-
-def test_telemetry_has_a_page_and_the_report_only_names_it(html: str, report: Path) -> None:
-    page = report.with_suffix(".telemetry.html").read_text(encoding="utf-8")
-    assert 'href="report.telemetry.html"' in html and "Calls and cost" in page
-    assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page.partition("<main>")[2])
+    assert 'href="report.telemetry.json"' in report.read_text(encoding="utf-8")
 
 
 def test_every_pair_has_captions_and_an_outline(html: str) -> None:
@@ -181,7 +175,7 @@ def test_pages_open_from_disk_and_can_be_read_without_network_or_complaint(
         screen.page.goto(file.as_uri())
         assert_first_sight(screen.page, large=4.5)
         assert screen.page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
-    assert screen.page.locator("figure svg").count() == 2
+    assert screen.page.locator("figure svg").count() == 1
     assert [url for url in screen.requests if not url.startswith(("file:", "data:"))] == []
     assert screen.complaints == []
 
@@ -231,26 +225,19 @@ def test_hostile_text_runs_nothing(browser: Any, hostile_report: Path) -> None:
     assert screen.complaints == []
 
 
-FIGURES: dict[str, Callable[[ReportNumbers], str]] = {
-    "codes": lambda n: codes_figure(n.judged),
-    "figure3": lambda n: figure_three(n.findings),
-}
-
-
 @pytest.fixture(scope="module")
 def numbers(paper_run: Path) -> ReportNumbers:
     with JournalReader.open(paper_run) as reader:
         return gather(reader)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_figure_is_wellformed_repeatable_and_follows_the_page(name: str, numbers: ReportNumbers) -> None:
-    svg = FIGURES[name](numbers)
-    assert svg == FIGURES[name](numbers)
+def test_figure_is_wellformed_repeatable_and_follows_the_page(numbers: ReportNumbers) -> None:
+    svg = figure_three(numbers.findings)
+    assert svg == figure_three(numbers.findings)
     root = ElementTree.fromstring(svg)
     assert root.attrib["viewBox"] and "width" not in root.attrib and "height" not in root.attrib
     ids = re.findall(r'\bid="([^"]+)"', svg)
-    assert len(ids) == len(set(ids)) and all(i.startswith(f"{name}-") for i in ids)
+    assert len(ids) == len(set(ids)) and all(i.startswith("figure3-") for i in ids)
     assert all(target in ids for target in re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
     # every colour is the page's own variable, so that the figure turns dark with it
     assert set(re.findall(r"(?:fill|stroke): *(#\w+)", svg)) <= {"#000000"}

@@ -55,7 +55,6 @@ def material(
                 images=images,
                 description="A dark rim appeared.",
                 ground_truth=lambda case=case: drawn(case, 0),
-                label="No Finding",
                 credentialed=credentialed,
                 proposals=(proposal,),
             )
@@ -113,8 +112,6 @@ def answer_to(case: dict, right: bool = True) -> dict:
             return {"ranks": list(range(1, len(case["slots"]) + 1))}
         case "real-or-edited":
             return {"real": right}
-        case "which-finding":
-            return {"finding": case["choices"][0]}
         case "describe-ok":
             return {"right": right, "correction": ""}
     return {"proposal": 0, "mask": None}

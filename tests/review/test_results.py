@@ -1,4 +1,4 @@
-"""Results of a study on paper: planted answers come out, checks are left out, pages and LaTeX are whole."""
+"""Results of a study on paper: planted answers come out, checks are left out, pages are whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from scipy import stats
 
 from fakes.commands import json_of, printed, refused
 from plantain.cli import main
-from plantain.cli.review.demo import simulate
 from plantain.metrics.statistics.readers import over_readers
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
@@ -73,13 +72,12 @@ def test_what_was_planted_comes_out(read):
     assert accept["judged"] == 3 * 18  # three readers, six cases, three models: no check, no repeat
 
 
-def test_commands_say_it_as_page_json_and_latex(read, tmp_path: Path):
+def test_commands_say_it_as_page_and_json(read, tmp_path: Path):
     study, _ = read
     assert main(["review", "results", str(study.folder), "--to", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
-    assert MODELS[0] in page and "<svg" in page and "<script src" not in page
+    assert MODELS[0] in page and "<script src" not in page
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
-    assert r"acme/zebra-9 & 1.00" in printed("review", "results", study.folder, "--latex")
     said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
     assert said["hash"] == study.digest and {"answers.csv", "HASH"} <= set(said["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
@@ -122,13 +120,23 @@ def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp
     ratings.close()
 
 
-def test_every_task_has_results_from_simulated_readers(tmp_path: Path):
+def test_every_task_has_results(tmp_path: Path):
     study = small_study(tmp_path / "s", cases=3, training=1, repeats=0.2)
-    ratings = Ratings.open(study)
-    assert simulate(study, ratings) == 2 * sum(len(block.items) for block in study.blocks)
-    ratings.close()
+    answers = {
+        ReaderTask.ACCEPT: lambda block, item: all_criteria(block, item.case == "c0001"),
+        ReaderTask.RATE: lambda block, item: {"scores": {name: 7 for name, _ in block.criteria}},
+        ReaderTask.PAIR: lambda block, item: {"better": "left"},
+        ReaderTask.RANK: lambda block, item: {"ranks": list(range(1, len(item.shown) + 1))},
+        ReaderTask.REAL_OR_EDITED: lambda block, item: {"real": True},
+        ReaderTask.CHOOSE_ROI: lambda block, item: {"proposal": 0, "mask": None},
+        ReaderTask.DESCRIBE_OK: lambda block, item: {"right": True, "correction": ""},
+    }
+    read_all(study, 2, lambda _, block, item, slots: answers[block.task](block, item))
+    found = json_of("review", "results", study.folder)["blocks"]
+    assert {block["task"] for block in found} == set(ReaderTask) and all(block["judged"] for block in found)
     assert main(["review", "results", str(study.folder)]) == 0
-    assert (study.folder / "results.html").is_file()
+    page = (study.folder / "results.html").read_text()
+    assert all(block["title"] in page for block in found)
 
 
 def test_invite_and_refusals(read, tmp_path: Path):
@@ -150,7 +158,7 @@ def test_invite_and_refusals(read, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
-def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, cases: int):
+def test_a_study_of_few_has_a_page_and_json(tmp_path: Path, readers: int, cases: int):
     study = small_study(tmp_path / "s", cases=cases)
 
     def say(reader: int, block: Block, item: Item, _: list[str]) -> dict:
@@ -163,7 +171,7 @@ def test_a_study_of_few_has_a_page_json_and_latex(tmp_path: Path, readers: int, 
     read_all(study, readers, say)
     with closing(Ratings.open(study)) as ratings:
         json.dumps(analyse(study, rows_of(study, ratings)), allow_nan=False)
-    for form in ([], ["--json"], ["--latex"]):
+    for form in ([], ["--json"]):
         assert "nan" not in printed("review", "results", study.folder, *form).split()
 
 
@@ -217,9 +225,9 @@ def test_readers_ranks_correlate_as_scipy_says(tmp_path: Path):
         assert block["agreement"]["spearman"]["value"] == pytest.approx(expected)
 
 
-def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
+def test_plan_says_power_hours_and_the_smallest_design():
     design = ["--readers", "5", "--cases", "100", "--effect", "0.15"]
-    found = json_of("review", "plan", *design, "--to", tmp_path / "plan.html")
+    found = json_of("review", "plan", *design)
     assert 0.7 < found["power"] < 0.85 and 0.03 < found["type_1"] < 0.065
     assert found["hours"] == pytest.approx(5 * 100 * 2 * 20 / 3600)
     assert found["smallest"]["power"] >= 0.8
@@ -228,8 +236,6 @@ def test_plan_says_power_hours_and_the_smallest_design(tmp_path: Path):
     said = printed("review", "plan", "--readers", "2", "--cases", "12", "--effect", "0.2")
     # 10 readers x 12 cases x 2 models x 20 s = 1.33 h
     assert "fewer than 4 readers cannot reach it" in said and "10 readers x 12 cases, 1.3 hours" in said
-    page = (tmp_path / "plan.html").read_text()
-    assert "<svg" in page and "http" not in page.split("</style>")[1].replace("http://www.w3.org", "")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from plantain.audit.gate import (
     AGAIN,
@@ -23,14 +23,8 @@ from plantain.audit.planted_defects import DEFECTS
 from plantain.audit.trials import KINDS
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import spent_by
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, krippendorff_alpha
 from plantain.metrics.statistics.gap import Gap
 from plantain.records import Figure, JudgeCard, Rubric
-
-WHOLE = "qualified"
-"""Name of the verdict as a whole, among the criteria."""
-
-Pairs = Sequence[tuple[TrialAnswer, TrialAnswer]]
 
 
 def make_card(
@@ -51,7 +45,7 @@ def make_card(
     """
     answered = [one for one in answers if one.qualified is not None]
     gaps = gaps_of(answers, [c.name for c in jury.rubric.criteria])
-    controls, repeats = _controls(answers), _repeats(answers, jury.rubric)
+    controls, repeats = _controls(answers), _repeats(answers)
     clusters: dict[str, set[str]] = defaultdict(set)
     for one in answered:
         clusters[one.modality].add(one.cluster)
@@ -116,49 +110,18 @@ def defects_caught(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figu
     return found
 
 
-def _repeats(own: Sequence[TrialAnswer], rubric: Rubric) -> dict[str, Figure]:
-    """Return how similar repeated answers to the same edit are, and a coefficient per criterion.
+def _repeats(own: Sequence[TrialAnswer]) -> dict[str, Figure]:
+    """Return how often repeated answers to the same edit agree.
 
     The consistency study (Med-Banana-50K, 4.3) counts identical answers and those that differ in one dimension.
     """
     first = {one.name: one for one in own if one.kind == CLEAN}
-    pairs = _both(first, (one for one in own if one.kind == AGAIN))
-    whole = [(a, b) for a, b in pairs if None not in (*a.shares.values(), *b.shares.values())]
+    pairs = [(first[one.name], one) for one in own if one.kind == AGAIN and one.name in first]
+    answered = [(a, b) for a, b in pairs if a.qualified is not None and b.qualified is not None]
+    whole = [(a, b) for a, b in answered if None not in (*a.shares.values(), *b.shares.values())]
     apart = [(a.cluster, sum(a.shares[name] != b.shares[name] for name in a.shares)) for a, b in whole]
     study = {IDENTICAL: 0, ONE_DIMENSION: 1}
-    figures = {
-        name: figure_of((cluster, n == wanted) for cluster, n in apart) for name, wanted in study.items()
-    }
-    return figures | _coefficients(pairs, rubric)
-
-
-def _both(first: Mapping[str, TrialAnswer], second: Iterable[TrialAnswer]) -> Pairs:
-    """Return pairs of answers on the same edit."""
-    pairs = [(first[one.name], one) for one in second if one.name in first]
-    return [(a, b) for a, b in pairs if a.qualified is not None and b.qualified is not None]
-
-
-def _coefficients(pairs: Pairs, rubric: Rubric) -> dict[str, Figure]:
-    """Return kappa where a criterion passes or fails, alpha where it is a number."""
-    found = {}
-    for criterion in rubric.criteria:
-        both = [(a.shares[criterion.name], b.shares[criterion.name], a.cluster) for a, b in pairs]
-        known = [(x, y, cluster) for x, y, cluster in both if x is not None and y is not None]
-        clusters = [cluster for *_, cluster in known]
-        xs, ys = [x for x, _, _ in known], [y for _, y, _ in known]
-        if criterion.scale is None:
-            found[criterion.name] = _coefficient(cohen_kappa(xs, ys, clusters=clusters), "kappa")
-        else:
-            alpha = krippendorff_alpha([xs, ys], "interval", clusters=clusters)
-            found[criterion.name] = _coefficient(alpha, "alpha")
-    verdicts = [[one.qualified for one in side] for side in zip(*pairs, strict=True)] or [[], []]
-    kappa = cohen_kappa(*verdicts, clusters=[a.cluster for a, _ in pairs])
-    return found | {WHOLE: _coefficient(kappa, "kappa")}
-
-
-def _coefficient(agreement: Agreement, kind: str) -> Figure:
-    ends = agreement.low, agreement.high, agreement.clusters
-    return Figure(agreement.items, agreement.value, *ends, kind, agreement.reason)
+    return {name: figure_of((cluster, n == wanted) for cluster, n in apart) for name, wanted in study.items()}
 
 
 def _gap_figure(gap: Gap) -> Figure:

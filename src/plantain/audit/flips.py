@@ -38,8 +38,8 @@ IN_RUN = "(in the run)"
 SHOWN = 12
 """Flips that are listed, of every two judges."""
 
-QUALIFIED, ALL = "qualified", "all"
-"""The verdict among the criteria; and modality, finding and direction of a flip over all attempts."""
+QUALIFIED = "qualified"
+"""The verdict, among the criteria."""
 
 Record = dict[str, JsonValue]
 
@@ -77,11 +77,6 @@ class JudgedAttempt:
     @property
     def cluster(self) -> str:
         return str(self.about["cluster"])
-
-    @property
-    def cell(self) -> tuple[str, str, str]:
-        """Modality, finding and direction."""
-        return str(self.about["modality"]), str(self.about["finding"]), str(self.about["direction"])
 
     def passed(self, judge: str, criterion: str) -> bool | None:
         """Return True if a judge passed a criterion, False if it failed it; None without an answer."""
@@ -269,25 +264,19 @@ def _bill(reader: JournalReader, attempts: Sequence[JudgedAttempt], jury: JuryIn
 def flips(attempts: Sequence[JudgedAttempt], judges: Sequence[str]) -> list[Record]:
     """Count flips, the attempts on which two judges decide differently, for every two judges.
 
-    The records are verdict and criteria over all attempts, with kappa and the first flips, then verdicts by modality,
-    finding and direction. `rate` is the share of flips, with its interval over patients or images.
+    The records are verdict and criteria, with kappa and the first flips. `rate` is the share of flips, with its
+    interval over patients or images.
     """
     found = []
     for first, second in combinations(judges, 2):
         both = [one.answers for one in attempts if first in one.answers and second in one.answers]
         criteria = {name for own in both for name in own[first].passed.keys() & own[second].passed.keys()}
         for name in (QUALIFIED, *sorted(criteria - {QUALIFIED})):
-            found.append(_flip(attempts, (first, second), name, (ALL, ALL, ALL)))
-        for cell in sorted({one.cell for one in attempts}):
-            own = [one for one in attempts if one.cell == cell]
-            flip = _flip(own, (first, second), QUALIFIED, cell)
-            found += [flip] if flip["n"] else []
+            found.append(_flip(attempts, (first, second), name))
     return found
 
 
-def _flip(
-    attempts: Sequence[JudgedAttempt], judges: tuple[str, str], criterion: str, cell: tuple[str, str, str]
-) -> Record:
+def _flip(attempts: Sequence[JudgedAttempt], judges: tuple[str, str], criterion: str) -> Record:
     first, second = judges
     answers = [(one, one.passed(first, criterion), one.passed(second, criterion)) for one in attempts]
     decided = [(one, a, b) for one, a, b in answers if a is not None and b is not None]
@@ -296,14 +285,13 @@ def _flip(
         "first": first,
         "second": second,
         "criterion": criterion,
-        **dict(zip(("modality", "finding", "direction"), cell, strict=True)),
         "both": counted[True, True],
         "first_only": counted[True, False],
         "second_only": counted[False, True],
         "neither": counted[False, False],
         **_rate((one.cluster, a != b) for one, a, b in decided),
     }
-    if cell[0] != ALL or not decided:
+    if not decided:
         return record
     attempts, a, b = zip(*decided, strict=True)
     kappa = cohen_kappa(a, b, categories=(False, True), clusters=[one.cluster for one in attempts])

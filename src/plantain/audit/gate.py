@@ -4,8 +4,8 @@ A judge may rank if every criterion passes right edits more often than wrong one
 images; it may qualify if it also passes the controls. `gate.toml` has the thresholds and their reasons.
 
 "May rank" needs all criteria at once, so each is tested at 5 % and all together err in at most 5 % (an
-intersection-union test, Berger 1982). Results of single criteria are several tests, so their 5 % are divided by the
-number of criteria (Bonferroni), and within each by the number of modalities.
+intersection-union test, Berger 1982). To qualify, single criteria are several tests, so their 5 % are divided by the
+number of criteria (Bonferroni).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.gap import Gap, gap_of, shares
 from plantain.records import Figure, Gate, Observations, Rubric
-from plantain.records.judging import FAIL, MAY_QUALIFY, MAY_RANK, NEITHER, PASS, TOO_FEW, Check
+from plantain.records.judging import FAIL, PASS, TOO_FEW, Check
 from plantain.records.messages import counted
 from plantain.rubrics import decide
 
@@ -176,16 +176,13 @@ def gap_answers(answers: Iterable[TrialAnswer], criterion: str) -> list[tuple[st
 
 
 def gaps_of(answers: Sequence[TrialAnswer], criteria: Sequence[str]) -> dict[str, dict[str, Gap]]:
-    """Compute the gap between right and wrong edits by modality ("all" first) and criterion, with its lower bound.
-
-    A modality is tested only if its criterion passes overall, so at most 5 % of judges without skill pass any test.
-    """
+    """Compute the gap between right and wrong edits by modality ("all" first, which is tested) and criterion."""
     modalities = sorted({answer.modality for answer in answers})
     level = thresholds().rank["level"].most / max(1, len(criteria))
     found = {ALL: {c: gap_of(gap_answers(answers, c), level) for c in criteria}}
     for modality in modalities:
         own = [answer for answer in answers if answer.modality == modality]
-        found[modality] = {c: gap_of(gap_answers(own, c), level / len(modalities)) for c in criteria}
+        found[modality] = {c: gap_of(gap_answers(own, c)) for c in criteria}
     return found
 
 
@@ -218,7 +215,7 @@ def gate_of(
     needed = int(limits.rank["images"].least)
     fewest = min(over_all, key=lambda name: over_all[name].images, default="any criterion")
     few = over_all[fewest].images if over_all else 0
-    together = {name: _above_zero(gap.alone, gap) for name, gap in over_all.items()}
+    together = [gap.alone is not None and gap.alone > 0 for gap in over_all.values()]
     checks = list(_control_checks(controls, repeats))
     criteria = [_criterion_check(name, gap, needed) for name, gap in over_all.items()]
     why: list[str] = []
@@ -228,32 +225,20 @@ def gate_of(
         why.append(f"answered {100 * answered:.0f} % of the requests")
     else:
         why += [check.found for check in criteria if check.result != PASS]
-    rank = bool(together) and all(together.values()) and not why
-    passed = {name: _above_zero(gap.bound, gap) for name, gap in over_all.items()}
-    cells = {
-        modality: {c: _standing(gap) if passed[c] else NEITHER for c, gap in own.items()}
-        for modality, own in gaps.items()
-    }
+    rank = bool(together) and all(together) and not why
     objections = [f"{check.name}: {check.found}" for check in checks if check.result != PASS]
-    weak = [c for c, cell in cells.get(ALL, {}).items() if cell != MAY_QUALIFY]
+    weak = [name for name, gap in over_all.items() if not _usually_right(gap)]
     qualify = rank and not objections and not weak
     if rank:
         objections += [
             f"{_words(c)}: right {_share(over_all[c].right)}, wrong {_share(over_all[c].wrong)}" for c in weak
         ]
 
-    def capped(cell: str) -> str:
-        """Return a cell that is not above the whole; a criterion may rank by itself."""
-        if few < needed:
-            return NEITHER
-        return MAY_RANK if cell == MAY_QUALIFY and not qualify else cell
-
-    cells = {m: {c: capped(cell) for c, cell in own.items()} for m, own in cells.items()}
     reasons = (*why, *objections)
     if few >= needed and answered < limits.rank["answered"].least:
         criteria.append(Check("answers", FAIL, why[0]))
     verdict = _sentence(criteria, rank, qualify, objections)
-    return Gate(qualify, rank, reasons, cells, verdict, (*criteria, *checks))
+    return Gate(qualify, rank, reasons, verdict, (*criteria, *checks))
 
 
 def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: Sequence[str]) -> str:
@@ -290,17 +275,17 @@ def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
     return Check(_words(name), FAIL, _no_gap(name, gap))
 
 
-def _above_zero(bound: float | None, gap: Gap) -> bool:
-    return bound is not None and bound > 0 and gap.images >= thresholds().rank["images"].least
-
-
-def _standing(gap: Gap) -> str:
-    """Return the use that one criterion allows: to rank by its bound, to qualify if it is usually right."""
-    if not _above_zero(gap.bound, gap):
-        return NEITHER
+def _usually_right(gap: Gap) -> bool:
+    """Return True if a criterion passes most right edits and few wrong ones, and its lower bound is above 0."""
     least = thresholds().qualify["right"].least
-    good = gap.right is not None and gap.wrong is not None and gap.right >= least and gap.wrong < 1 - least
-    return MAY_QUALIFY if good else MAY_RANK
+    above = gap.bound is not None and gap.bound > 0
+    return (
+        above
+        and gap.right is not None
+        and gap.wrong is not None
+        and gap.right >= least
+        and gap.wrong < 1 - least
+    )
 
 
 def _control_checks(controls: Mapping[str, Figure], repeats: Figure | None) -> Iterator[Check]:

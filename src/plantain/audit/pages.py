@@ -34,7 +34,7 @@ MEANINGS = {
     "defects": "How often every criterion that a planted defect violates failed.",
     "controls": "How often an edit of that kind was accepted; right edits first.",
     "repeats": "Consistency study (Med-Banana-50K, 4.3; there 87.2 % identical, the others one "
-    "dimension apart): the same edit judged twice. Then agreement beyond chance per criterion.",
+    "dimension apart): the same edit judged twice.",
     "agreement": "Agreement beyond chance with the readers of a study.",
 }
 
@@ -80,10 +80,9 @@ def _tables(card: JudgeCard) -> Iterator[tuple[str, str, list[tuple[str, Figure]
     gaps = []
     for modality, own in card.gaps.items():
         for criterion, figure in own.items():
-            standing = card.gate.cells.get(modality, {}).get(criterion, "")
-            gaps.append((f"{modality}, {criterion.replace('_', ' ')}: {standing}", figure))
+            gaps.append((f"{modality}, {criterion.replace('_', ' ')}", figure))
     if gaps:
-        meaning = "By modality and criterion, and what follows. The gate tests the lower bound."
+        meaning = "By modality and criterion. The gate tests the lower bound over all modalities."
         yield "Right minus wrong", meaning, gaps
 
 

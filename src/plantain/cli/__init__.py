@@ -147,15 +147,6 @@ def _usage(error: typer.TyperException, name: str, args: list[str]) -> str:
     fault = " ".join(error.format_message().replace("Value error, ", "").split())
     line = ": ".join(filter(None, (" ".join(path), fault)))
     if type(error).__name__ == "NoSuchOption" and context:
-        wrong = str(getattr(error, "option_name", ""))
-        options = [name for one in context.command.params for name in one.opts]
-        if wrong == "--resume":
-            return f"{' '.join(path)}: no option --resume; the same command without it resumes"
-        if wrong == "--images" and "--pairs" in options:
-            return f"{' '.join(path)}: no option --images; did you mean --pairs?"
-        near = next((name for name in options if wrong.startswith(f"{name}-")), "")
-        if near:
-            return f"{line} Did you mean {near} {wrong.removeprefix(f'{near}-')}?"
         return line if line.endswith(("?", ")")) else f"{line}; options: {command_line(*path, '--help')}"
     if fault.startswith("Got unexpected extra argument"):
         return f"{line}; a path with spaces needs quotes"
@@ -186,10 +177,6 @@ def _end(line: str, code: int) -> int:
     shown = line.replace("\n", "\\n")
     print(f"plantain: {shown}", file=sys.stderr)
     return code
-
-
-def _ingest(folder: str) -> str:
-    return command_line("ingest", "folder", folder, "--modality", "MODALITY", "--to", "catalogue")
 
 
 class LazyGroup(TyperGroup):
@@ -242,8 +229,7 @@ class LazyGroup(TyperGroup):
                 cmd_name,
                 self.homes,
                 self._meant(cmd_name, ctx.args),
-                otherwise=f"see {ctx.command_path} --help"
-                + (f"; a folder of images is read by {_ingest(cmd_name)}" if self.name == "run" else ""),
+                otherwise=f"see {ctx.command_path} --help",
             )
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
@@ -257,8 +243,6 @@ class LazyGroup(TyperGroup):
 
     def _meant(self, word: str, rest: Sequence[str]) -> str | None:
         """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
-        if self.name == "run" and Path(word).is_dir() and not next(Path(word).glob("journal.*"), None):
-            return _ingest(word)
         given = {"run": [word], "": rest if word == "resume" else []}.get(self.name or "", [])
         recipe = next((text for text in given if text.endswith(".toml")), "")
         run = next((text for text in given if Path(text).is_dir()), "")

@@ -12,7 +12,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
-from plantain.journal.questions.status import TaskFilter, listed
+from plantain.journal.questions.status import ListedTask, listed
 from plantain.records import InputError, TaskState
 from plantain.records.messages import next_line, suggest
 
@@ -26,22 +26,14 @@ def show(
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Write the task as a page."),
     state: str = typer.Option("", metavar="STATES", help="Only tasks in these states, separated by commas."),
     finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
-    modality: str = typer.Option("", help="Only tasks of this modality."),
     direction: str = typer.Option("", help="Only tasks that add or remove."),
-    image: str = typer.Option("", metavar="ID", help="Only tasks of this image."),
     limit: int = typer.Option(100, min=1, help="Show at most N tasks."),
 ) -> None:
     """List a run's tasks, or print one in full: every round, instruction, verdict, file and call.
 
     Example: plantain show runs/demo --state failed,stopped
     """
-    filters = {
-        "--state": state,
-        "--finding": finding,
-        "--modality": modality,
-        "--direction": direction,
-        "--image": image,
-    }
+    filters = {"--state": state, "--finding": finding, "--direction": direction}
     if task is not None and (given := [name for name, value in filters.items() if value]):
         raise InputError(f"{given[0]}: filters the list of tasks; remove it or the task id")
     with JournalReader.open(run) as reader:
@@ -50,8 +42,8 @@ def show(
             return
         if to is not None:
             raise InputError("--to: writes one task as a page; give its id after the run")
-        wanted = TaskFilter(_states(state), finding or (), modality, direction, image)
-        _list(reader, wanted, limit, as_json)
+        wanted = listed(reader, _states(state), finding or (), direction)
+        _list(reader, list(islice(wanted, limit + 1)), limit, as_json)
 
 
 def _states(words: str) -> tuple[TaskState, ...]:
@@ -64,8 +56,7 @@ def _states(words: str) -> tuple[TaskState, ...]:
     return tuple(dict.fromkeys(states))
 
 
-def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) -> None:
-    tasks = list(islice(listed(reader, wanted), limit + 1))
+def _list(reader: JournalReader, tasks: list[ListedTask], limit: int, as_json: bool) -> None:
     shown = tasks[:limit]
     if as_json:
         print_json({"tasks": [asdict(task) for task in shown], "more": len(tasks) > limit})
@@ -77,7 +68,7 @@ def _list(reader: JournalReader, wanted: TaskFilter, limit: int, as_json: bool) 
     else:
         typer.echo("no task matches")
     if len(tasks) > limit:
-        typer.echo("and more: raise --limit, or filter by --state, --finding, --direction, --image")
+        typer.echo("and more: raise --limit, or filter by --state, --finding, --direction")
     else:
         typer.echo(next_line("show", reader.run, *(task.id for task in shown[:1])))
 

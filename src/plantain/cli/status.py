@@ -60,7 +60,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     if share is not None:
         table.add_row("shard", f"{share.shard}: {share.tasks:,} of {counted(share.of, 'task')}")
     if engine is not None:
-        table.add_row("engine", engine_line(engine, document))
+        table.add_row("engine", engine_line(engine))
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = document[section]
         assert isinstance(values, dict)
@@ -115,10 +115,8 @@ def resume_lines(reader: JournalReader) -> list[str]:
     return [f"{counted(pending, 'task is', 'tasks are')} pending; resume with: {again[0]}"]
 
 
-def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
-    """Format an engine's last recorded state: workers, queue, failed workers, rate and time left."""
-    tasks = summary["tasks"]
-    assert isinstance(tasks, dict)
+def engine_line(engine: dict[str, object]) -> str:
+    """Format an engine's last recorded state: workers, queue, failed workers and rate."""
     known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
     state = state_in_words(EngineState(**known))  # type: ignore[arg-type]
     if engine["ended"]:
@@ -126,8 +124,4 @@ def engine_line(engine: dict[str, object], summary: dict[str, object]) -> str:
     age = time.time() - float(str(engine["at"]))
     if age > STALE_S:
         return f"{state}; last seen {duration(age)} ago"
-    made, closed = max(1, int(str(engine["done"]))), tasks["total"] - tasks["pending"]
-    per_task = made / max(1, closed)
-    rate = float(str(engine["per_s"]))
-    left = f", about {duration(tasks['pending'] * per_task / rate)} left" if rate and closed else ""
-    return f"{state}; {rate:.2f} a second{left}"
+    return f"{state}; {float(str(engine['per_s'])):.2f} a second"

@@ -93,22 +93,10 @@ def row_axis(axes: Axes, labels: Sequence[str]) -> None:
     axes.set_ylim(-0.6, max(1, len(labels)) - 0.4)
 
 
-def percent_axis(axes: Axes, which: str, narrow: bool = False) -> None:
-    """Format the axis `which`, "x" or "y", of shares from 0 to 1 as percentages: 5 ticks, 3 if `narrow`."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
-    axis.set_ticks([0, 0.5, 1.0] if narrow else [0, 0.25, 0.5, 0.75, 1.0])
-    axes.grid(axis="x" if which == "x" else "y", color=RULE, lw=0.5)
+def percent_axis(axes: Axes) -> None:
+    """Format the x axis of shares from 0 to 1 as percentages."""
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    axes.xaxis.set_ticks([0, 0.5, 1.0])
+    axes.grid(axis="x", color=RULE, lw=0.5)
     axes.set_axisbelow(True)
-    if which == "x":
-        axes.set_xlim(-0.02, 1.04)
-    else:
-        axes.set_ylim(0, 1.04)
-
-
-def legend(axes: Axes, columns: int) -> None:
-    """Draw a legend of `columns` columns above the axes if they have labelled entries."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, fontsize=9,
-                    handlelength=1.2, borderpad=0.2, columnspacing=1.2)  # fmt: skip
+    axes.set_xlim(-0.02, 1.04)

@@ -297,7 +297,6 @@ class Gate:
     Attributes:
         qualify, rank: True if its verdicts may decide that an edit qualifies, and if they may rank editors.
         why: the reasons, a line each.
-        cells: by modality ("all" for all together) and criterion: "may qualify", "may rank" or "neither".
         verdict: one sentence on whether its verdicts can be used.
         checks: the tests that decide.
     """
@@ -305,7 +304,6 @@ class Gate:
     qualify: bool
     rank: bool
     why: tuple[str, ...]
-    cells: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     verdict: str = ""
     checks: tuple[Check, ...] = ()
 

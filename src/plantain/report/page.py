@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from plantain.journal import JournalReader, RunHeader, SessionRow, TaskRow
+from plantain.journal import JournalReader, RunHeader, TaskRow
 from plantain.journal.cards import Standing, consistency, standings_of
 from plantain.journal.questions.accepted import AcceptedRow, TurnRow, accepted_rows, turn_rows
-from plantain.journal.questions.status import StepCost, Unsuccessful, costs, status_summary, unsuccessful
+from plantain.journal.questions.status import Unsuccessful, costs, status_summary, unsuccessful
 from plantain.journal.questions.tables import (
     Composition,
     FindingRow,
@@ -40,10 +40,9 @@ from plantain.journal.questions.units import snapshot
 from plantain.journal.verdicts import PERSON
 from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate
-from plantain.pages.drawing import ACCENT, FAILED, INK, MUTED, SUCCESS, percent_axis, row_axis, svg
+from plantain.pages.drawing import ACCENT, FAILED, SUCCESS, percent_axis, row_axis, svg
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
 from plantain.pages.thumbnails import SATURATION
-from plantain.pages.wording import words
 from plantain.records import TaskKind, state_after
 from plantain.records.messages import InputError, command_line
 from plantain.report import labels
@@ -94,7 +93,7 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
     Args:
         run: folder of the run.
         to: the HTML file; default `report.html` in the run. Numbers are written to the same name with `.json`; values
-            that differ between equal runs (cost, latency, tries, sessions) to `.telemetry.json` and `.telemetry.html`.
+            that differ between equal runs (cost, latency, tries, sessions) to `.telemetry.json`.
 
     Returns:
         The HTML file and the numbers in it.
@@ -129,38 +128,21 @@ def make_report(run: Path, to: Path | None = None) -> WrittenReport:
             judges=judges,
             consistency=consistency(judges),
             corrected=corrections_line(numbers.corrections),
-            figures={"codes": codes_figure(numbers.judged), "figure3": figure_three(numbers.findings)},
+            figure3=figure_three(numbers.findings),
             in_run=target.parent == run,
-            telemetry_name=target.with_suffix(".telemetry.html").name,
+            telemetry_name=target.with_suffix(".telemetry.json").name,
             json_name=target.with_suffix(".json").name,
         )
     )
     write_page(target.with_suffix(".json"), _json(_document(reader.header, numbers, selection, judges)))
-    _write_telemetry(target, reader.header, status, spent, sessions)
-    write_page(target, html, [(row.dataset, row.licence) for row in numbers.sources], damaged)
-    return WrittenReport(target, numbers, damaged)
-
-
-def _write_telemetry(
-    target: Path,
-    header: RunHeader,
-    status: dict[str, object],
-    spent: Sequence[StepCost],
-    sessions: Sequence[SessionRow],
-) -> None:
-    """Write the values that differ between equal runs, as numbers and as a page."""
-    numbers = {
+    telemetry = {
         "status": status,
         "costs": [asdict(row) for row in spent],
         "sessions": [asdict(row) for row in sessions],
     }
-    page = environment().get_template("telemetry.html.j2")
-    found = status["cost_reported"]
-    reported = found if isinstance(found, dict) and found["differs"] else None
-    write_page(target.with_suffix(".telemetry.json"), _json(numbers))
-    write_page(
-        target.with_suffix(".telemetry.html"), page.render(run=_run(header), costs=spent, reported=reported)
-    )
+    write_page(target.with_suffix(".telemetry.json"), _json(telemetry))
+    write_page(target, html, [(row.dataset, row.licence) for row in numbers.sources], damaged)
+    return WrittenReport(target, numbers, damaged)
 
 
 def write_story(reader: JournalReader, task: TaskRow, to: Path) -> Path:
@@ -256,34 +238,6 @@ def environment() -> Environment:
 DIRECTION_MARKERS = {"add": "o", "remove": "D"}
 
 
-def codes_figure(table: Judged) -> str:
-    """Draw failure codes by criterion as SVG, counted in judged attempts; frequent ones are darker."""
-    criteria = [row.criterion for row in table.criteria]
-    totals = {(criterion, code): n for criterion, code, n in table.code_totals}
-    codes = sorted(
-        {code for _, code, _ in table.code_totals},
-        key=lambda c: (sum(totals.get((k, c), 0) for k in criteria), c),
-    )
-    most = max(totals.values(), default=1)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        for y, code in enumerate(codes):
-            for x, criterion in enumerate(criteria):
-                n = totals.get((criterion, code), 0)
-                if n:
-                    axes.barh(y, 0.94, left=x - 0.47, height=0.88, color=FAILED, alpha=0.12 + 0.68 * n / most)
-                axes.text(x, y, str(n) if n else "·", ha="center", va="center", color=INK if n else MUTED)
-        row_axis(axes, [words(code) for code in codes])
-        axes.set_xlim(-0.55, len(criteria) - 0.45)
-        axes.set_ylim(-0.6, max(1, len(codes)) - 0.4)
-        axes.set_xticks(range(len(criteria)), [words(name).replace(" ", "\n") for name in criteria])
-        axes.tick_params(axis="x", length=0)
-        axes.spines[:].set_visible(False)
-
-    return svg("codes", 6.4, 1.2 + 0.32 * max(1, len(codes)), draw)
-
-
 def figure_three(rows: Sequence[FindingRow]) -> str:
     """Draw successful and failed tasks by finding as SVG, with the share of attempts accepted by weighted score."""
     ordered = sorted(rows, key=lambda row: (row.modality, row.finding, row.direction), reverse=True)
@@ -298,7 +252,7 @@ def figure_three(rows: Sequence[FindingRow]) -> str:
         left.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
         left.set_xlabel("tasks:\nsuccess, failed")
         right.tick_params(axis="y", length=0)
-        percent_axis(right, "x", narrow=True)
+        percent_axis(right)
         right.set_xlabel("attempts qualified\n(weighted)")
 
     return svg("figure3", 6.4, 1.3 + 0.3 * max(1, len(ordered)), draw)

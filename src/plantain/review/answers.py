@@ -31,7 +31,6 @@ MAX_BYTES = 4 * 2**20
 """Bytes of one answer, including its region."""
 
 LEFT, RIGHT, TIE = "left", "right", "tie"
-NO_FINDING = "none"
 
 
 class BadAnswer(InputError):
@@ -82,8 +81,6 @@ def _task_answer(block: Block, item: Item, case: Case, given: dict[str, Any]) ->
             return {"better": _one_of(given, "better", (LEFT, RIGHT, TIE))}
         case ReaderTask.REAL_OR_EDITED:
             return {"real": _one_of(given, "real", (True, False))}
-        case ReaderTask.WHICH_FINDING:
-            return {"finding": _one_of(given, "finding", (*block.choices, NO_FINDING))}
         case ReaderTask.DESCRIBE_OK:
             right = _one_of(given, "right", (True, False))
             return {"right": right, "correction": _text(given.pop("correction", ""), "correction")}
@@ -107,7 +104,7 @@ def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str,
 
 
 def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Format an answer in words that name no positions: a model, a finding, yes or no; args as `is_right`."""
+    """Format an answer in words that name no positions: a model, yes or no; args as `is_right`."""
     match block.task:
         case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"
@@ -118,8 +115,6 @@ def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> st
             return TIE if where == TIE else slots[(LEFT, RIGHT).index(where)]
         case ReaderTask.REAL_OR_EDITED:
             return "real" if value["real"] else "edited"
-        case ReaderTask.WHICH_FINDING:
-            return str(value["finding"])
         case ReaderTask.DESCRIBE_OK:
             return "yes" if value["right"] else "no"
         case ReaderTask.RANK:

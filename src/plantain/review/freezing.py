@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from plantain.files.opening import replace_file
-from plantain.findings.taxonomy import load_taxonomy
 from plantain.journal import BadBlob
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError, Rubric
 from plantain.records.images import parent_of
-from plantain.review.answers import NO_FINDING
 from plantain.review.blinding import fitted_mask, stored_images
 from plantain.review.ratings import Ratings
 from plantain.review.sources import Material
@@ -39,19 +37,14 @@ TITLES = {
     ReaderTask.PAIR: "Which is better?",
     ReaderTask.RANK: "Rank",
     ReaderTask.REAL_OR_EDITED: "Real or edited?",
-    ReaderTask.WHICH_FINDING: "Which finding?",
     ReaderTask.CHOOSE_ROI: "Where is it?",
     ReaderTask.DESCRIBE_OK: "Is the description right?",
 }
-
-OF_REAL = frozenset({ReaderTask.REAL_OR_EDITED, ReaderTask.WHICH_FINDING})
-"""Their answers are known only if the original is real, not an accepted edit that a later turn edits."""
 
 NEEDED = {
     ReaderTask.PAIR: "cases with outputs of two models (several --from, or a benchmark's run)",
     ReaderTask.RANK: "cases with outputs of two models (several --from, or a benchmark's run)",
     ReaderTask.DESCRIBE_OK: "cases with a description of the change",
-    ReaderTask.WHICH_FINDING: "cases with a finding",
 }
 """Requirements of a task besides an edited image."""
 
@@ -172,8 +165,8 @@ def _check_numbers(drawn: int, settings: StudySettings) -> None:
 
 
 def _fits(material: Material, task: ReaderTask) -> bool:
-    if task in OF_REAL and parent_of(material.original):
-        return False
+    if task is ReaderTask.REAL_OR_EDITED and parent_of(material.original):
+        return False  # the original is an accepted edit of an earlier turn
     outputs = len(material.images) - 1
     match task:
         case ReaderTask.CHOOSE_ROI:
@@ -182,8 +175,6 @@ def _fits(material: Material, task: ReaderTask) -> bool:
             return bool(material.description) and (outputs > 0 or material.ground_truth is not None)
         case ReaderTask.PAIR | ReaderTask.RANK:
             return outputs > 1
-        case ReaderTask.WHICH_FINDING:
-            return outputs > 0 and bool(material.finding)
     return outputs > 0
 
 
@@ -244,7 +235,6 @@ def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) 
         images=dict(zip(keys, names, strict=False)),
         ground_truth=names[-1] if material.ground_truth is not None else "",
         verdicts=material.verdicts,
-        label=material.label,
         proposals=tuple(proposals),
         spacing_mm=None if material.spacing_mm is None else material.spacing_mm / scale,
         credentialed=material.credentialed,
@@ -259,7 +249,7 @@ def _block(
     block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], settings: StudySettings
 ) -> Block:
     draw = random.Random(f"{settings.seed} {block}")
-    if task in OF_REAL:
+    if task is ReaderTask.REAL_OR_EDITED:
         main, spare = ([case for case in cases if not parent_of(case.image)] for cases in (main, spare))
     items = [item for case in main for item in _items(case, task)]
     if not items:
@@ -270,8 +260,6 @@ def _block(
     repeats = [replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again]
     known = _known(task, spare, draw)[: settings.training // 2]
     taught = [item for case in spare for item in _items(case, task)]
-    if task is ReaderTask.WHICH_FINDING:  # the requested finding may be invisible, so feedback is omitted
-        taught = [replace(item, truth="") for item in taught]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [
         replace(item, id=f"{block}-{n:05d}") for n, item in enumerate([*items, *repeats, *training], 1)
@@ -285,7 +273,6 @@ def _block(
         criteria=tuple((one.name, one.question) for one in settings.rubric.criteria),
         scale=settings.scale,
         codes=tuple(settings.rubric.codes),
-        choices=_choices([*main, *spare]) if task is ReaderTask.WHICH_FINDING else (),
     )
 
 
@@ -307,9 +294,6 @@ def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
             # The original once, whatever the number of models: results weigh edited and real images alike.
             yield from (item(model, reference=False, truth="edited") for model in models)
             yield item(ORIGINAL, reference=False, truth="real")
-        case ReaderTask.WHICH_FINDING if case.finding:
-            shows = case.finding if case.direction == "add" else ""
-            yield from (item(model, reference=False, truth=shows) for model in models)
         case ReaderTask.CHOOSE_ROI:
             yield item()
         case ReaderTask.DESCRIBE_OK if case.description:
@@ -321,31 +305,10 @@ def _known(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> list
     found = []
     for case in draw.sample(list(cases), len(cases)):
         models = [key for key in case.images if key != ORIGINAL]
-        shown: tuple[str, ...] = (ORIGINAL,)
-        reference, truth = False, ""
-        match task:
-            case ReaderTask.ACCEPT:  # an unchanged copy is not the requested edit
-                reference, truth = True, "no"
-            case ReaderTask.REAL_OR_EDITED if models:
-                truth = draw.choice(["real", "edited"])
-                shown = (ORIGINAL if truth == "real" else models[0],)
-            case ReaderTask.WHICH_FINDING if case.label:
-                truth = _label(case)
-        if truth:
-            found.append(Item("", case.id, ItemKind.TRAINING, shown, reference, truth))
+        if task is ReaderTask.ACCEPT:  # an unchanged copy is not the requested edit
+            found.append(Item("", case.id, ItemKind.TRAINING, (ORIGINAL,), True, "no"))
+        elif task is ReaderTask.REAL_OR_EDITED and models:
+            truth = draw.choice(["real", "edited"])
+            shown = (ORIGINAL if truth == "real" else models[0],)
+            found.append(Item("", case.id, ItemKind.TRAINING, shown, False, truth))
     return found
-
-
-def _label(case: Case) -> str:
-    """Return the label of an original in the terms of the closed list."""
-    taxonomy = load_taxonomy()
-    if case.modality in taxonomy.modalities and case.label == taxonomy.normal(case.modality).name:
-        return NO_FINDING
-    return case.label
-
-
-def _choices(cases: Sequence[Case]) -> tuple[str, ...]:
-    taxonomy = load_taxonomy()
-    modalities = sorted({case.modality for case in cases} & set(taxonomy.modalities))
-    listed = [finding.name for modality in modalities for finding in taxonomy.targets(modality)]
-    return tuple(dict.fromkeys([*listed, *sorted({case.finding for case in cases if case.finding})]))

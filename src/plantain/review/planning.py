@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from plantain.metrics.statistics.reader_power import Components, power
-from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.records.messages import counted
 
-TEMPLATES = Path(__file__).parent / "templates"
 WANTED = 0.8
 """Power that a study should have."""
 
 READERS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
 CASES = (25, 50, 75, 100, 150, 200, 300, 400)
-DRAWN = (50, 100, 200, 400)
-"""Cases of the lines in the figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,38 +100,3 @@ def by_readers(designs: Sequence[Design]) -> dict[int, dict[int, Design]]:
     for design in designs:
         rows.setdefault(design.readers, {})[design.cases] = design
     return rows
-
-
-def write_plan(plan: ReaderStudyPlan, path: Path) -> Path:
-    """Write the plan as a page; return its path. Raise InputError if it cannot be written."""
-    environment = page_environment(TEMPLATES, "")
-    page = environment.get_template("plan.html.j2").render(
-        plan=plan, wanted=WANTED, rows=by_readers(plan.table), figure=_power_figure(plan)
-    )
-    write_page(html_target(path), page)
-    return path
-
-
-def _power_figure(plan: ReaderStudyPlan) -> str:
-    """Return power against readers, one line for each number of cases, as SVG."""
-    from matplotlib.figure import Figure
-
-    from plantain.pages.drawing import INK, MUTED, SERIES, legend, percent_axis, svg
-
-    rows = by_readers(plan.table)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        percent_axis(axes, "y")
-        axes.axhline(WANTED, color=MUTED, lw=0.8, ls="--")
-        for colour, cases in zip(SERIES, sorted({*DRAWN, plan.asked.cases}), strict=False):
-            width = 2.2 if cases == plan.asked.cases else 1.2
-            powers = [rows[readers][cases].power for readers in rows]
-            axes.plot(list(rows), powers, color=colour, lw=width, label=counted(cases, "case"))
-        axes.plot(plan.asked.readers, plan.asked.power, "o", color=INK, ms=6)
-        axes.set_xticks(list(rows))
-        axes.set_xlabel("readers")
-        axes.set_ylabel("power")
-        legend(axes, 4)
-
-    return svg("power", 7.2, 3.8, draw)

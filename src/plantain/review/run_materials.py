@@ -70,7 +70,6 @@ def materials_of_run(run: Path, wanted: Collection[str] | None = None) -> Iterat
                     model: blob_reader(run, edited),
                 },
                 verdicts={model: row.state is TaskState.SUCCESS} if decided else {},
-                label=image.labels[0] if len(image.labels) == 1 else "",
                 spacing_mm=image.spacing_mm,
                 credentialed=restricted(image),
             )

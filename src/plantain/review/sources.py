@@ -38,7 +38,6 @@ class Material:
         images: ORIGINAL and models -> function that reads the image.
         ground_truth: function that reads the real image after the procedure; None without one.
         verdicts: model -> the run's decision about its edit.
-        label: label of the original, if it has one.
         spacing_mm: size of a pixel in mm; None if unknown.
         credentialed: True if only readers who confirmed the data use agreement may see it.
         proposals: proposed regions, bool (H, W) each.
@@ -56,7 +55,6 @@ class Material:
     original: str = ""
     ground_truth: Read | None = None
     verdicts: Mapping[str, bool] = field(default_factory=dict)
-    label: str = ""
     spacing_mm: float | None = None
     credentialed: bool = False
     proposals: tuple[Mask, ...] = ()
@@ -66,7 +64,7 @@ class Material:
 def outlines(cases: Iterable[Material]) -> Iterator[Material]:
     """Yield reduced cases, without instructions and access to images, that suffice for drawing a sample."""
     known: dict[object, Any] = {}
-    names = ("stratum", "cluster", "modality", "finding", "direction", "label")
+    names = ("stratum", "cluster", "modality", "finding", "direction")
     for one in cases:
         texts = {name: known.setdefault(getattr(one, name), getattr(one, name)) for name in names}
         images = known.setdefault(tuple(one.images), dict.fromkeys(one.images, _not_loaded))

@@ -32,7 +32,6 @@ class ReaderTask(StrEnum):
     PAIR = "pair"
     RANK = "rank"
     REAL_OR_EDITED = "real-or-edited"
-    WHICH_FINDING = "which-finding"
     CHOOSE_ROI = "choose-roi"
     DESCRIBE_OK = "describe-ok"
 
@@ -65,7 +64,6 @@ class Case:
         images: ORIGINAL and models -> file below `images/`.
         ground_truth: file of the real image after the procedure; "" without one.
         verdicts: model -> the run's decision about its edit, if any.
-        label: label of the original, if it has one.
         proposals: files of proposed regions, best first.
         spacing_mm: size of a pixel in mm, if known.
         credentialed: True if only readers who confirmed the data use agreement may see it.
@@ -85,7 +83,6 @@ class Case:
     images: Mapping[str, str]
     ground_truth: str = ""
     verdicts: Mapping[str, bool] | None = None
-    label: str = ""
     proposals: tuple[str, ...] = ()
     spacing_mm: float | None = None
     credentialed: bool = False
@@ -123,7 +120,6 @@ class Block:
         dimension: short name of the criterion that is ranked, e.g. "EA"; "" for other tasks.
         scale: smallest and largest rating.
         codes: reasons why an edit is wrong.
-        choices: closed list of findings.
     """
 
     id: str
@@ -134,7 +130,6 @@ class Block:
     dimension: str = ""
     scale: tuple[int, int] = (0, 10)
     codes: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

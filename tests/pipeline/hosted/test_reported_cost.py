@@ -73,8 +73,7 @@ def test_reported_cost_is_shown_and_the_budget_uses_ours(
         assert reader.spent_usd() == pytest.approx(0.04 + 2 * OURS)
         calls = [call for row in reader.tasks() for call in reader.calls(row.id)]
     assert [call.usage.reported_usd for call in calls] == [0.00225, None, 0.00225]  # the edit has no `cost`
-    page = write_report(run).with_suffix(".telemetry.html").read_text()
-    assert "USD reported" in page and "0.0022" in page
+    write_report(run)
     costs = json.loads((run / "report.telemetry.json").read_text())["costs"]
     assert [row["reported_usd"] for row in costs] == [0.00225, None, 0.00225]
 
@@ -94,4 +93,3 @@ def test_reported_cost_that_agrees_or_is_none_is_not_shown(
     run = built(server, one_image, tmp_path, cost)
     document, shown = status_of(run, capsys)
     assert document["cost_reported"] == reported and "reported cost" not in shown
-    assert "USD reported" not in write_report(run).with_suffix(".telemetry.html").read_text()

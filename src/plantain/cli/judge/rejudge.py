@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import typer
 
-from plantain.audit.flips import ALL, QUALIFIED, consistency, flips, judged_attempts, tallies
+from plantain.audit.flips import QUALIFIED, consistency, flips, judged_attempts, tallies
 from plantain.audit.jury import models_of
 from plantain.audit.pages import write_rejudged
 from plantain.audit.planning import forecast_rejudge
@@ -135,7 +135,7 @@ def _print_rejudged(
             f" ({study['unscored']} unscored); the paper: 87.2 % and 12.8 % of 500"
         )
     for flip in found:
-        if (flip["modality"], flip["criterion"]) == (ALL, QUALIFIED) and flip["n"]:
+        if flip["criterion"] == QUALIFIED and flip["n"]:
             alone = f"{flip['first']} alone accepts {flip['first_only']}, {flip['second']} alone {flip['second_only']}"
             print(f"of {counted(flip['n'], 'edit')} that both judged, {alone}")
     print(f"page: {page}")

@@ -18,7 +18,7 @@ app = LazyGroup(
             "plantain.cli.review.answers:export",
             "Write answers as CSV, with the frozen study",
         ),
-        "results": ("plantain.cli.review.answers:results", "Analyse the answers: page, JSON, LaTeX"),
+        "results": ("plantain.cli.review.answers:results", "Analyse the answers: page or JSON"),
         "import": ("plantain.cli.review.answers:import_", "Import ratings from CSV files"),
         "demo": (
             "plantain.cli.review.demo:demo",

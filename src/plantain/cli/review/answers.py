@@ -9,14 +9,14 @@ from typing import Any
 
 import typer
 
-from plantain.cli.terminal.options import AsJson, AsLatex, StudyArgument
+from plantain.cli.terminal.options import AsJson, StudyArgument
 from plantain.cli.terminal.tables import print_json
 from plantain.records.messages import counted, next_line
 from plantain.review.answers import import_ratings
 from plantain.review.ratings import Ratings
 from plantain.review.results.analysis import analyse
 from plantain.review.results.rows import rows_of
-from plantain.review.results.writing import results_latex, write_results
+from plantain.review.results.writing import write_results
 from plantain.review.study import open_study
 
 JUDGE = {
@@ -31,7 +31,6 @@ def results(
     study: StudyArgument,
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Page; default: STUDY/results.html."),
     as_json: AsJson = False,
-    as_latex: AsLatex = False,
 ) -> None:
     """Analyse acceptance, scores, strengths, accuracy, agreement, regions and times, with readers and cases random.
 
@@ -43,9 +42,6 @@ def results(
     found = analyse(opened, rows)
     if as_json:
         print_json(found)
-        return
-    if as_latex:
-        print(results_latex(found), end="")
         return
     page = write_results(found, to or study / "results.html")
     for block in found["blocks"]:

@@ -42,17 +42,11 @@ def demo(
         fill_demo_catalogue(folder / "catalogue")
         with BuildProgress(quiet=as_json) as progress:
             run_to_end(run_build(demo_recipe(folder), run, limit=limit, observer=progress))
-        tasks = (
-            ReaderTask.ACCEPT,
-            ReaderTask.REAL_OR_EDITED,
-            ReaderTask.WHICH_FINDING,
-            ReaderTask.CHOOSE_ROI,
-        )
         found = list(materials_of_run(run))
         settings = StudySettings(
             name="Demo: are these edits good?",
             seed=7,
-            tasks=tasks,
+            tasks=(ReaderTask.ACCEPT, ReaderTask.REAL_OR_EDITED, ReaderTask.CHOOSE_ROI),
             rubric=MED_BANANA,
             training=min(2, len(found) // 2),
             repeats=0.2,
@@ -82,7 +76,7 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
                 draw = random.Random(f"{study.seed} {number} {item.of or item.id} {repeated}")
                 taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
                 quality = 0.7 * taste + 0.3 * draw.random() - 0.06 * number
-                value = _answer(study, block, item, slots, quality, draw)
+                value = _answer(block, item, slots, quality, draw)
                 focus = round(1000 * draw.lognormvariate(2.2, 0.4))
                 key = f"simulated-{item.id}"
                 ratings.save(reader.code, item.id, key, block.id, slots, position, value, focus)
@@ -92,37 +86,18 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
 
 
 def _answer(
-    study: Study, block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
+    block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
 ) -> dict[str, Any]:
-    known = item.kind is ItemKind.TRAINING
-    wanted = item.truth if known and draw.random() < 0.9 else ""
-    match block.task:
-        case ReaderTask.ACCEPT:
-            good = wanted == "yes" if wanted else quality > 0.3
-            criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
-            if not good:
-                criteria[block.criteria[0][0]] = False
-            codes = [] if good or not block.codes else [draw.choice(block.codes)]
-            return {"criteria": criteria, "codes": codes}
-        case ReaderTask.RATE:
-            least, most = block.scale
-            return {
-                "scores": {
-                    name: min(most, max(least, round(least + (most - least) * quality + draw.gauss(0, 0.8))))
-                    for name, _ in block.criteria
-                }
-            }
-        case ReaderTask.PAIR:
-            return {"better": draw.choice(["left", "right", "tie"])}
-        case ReaderTask.RANK:
-            return {"ranks": draw.sample(range(1, len(slots) + 1), len(slots))}
-        case ReaderTask.REAL_OR_EDITED:
-            real = slots[0] == ORIGINAL
-            return {"real": real if draw.random() < 0.7 else not real}
-        case ReaderTask.WHICH_FINDING:
-            finding = study.by_case[item.case].finding
-            return {"finding": finding if quality > 0.25 and finding in block.choices else "none"}
-        case ReaderTask.DESCRIBE_OK:
-            return {"right": quality > 0.3, "correction": ""}
-        case ReaderTask.CHOOSE_ROI:
-            return {"cannot": "a simulated reader draws nothing"}
+    """Answer a question of one of the demo's tasks; an image of better `quality` is accepted more often."""
+    if block.task is ReaderTask.ACCEPT:
+        known = item.kind is ItemKind.TRAINING and draw.random() < 0.9
+        good = item.truth == "yes" if known and item.truth else quality > 0.3
+        criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
+        if not good:
+            criteria[block.criteria[0][0]] = False
+        codes = [] if good or not block.codes else [draw.choice(block.codes)]
+        return {"criteria": criteria, "codes": codes}
+    if block.task is ReaderTask.REAL_OR_EDITED:
+        real = slots[0] == ORIGINAL
+        return {"real": real if draw.random() < 0.7 else not real}
+    return {"cannot": "a simulated reader draws nothing"}

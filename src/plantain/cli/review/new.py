@@ -24,7 +24,7 @@ from plantain.rubrics import rubric_named
 VALIDATION, VALIDATED = "med-banana-validation", 100
 """Preset for the validation of a judge by readers (Med-Banana-50K, human validation), and its number of edits."""
 
-TASKS = "accept, rate, pair, rank, real-or-edited, which-finding, choose-roi, describe-ok"
+TASKS = "accept, rate, pair, rank, real-or-edited, choose-roi, describe-ok"
 
 
 def new(

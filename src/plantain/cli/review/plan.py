@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +11,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
-from plantain.review.planning import READERS, WANTED, ReaderStudyPlan, by_readers, plan_study, write_plan
+from plantain.review.planning import READERS, WANTED, ReaderStudyPlan, by_readers, plan_study
 
 
 def plan(
@@ -23,19 +21,16 @@ def plan(
     base_rate: float | None = typer.Option(None, help="Rate of the first model, for yes or no; default 0.6."),
     sd: float | None = typer.Option(None, help="Standard deviation of one answer."),
     seconds: float = typer.Option(20.0, min=0.1, help="Seconds that one reading takes."),
-    to: Path | None = typer.Option(None, metavar="FILE.html", help="Write table and figure as a page."),
     as_json: AsJson = False,
 ) -> None:
     """Compute power, type-1 error and hours of a study with readers and cases random.
 
-    Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6 --to plan.html
+    Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6
     """
     parts, source = _components(effect, base_rate, sd)
     made = plan_study(readers, cases, effect, parts, seconds=seconds, source=source)
-    page = None if to is None else write_plan(made, to)
     if as_json:
-        shown = made.as_json() | ({"page": str(page)} if page else {})
-        print_json(shown)
+        print_json(made.as_json())
         return
     asked = made.asked
     print(
@@ -54,8 +49,6 @@ def plan(
             f"{100 * WANTED:.0f} %: {few}fewest hours of the table: {counted(best.readers, 'reader')} x "
             f"{counted(best.cases, 'case')}, {best.hours:.1f} hours"
         )
-    if page:
-        print(f"page: {page}")
     print(next_line("review", "new", "STUDY", "--from", "RUN", "--task", "accept", "--cases", cases))
 
 

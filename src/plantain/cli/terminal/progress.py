@@ -107,6 +107,11 @@ class Bar:
         if self.live:
             self._bar.start()
 
+    def note(self, line: str) -> None:
+        """Print a message unless quiet."""
+        if self.live or self.plain:
+            say(line)
+
     def line(self, text: Callable[[float], str], every: float | None = None) -> None:
         """Print a line every `every` seconds at most (default `PLAIN_EVERY_S`), without a terminal."""
         now = time.monotonic()
@@ -127,25 +132,9 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
         yield move
 
 
-class _WithBar:
-    """A bar that ends with a `with` block, and notes between; a quiet one shows neither."""
+class _Observer(Bar, ProgressObserver):
+    _stopping = False
 
-    def __init__(self, bar: Bar) -> None:
-        self._bar = bar
-        self._stopping = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__()
-
-    def note(self, line: str) -> None:
-        if self._bar.live or self._bar.plain:
-            say(line)
-
-
-class _Observer(_WithBar, ProgressObserver):
     def stopping(self) -> None:
         if self._stopping:
             again = command_again(get_current_context(), "limit")
@@ -159,7 +148,7 @@ class StageProgress(_Observer):
     """Progress of the stages of a scoring or an audit."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        super().__init__(Bar(quiet=quiet))
+        super().__init__(quiet=quiet)
         self._stage, self._done, self._total, self._measured = "", 0, 0, 0
         self._started = time.monotonic()
 
@@ -169,14 +158,14 @@ class StageProgress(_Observer):
     def stage_started(self, what: str, total: int) -> None:
         self._stage, self._done, self._total, self._measured = what, 0, total, 0
         self._started = time.monotonic()
-        self._bar.restart(what, total)
-        self._bar.move(0)
+        self.restart(what, total)
+        self.move(0)
 
     def advanced(self, stored: int) -> None:
         self._done += 1
         self._measured += stored > 0  # results of an earlier scoring take no time
-        self._bar.move(self._done)
-        self._bar.line(self._line)
+        self.move(self._done)
+        self.line(self._line)
 
     def _line(self, now: float) -> str:
         kind = {"metrics": " samples", "judges": " outputs"}.get(self._stage, "")
@@ -187,24 +176,24 @@ class StageProgress(_Observer):
         return f"{line}, {time_left(self._measured, self._total - earlier, now - self._started)}"
 
 
-class TrainingBar(_WithBar, TrainingProgress):
+class TrainingBar(Bar, TrainingProgress):
     """Progress of a training: step and loss."""
 
     def __init__(self, *, quiet: bool) -> None:
-        super().__init__(Bar("training", quiet=quiet, transient=True))
+        super().__init__("training", quiet=quiet, transient=True)
         self._what, self._steps = "training", 0
 
     def begin(self, what: str, steps: int) -> None:
         self._what, self._steps = what, steps
-        self._bar.restart(what, steps or None)
+        self.restart(what, steps or None)
         if steps:
             self.note(f"{what}: {counted(steps, 'step')}")
 
     def step(self, step: int, loss: float | None = None) -> None:
         tally = "" if loss is None else f"loss {loss:.4f}"
-        self._bar.move(step, tally=tally)
+        self.move(step, tally=tally)
         shown = f", {tally}" if tally else ""
-        self._bar.line(lambda _: f"{self._what}: step {step} of {self._steps}{shown}")
+        self.line(lambda _: f"{self._what}: step {step} of {self._steps}{shown}")
 
 
 class BuildProgress(_Observer):
@@ -225,7 +214,7 @@ class BuildProgress(_Observer):
         words: tuple[str, str] = ("success", "failed"),
         steps: Callable[[int, int], str] = lambda tasks, rounds: f"{rounds / tasks:.1f} rounds",
     ) -> None:
-        super().__init__(Bar(what, quiet=quiet))
+        super().__init__(what, quiet=quiet)
         self._words, self._steps, self._waits_for = words, steps, ""
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
@@ -243,14 +232,14 @@ class BuildProgress(_Observer):
     def planned(self, tasks: int, counts: dict[TaskState, int], budget: Budget) -> None:
         self._total, self._budget = tasks, budget
         self._counts = {state.value: n for state, n in counts.items()}
-        self._bar.move(self._done, tasks, self._tally())
+        self.move(self._done, tasks, self._tally())
 
     def asks(self, models: Sequence[str], tasks: int | None = None) -> None:
         if not models or self._closed_here:
             return
         self._waits_for = f"waiting for the first task; asking {', '.join(models)}"
-        self._bar.move(tally=self._tally())
-        if self._bar.plain:
+        self.move(tally=self._tally())
+        if self.plain:
             pending = self._counts.get(TaskState.PENDING, 0) if tasks is None else tasks
             say(f"{pending} of {counted(self._total, 'task')} to do; {self._waits_for}")
 
@@ -259,8 +248,8 @@ class BuildProgress(_Observer):
         self._closed_here += 1
         self._rounds += steps
         self._waits_for = ""
-        self._bar.move(self._done, tally=self._tally())
-        self._bar.line(self._line)
+        self.move(self._done, tally=self._tally())
+        self.line(self._line)
 
     def jobs(self, in_flight: Callable[[], int]) -> None:
         self._in_jobs = in_flight
@@ -273,16 +262,16 @@ class BuildProgress(_Observer):
     def waiting(self, why: str) -> None:
         left = self._in_jobs()
         self._waits_for = why
-        self._bar.move(tally=self._tally())
-        if not self._bar.live or left:
+        self.move(tally=self._tally())
+        if not self.live or left:
             waits = counted(left, "call waits", "calls wait")
             say(f"{why}; {waits} in batch jobs (Ctrl-C leaves them to the next build)" if left else why)
 
     def _tick(self) -> None:
         if self._ticking is not None:
             self._ticking.cancel()
-        self._bar.move(tally=self._tally())
-        self._bar.line(self._line, WAITING_EVERY_S)
+        self.move(tally=self._tally())
+        self.line(self._line, WAITING_EVERY_S)
         self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     @property

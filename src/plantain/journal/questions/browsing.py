@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 from plantain.journal.reader import JournalReader
 from plantain.records import InputError, TaskState
@@ -17,31 +17,21 @@ class TaskQuery:
     """The filter for tasks; an empty field sets no condition. The finding of a benchmark's task is its arm.
 
     Attributes:
-        verdict: "qualified" or "not": at least one attempt was judged so.
-        criterion: at least one attempt failed this criterion.
-        differ: "any": two judges, or a judge and a human reader, disagree on at least one attempt.
-        text: text in an instruction or a reason, the id of an image, or the first digits of a task's id.
+        text: text in an instruction, a reason, a finding or a modality, the id of an image, or the first digits of a
+            task's id.
     """
 
     state: str = ""
-    modality: str = ""
-    finding: str = ""
-    direction: str = ""
-    verdict: str = ""
-    criterion: str = ""
-    differ: str = ""
     text: str = ""
 
     def __post_init__(self) -> None:
         if self.state and self.state not in _STATES:
             raise InputError(f"state {self.state!r}: one of {', '.join(_STATES)}")
-        if self.verdict not in ("", "qualified", "not"):
-            raise InputError(f"verdict {self.verdict!r}: qualified or not")
 
     @property
     def given(self) -> dict[str, str]:
         """The fields that are not empty, by name."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +86,6 @@ class BrowsedPage:
     behind: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """The values that tasks can be filtered by, each list sorted."""
-
-    modalities: tuple[str, ...]
-    findings: tuple[str, ...]
-    directions: tuple[str, ...]
-    criteria: tuple[str, ...]
-
-
 _LAST = "SELECT {} FROM attempt a WHERE a.task = t.id AND a.generation = t.generation {} ORDER BY a.round DESC LIMIT 1"
 _COLUMNS = (
     "t.id, t.image_id, t.modality, t.finding, t.direction, t.kind, t.state, t.round, t.reason, "
@@ -114,10 +94,10 @@ _COLUMNS = (
     f"coalesce(({_LAST.format('a.edited', 'AND a.edited IS NOT NULL')}), ''), "
     "(SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
 )
-_OF_TASK = "v.task = t.id AND v.generation = t.generation"
 _MARKS = (
     "SELECT judge, qualified, decisive FROM verdict WHERE (task, generation, round) = (SELECT v.task, v.generation, "
-    f"max(v.round) FROM verdict v JOIN task t ON {_OF_TASK} WHERE t.id = ?) ORDER BY decisive DESC, judge, draw"
+    "max(v.round) FROM verdict v JOIN task t ON v.task = t.id AND v.generation = t.generation WHERE t.id = ?) "
+    "ORDER BY decisive DESC, judge, draw"
 )
 
 
@@ -144,50 +124,16 @@ def page_of(
     return BrowsedPage(tasks, more if backwards else bool(mark), bool(mark) if backwards else more)
 
 
-def count_of(reader: JournalReader, query: TaskQuery) -> int:
-    """Count the tasks that match a query."""
-    where, values = _where(query)
-    return int(reader.connection.execute(f"SELECT count(*) FROM task t WHERE {where}", values).fetchone()[0])
-
-
-def offered(reader: JournalReader) -> Offered:
-    """Return the values that tasks can be filtered by; slow, as it reads every task, so cache the result."""
-
-    def distinct(column: str, table: str, where: str = "TRUE") -> tuple[str, ...]:
-        rows = reader.connection.execute(f"SELECT DISTINCT {column} FROM {table} WHERE {where}")
-        return tuple(sorted(value for (value,) in rows if value))
-
-    return Offered(
-        distinct("modality", "task"),
-        distinct("finding", "task"),
-        distinct("direction", "task"),
-        distinct("name", "criterion", "kind = 'criterion'"),
-    )
-
-
 def _where(query: TaskQuery) -> tuple[str, Values]:
     parts, values = ["TRUE"], Values()
-    for name in ("state", "modality", "finding", "direction"):
-        if value := getattr(query, name):
-            parts.append(f"t.{name} = ?")
-            values.append(value)
-
-    def some(table: str, condition: str, *bound: str) -> None:
-        """Some row on the task's current attempts meets a condition."""
-        parts.append(f"EXISTS (SELECT 1 FROM {table} v WHERE {_OF_TASK} AND {condition})")
-        values.extend(bound)
-
-    if query.verdict:
-        some("verdict", f"v.qualified = {int(query.verdict == 'qualified')}")
-    if query.criterion:
-        some("criterion", "v.name = ? AND v.passed = 0", query.criterion)
-    if query.differ:
-        uneven = "GROUP BY v.round HAVING min(v.qualified) <> max(v.qualified)"
-        parts.append(f"EXISTS (SELECT 1 FROM verdict v WHERE {_OF_TASK} {uneven})")
+    if query.state:
+        parts.append("t.state = ?")
+        values.append(query.state)
     if query.text:
-        instructed = "SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)"
         parts.append(
-            f"(substr(t.id, 1, ?) = ? OR t.image_id = ? OR instr(lower(t.reason), ?) OR EXISTS ({instructed}))"
+            "(substr(t.id, 1, ?) = ? OR t.image_id = ? OR "
+            "instr(lower(t.reason || ' ' || t.finding || ' ' || replace(t.modality, '_', ' ')), ?) OR EXISTS "
+            "(SELECT 1 FROM attempt a WHERE a.task = t.id AND instr(lower(a.instruction), ?)))"
         )
         low = query.text.lower()
         values += [len(low), low, query.text, low, low]

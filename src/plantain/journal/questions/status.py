@@ -250,31 +250,18 @@ class Unsuccessful:
                 yield one_line(f"and {count - len(shown)} more {state}: {more}")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFilter:
-    """The filter for a list of tasks; an empty field sets no condition. Findings match by letters and digits."""
+def listed(
+    reader: JournalReader, states: Sequence[TaskState], findings: Sequence[str] = (), direction: str = ""
+) -> Iterator[ListedTask]:
+    """Yield the run's tasks, by state if `states` are given, else by id; an empty filter sets no condition.
 
-    states: Sequence[TaskState] = ()
-    findings: Sequence[str] = ()
-    modality: str = ""
-    direction: str = ""
-    image: str = ""
-
-    def passes(self, row: TaskRow) -> bool:
-        """Return True if a task passes the filter."""
-        task = row.task
-        return (
-            (not self.findings or fold(task.finding) in map(fold, self.findings))
-            and (not self.modality or fold(task.modality) == fold(self.modality))
-            and (not self.direction or task.direction.value == self.direction)
-            and (not self.image or task.image_id == self.image)
-        )
-
-
-def listed(reader: JournalReader, wanted: TaskFilter) -> Iterator[ListedTask]:
-    """Yield the run's tasks that match a filter, by state if the filter has states, else by id."""
-    for state in wanted.states or (None,):
-        yield from (_listed(reader, row) for row in reader.tasks(state) if wanted.passes(row))
+    Findings match by letters and digits.
+    """
+    names = set(map(fold, findings))
+    for state in states or (None,):
+        for row in reader.tasks(state):
+            if (not names or fold(row.task.finding) in names) and direction in ("", row.task.direction.value):
+                yield _listed(reader, row)
 
 
 def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:

@@ -110,7 +110,6 @@ class Judged:
         attempts: attempts of current generations; `judged` of them have a verdict, `unjudged`: others by reason.
         came_back, put_back: results of the functions in `telemetry`.
         published: numbers of yes and of all answers in published verdicts, which count in no other number.
-        code_totals: counts by failed criterion and code.
     """
 
     criteria: tuple[CriterionRow, ...]
@@ -124,7 +123,6 @@ class Judged:
     unjudged: tuple[tuple[str, int], ...]
     came_back: int
     put_back: tuple[int, float, int]
-    code_totals: tuple[tuple[str, str, int], ...]
     published: tuple[tuple[str, int, int], ...] = ()
 
 
@@ -238,7 +236,6 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
         unjudged=unjudged,
         came_back=came_back(reader),
         put_back=put_back(reader),
-        code_totals=codes,
         published=_published(reader),
     )
 

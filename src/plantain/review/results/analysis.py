@@ -40,7 +40,7 @@ Number = Callable[[Row], float | None]
 
 
 def analyse(study: Study, rows: Sequence[Row]) -> Found:
-    """Compute all results of a study, for page, JSON and LaTeX, from the rows of `rows_of`."""
+    """Compute all results of a study, for page and JSON, from the rows of `rows_of`."""
     return {
         "study": study.name,
         "hash": study.digest,
@@ -58,7 +58,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
     judged = [row for row in main if not row.cannot]
     names = ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
     found: Found = {
-        **dict.fromkeys((*names, "confusion", "regions", "judge")),
+        **dict.fromkeys((*names, "regions", "judge")),
         "block": block.id,
         "task": block.task.value,
         "dimension": block.dimension,
@@ -87,8 +87,6 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED:
             found |= _accuracy(judged)
-        case ReaderTask.WHICH_FINDING:
-            found["confusion"] = _confusion(judged)
         case ReaderTask.CHOOSE_ROI:
             found["regions"] = _regions(judged)
     return found
@@ -267,16 +265,7 @@ def _parameter(found: Value) -> Found:
     return asdict(found) | {"reason": "too few readers or cases" if found.low is None else ""}
 
 
-# --- findings and regions ---------------------------------------------------------------------------
-
-
-def _confusion(rows: Sequence[Row]) -> Found:
-    """Return requested finding -> answered finding -> count."""
-    table: dict[str, Counter[str]] = {}
-    for row in rows:
-        asked = row.finding if row.direction == "add" else f"{row.finding}, removed"
-        table.setdefault(asked, Counter())[row.answer] += 1
-    return {asked: dict(sorted(counts.items())) for asked, counts in sorted(table.items())}
+# --- regions ---------------------------------------------------------------------------------------
 
 
 def _regions(rows: Sequence[Row]) -> list[Found]:

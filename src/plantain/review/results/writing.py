@@ -1,4 +1,4 @@
-"""A study's results as a page and as LaTeX, its answers as files, and the study as part of a release.
+"""A study's results as a page, its answers as files, and the study as part of a release.
 
 In a release nothing identifies readers or patients: clusters of patients get codes, and free text is omitted, as are
 cases whose task the release does not contain.
@@ -7,27 +7,24 @@ cases whose task the release does not contain.
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from plantain.files.opening import open_folder, read_inside, replace_file
 from plantain.files.tables import written_csv
 from plantain.journal import BadBlob, JournalReader
 from plantain.pages.publishing import html_target, page_environment, write_page
-from plantain.pages.wording import escaped
 from plantain.records import InputError
 from plantain.records.messages import counted
 from plantain.review.people import saw
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
-from plantain.review.run_materials import model_of
 from plantain.review.sources import is_final
-from plantain.review.study import ORIGINAL, STUDY, Case, ItemKind, ReaderTask, Study, open_study
+from plantain.review.study import ORIGINAL, STUDY, Case, Study, open_study
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
@@ -35,63 +32,8 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 def write_results(found: dict[str, Any], path: Path) -> Path:
     """Write a study's results as an HTML page; return its path. Raise InputError if it cannot be written."""
     environment = page_environment(TEMPLATES, "")
-    figures = {block["block"]: figure for block in found["blocks"] if (figure := _figure(block))}
-    write_page(
-        html_target(path), environment.get_template("results.html.j2").render(found=found, figures=figures)
-    )
+    write_page(html_target(path), environment.get_template("results.html.j2").render(found=found))
     return path
-
-
-def _figure(block: dict[str, Any]) -> str:
-    """Return means or strengths with their intervals, one row for each model, as SVG."""
-    entries = block.get("models") or block.get("strengths") or block.get("by_model") or {}
-    rows = [(name, one) for name, one in entries.items() if one["value"] is not None]
-    if not rows:
-        return ""
-    from matplotlib.figure import Figure
-
-    from plantain.pages.drawing import ACCENT, MUTED, RULE, percent_axis, row_axis, svg
-
-    rows.sort(key=lambda row: row[1]["value"])
-
-    def draw(figure: Figure) -> None:
-        axes = figure.add_subplot()
-        row_axis(axes, [name for name, _ in rows])
-        if block["task"] in ("accept", "describe-ok", "real-or-edited"):
-            percent_axis(axes, "x")
-        elif block.get("strengths"):
-            axes.axvline(0, color=RULE, lw=1)
-            axes.set_xlabel("strength (log odds)")
-        if block["by_model"]:
-            axes.axvline(0.5, color=MUTED, lw=0.8, ls="--")
-        for y, (_, one) in enumerate(rows):
-            if one["low"] is not None:
-                axes.plot([one["low"], one["high"]], [y, y], color=ACCENT, lw=2, solid_capstyle="round")
-            axes.plot(one["value"], y, "o", color=ACCENT, ms=6)
-
-    return svg(block["block"], 7.2, 0.9 + 0.42 * len(rows), draw)
-
-
-def results_latex(found: dict[str, Any]) -> str:
-    """Return a study's results as LaTeX (booktabs), one table per block with models: value and 95 % interval."""
-    parts = []
-    for block in found["blocks"]:
-        entries = block.get("models") or block.get("strengths") or block.get("by_model")
-        if not entries:
-            continue
-        lines = [
-            f"% {block['title']}: {block['readers']} readers, readers and cases random",
-            r"\begin{tabular}{lrr}",
-            r"\toprule",
-            r"model & value & 95\,\% interval \\",
-            r"\midrule",
-        ]
-        for name, one in entries.items():
-            bounds = "--" if one["low"] is None else f"{one['low']:z.2f} to {one['high']:z.2f}"
-            value = "--" if one["value"] is None else f"{one['value']:z.2f}"
-            lines.append(rf"{escaped(name)} & {value} & {bounds} \\")
-        parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""]))
-    return "\n".join(parts)
 
 
 def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
@@ -126,19 +68,6 @@ FOLDER = "studies"
 LEFT_OUT = ("comment", "correction", "cannot")
 """Free text of an answer."""
 
-RATINGS = {
-    "task": "the edit: task of the release",
-    "round": "of the attempt that was shown",
-    "model": "whose image was judged",
-    "readers": "readers who judged it in the study's main items",
-    "accepted": "share of readers for whom every criterion held; empty where none was asked to accept",
-    "own": "True: of an edit of this release; False: of another model's, shown with it",
-    "criterion": "a criterion of the rubric",
-    "held": "share of readers for whom it held",
-    "rating": "mean rating of it; the scale is in study.json",
-}
-"""Columns of `ratings.csv`, one row an edit and criterion."""
-
 
 def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     """Return the files of a study by their path in a release, and a line with the numbers of cases and answers.
@@ -149,9 +78,9 @@ def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     study = open_study(folder)
     with JournalReader.open(run) as reader:
         closed = {
-            case.source: shown
+            case.source
             for case in study.cases
-            if is_closed(reader, case.source) and (shown := _shown(reader, study, case))
+            if is_closed(reader, case.source) and _shows_last(reader, study, case)
         }
     kept = [case for case in study.cases if case.source in closed]
     if not kept:
@@ -167,10 +96,9 @@ def study_for_release(folder: Path, run: Path) -> tuple[dict[str, bytes], str]:
     files = {
         "answers.csv": as_csv(study, rows).encode(),
         "dictionary.csv": written_csv([("column", "meaning"), *DICTIONARY.items()]).encode(),
-        "study.json": _document(study, codes, set(closed)),
+        "study.json": _document(study, codes, closed),
         "HASH": f"{study.digest}  study.json as it was frozen, before groups were given codes\n".encode(),
     }
-    files["ratings.csv"] = written_csv([list(RATINGS), *_ratings(rows, closed)]).encode()
     name = folder.resolve().name
     line = f"study {name}: {counted(len(kept), 'case')}, {counted(len(rows), 'answer')}"
     return {f"{FOLDER}/{name}/{file}": data for file, data in files.items()}, line
@@ -184,17 +112,15 @@ def is_closed(reader: JournalReader, task: str) -> bool:
         return False
 
 
-def _shown(reader: JournalReader, study: Study, case: Case) -> tuple[int, str] | None:
-    """Return round and model of the task's last image; None if the case shows others: runs share ids of tasks."""
-    row, own = reader.task(case.source), model_of(reader, case.source)
-    made = [(one.round, one.edited) for one in reader.attempts(row.id, row.generation) if one.edited]
+def _shows_last(reader: JournalReader, study: Study, case: Case) -> bool:
+    """Return True if a case shows the task's last image, and not others: runs share ids of tasks."""
+    row = reader.task(case.source)
+    made = [one.edited for one in reader.attempts(row.id, row.generation) if one.edited]
     try:
-        edited = reader.read_blob(made[-1][1]) if made else b""
+        edited = reader.read_blob(made[-1]) if made else b""
     except BadBlob:  # the release omits it
-        return None
-    models = case.images.keys() - {ORIGINAL} if made else ()
-    same = [model for model in models if saw(study, case.id, model, edited)]
-    return (made[-1][0], own if own in same else min(same)) if same else None
+        return False
+    return bool(made) and any(saw(study, case.id, model, edited) for model in case.images.keys() - {ORIGINAL})
 
 
 def _plain(row: Row, codes: Mapping[str, str]) -> Row:
@@ -229,24 +155,3 @@ def _document(study: Study, codes: Mapping[str, str], tasks: Collection[str]) ->
         "blocks": blocks,
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
-
-
-def _ratings(rows: Sequence[Row], shown: Mapping[str, tuple[int, str]]) -> list[tuple[object, ...]]:
-    """Return a row of the columns `RATINGS` for each edit and criterion, of main items that were judged."""
-    given: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        asked = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE)
-        if asked and row.kind is ItemKind.MAIN and not row.cannot and row.model:
-            given.setdefault((row.source, row.model), []).append(row)
-    found: list[tuple[object, ...]] = []
-    for (source, model), mine in sorted(given.items()):
-        yes = [row.value["criteria"] for row in mine if row.task is ReaderTask.ACCEPT]
-        scores = [row.value["scores"] for row in mine if row.task is ReaderTask.RATE]
-        accepted = float(np.mean([all(one.values()) for one in yes])) if yes else None
-        for criterion in dict.fromkeys(name for one in (*yes, *scores) for name in one):
-            held = float(np.mean([one[criterion] for one in yes])) if yes else None
-            rating = float(np.mean([one[criterion] for one in scores])) if scores else None
-            readers = len({row.reader for row in mine})
-            round, own = shown[source]
-            found.append((source, round, model, readers, accepted, model == own, criterion, held, rating))
-    return found

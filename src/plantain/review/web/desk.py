@@ -85,9 +85,6 @@ def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item
 AHEAD = 2
 """Items beyond the first unanswered one that are served, so that the page can load them early."""
 
-HIDES_REQUEST = (ReaderTask.REAL_OR_EDITED, ReaderTask.WHICH_FINDING)
-"""Tasks whose question would be answered by the instruction."""
-
 SHOWS_TRUTH = (ReaderTask.RANK, ReaderTask.DESCRIBE_OK)
 """Tasks that show the real image after the procedure as a reference, where a case has one."""
 
@@ -188,7 +185,7 @@ class Desk:
         place, state = self._reachable(block_id, position)
         block, item = place.block, place.item
         case = self.study.by_case[item.case]
-        hidden = block.task in HIDES_REQUEST
+        hidden = block.task is ReaderTask.REAL_OR_EDITED  # the instruction would answer the question
         truth = case.ground_truth if block.task in SHOWS_TRUTH else ""
         regions = case.proposals if block.task is ReaderTask.CHOOSE_ROI else ()
         return {
@@ -214,7 +211,6 @@ class Desk:
             "criteria": [list(pair) for pair in block.criteria],
             "scale": list(block.scale),
             "codes": list(block.codes),
-            "choices": list(block.choices),
             "answer": self.ratings.newest(self.reader.code, item.id),
         }
 

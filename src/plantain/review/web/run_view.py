@@ -1,12 +1,10 @@
-"""A run in the viewer: read from its journal with one reader for each thread, never changed; thumbnails in memory."""
+"""A run in the viewer: read from its journal with one reader for each thread, never changed."""
 
 from __future__ import annotations
 
 import io
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +12,7 @@ import cv2
 from PIL import Image
 
 from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
-from plantain.journal.blobs import BlobStore
-from plantain.journal.questions.browsing import BrowsedPage, Offered, TaskQuery, offered, page_of
+from plantain.journal.questions.browsing import BrowsedPage, TaskQuery, page_of
 from plantain.journal.verdicts import published_verdict
 from plantain.pages.thumbnails import shrink
 from plantain.pixels.decode import decode
@@ -25,46 +22,19 @@ from plantain.rubrics import unfavourable
 
 SIDE = 176
 QUALITY = 80
-KEPT = 4_000
-"""Thumbnails in memory, about 5 kB each."""
 
 
-class Thumbnails:
-    """A memory cache of thumbnails, by the name of the image."""
-
-    def __init__(self, blobs: BlobStore | None = None) -> None:
-        self._blobs = blobs
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._turn = threading.Lock()
-        self._decoding = threading.Semaphore(2)
-
-    def of(self, name: str, read: Callable[[], bytes], *, synthetic: bool) -> bytes:
-        """Return an image's thumbnail, a JPEG whose longest side is 176 pixels.
-
-        Args:
-            name: name of the image; the hash of a blob.
-            read: returns the image's bytes; called only once.
-            synthetic: True to mark the thumbnail as synthetic, like the image.
-
-        Raises:
-            BadBlob, BadImage: as `read` and decoding do.
-        """
-        with self._turn:
-            known = self._kept.get(name)
-            if known is not None and (self._blobs is None or self._blobs.path(name).exists()):
-                self._kept.move_to_end(name)
-                return known
-        with self._decoding:
-            made = _made(read(), synthetic)
-        with self._turn:
-            self._kept[name] = made
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        return made
+_DECODING = threading.Semaphore(2)
 
 
-def _made(data: bytes, synthetic: bool) -> bytes:
-    pixels = shrink(decode(data), SIDE)
+def thumbnail(data: bytes, *, synthetic: bool) -> bytes:
+    """Return a JPEG of an image whose longest side is 176 pixels, marked as `synthetic` like the image.
+
+    Raises:
+        BadImage: the bytes cannot be decoded.
+    """
+    with _DECODING:
+        pixels = shrink(decode(data), SIDE)
     grey = bool((pixels[..., :1] == pixels).all())
     buffer = io.BytesIO()
     plane = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY) if grey else pixels
@@ -73,8 +43,6 @@ def _made(data: bytes, synthetic: bool) -> bytes:
 
 
 PAGE = 50
-OFFERED_S = 30.0
-"""Seconds for which the choices of the filters are kept: finding them reads every task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +65,6 @@ class ViewedRound:
     def cells(self, name: str) -> list[Cell]:
         """Return each judge's report on one criterion or fact, in the order of `judges`."""
         return [_cell(one, name, self.direction) for one in self.judges]
-
-    def differs(self, name: str) -> bool:
-        """Return True if two judges disagree on this criterion or fact; undecided ones do not count."""
-        return len({cell.passed for cell in self.cells(name) if cell.passed is not None}) > 1
-
-    @property
-    def differ(self) -> bool:
-        """True if two judges disagree on the verdict."""
-        return len({one.verdict.qualified for one in self.judges}) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +127,9 @@ class RunView:
         self.run = run
         self.name = name or run.resolve().name
         self._local = threading.local()
-        self._offered: tuple[float, Offered] | None = None
         reader = self.reader
         self.bench = reader.meta("bench") is not None
         self.title = reader.header.name
-        self.thumbnails = Thumbnails(reader.blobs)
 
     @property
     def reader(self) -> JournalReader:
@@ -185,13 +142,6 @@ class RunView:
 
     def page(self, query: TaskQuery, after: str, before: str) -> BrowsedPage:
         return page_of(self.reader, query, size=PAGE, after=after, before=before)
-
-    def offered(self) -> Offered:
-        """Return the values that the filters offer, cached for up to 30 s."""
-        known = self._offered
-        if known is None or time.monotonic() - known[0] > OFFERED_S:
-            known = self._offered = (time.monotonic(), offered(self.reader))
-        return known[1]
 
     def counters(self) -> dict[str, object]:
         """Return the run's tasks by state, their total, the cost in dollars and the number of open calls."""

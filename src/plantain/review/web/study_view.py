@@ -4,52 +4,15 @@ from __future__ import annotations
 
 import base64
 import threading
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from plantain.files.opening import read_inside
 from plantain.records import InputError
 from plantain.review.ratings import Ratings
 from plantain.review.results.rows import GROUND_TRUTH, Row, rows_of
-from plantain.review.study import IMAGES, ORIGINAL, Block, Case, ItemKind, open_study
-from plantain.review.web.run_view import Thumbnails
+from plantain.review.study import IMAGES, ORIGINAL, Block, Case, open_study
 
 PAGE = 50
-
-
-@dataclass(frozen=True, slots=True)
-class CaseQuery:
-    """The filter for the cases that are shown; an empty field sets no condition.
-
-    Attributes:
-        block, reader: only answers in this block, by this reader.
-        differ: "any": only questions on which readers disagree.
-        text: text in an instruction, a comment, a finding or a source.
-    """
-
-    block: str = ""
-    reader: str = ""
-    differ: str = ""
-    text: str = ""
-
-    @property
-    def given(self) -> dict[str, str]:
-        """The fields that are not empty, by name."""
-        return {name: value for name, value in asdict(self).items() if value}
-
-
-@dataclass(frozen=True, slots=True)
-class ViewedCase:
-    """A case with the answers to it that a query selects.
-
-    Attributes:
-        rows: the answers, by block, item and reader.
-        differ: True if readers disagree on one of the questions asked.
-    """
-
-    case: Case
-    rows: tuple[Row, ...]
-    differ: bool
 
 
 class StudyView:
@@ -60,7 +23,6 @@ class StudyView:
         self.name = folder.resolve().name
         self.title = self.study.name
         self.ratings = Ratings.open(self.study)
-        self.thumbnails = Thumbnails()
         self.blocks: dict[str, Block] = {block.id: block for block in self.study.blocks}
         self._files = {
             name for case in self.study.cases for name in (*case.images.values(), case.ground_truth)
@@ -81,19 +43,12 @@ class StudyView:
                 self._rows = (last, found)
             return self._rows[1]
 
-    def cases(self, query: CaseQuery) -> list[ViewedCase]:
-        """Return the cases that the query selects, in the study's order."""
-        rows = self.rows()
-        found = (_viewed(case, rows.get(case.id, []), query) for case in self.study.cases)
-        return [one for one in found if one is not None]
-
-    def case(self, name: str) -> ViewedCase:
-        """Return one case with all its answers. Raise InputError for an unknown one."""
+    def case(self, name: str) -> tuple[Case, list[Row]]:
+        """Return a case with its answers, by block, item and reader. Raise InputError for an unknown one."""
         case = self.study.by_case.get(name)
         if case is None:
             raise InputError(f"{self.study.folder}: no case {name[:40]!r}")
-        rows = self.rows().get(name, [])
-        return ViewedCase(case, tuple(rows), _differ(rows))
+        return case, self.rows().get(name, [])
 
     def read(self, file: str) -> bytes:
         """Return an image of the study by its name. Raise InputError if no case has it."""
@@ -114,32 +69,3 @@ class StudyView:
         """Return (name, file) of each model's image and of the ground truth."""
         found = [(model, file) for model, file in case.images.items() if model != ORIGINAL]
         return [*found, (GROUND_TRUTH, case.ground_truth)] if case.ground_truth else found
-
-
-def _viewed(case: Case, rows: list[Row], query: CaseQuery) -> ViewedCase | None:
-    mine = [
-        row
-        for row in rows
-        if (not query.block or row.block == query.block) and (not query.reader or row.reader == query.reader)
-    ]
-    if (query.block or query.reader) and not mine:
-        return None
-    # A filter by reader still asks whether other readers of the same item disagree.
-    asked = {row.item for row in mine}
-    differ = _differ([row for row in rows if row.item in asked])
-    if query.differ and not differ:
-        return None
-    low = query.text.lower()
-    words = (case.id, case.source, case.finding, case.instruction, *(row.comment for row in mine))
-    if low and not any(low in text.lower() for text in words):
-        return None
-    return ViewedCase(case, tuple(mine), differ)
-
-
-def _differ(rows: list[Row]) -> bool:
-    """Return True if two readers answered one main item differently."""
-    by_item: dict[str, set[str]] = {}
-    for row in rows:
-        if row.kind is ItemKind.MAIN and not row.cannot:
-            by_item.setdefault(row.item, set()).add(row.answer)
-    return any(len(answers) > 1 for answers in by_item.values())

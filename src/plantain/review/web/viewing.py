@@ -1,16 +1,16 @@
 """Routes of the viewer, all by GET: over a run (its tasks) and over a study (cases with every answer)."""
 
-from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from plantain.journal.questions.browsing import TaskQuery, count_of
+from plantain.journal.questions.browsing import TaskQuery
 from plantain.records import InputError
 from plantain.review.study import ORIGINAL
-from plantain.review.web.pages import as_json, href, image, rendered
+from plantain.review.web.pages import href, image, rendered
 from plantain.review.web.run_view import RunView
-from plantain.review.web.study_view import PAGE, CaseQuery, StudyView
+from plantain.review.web.run_view import thumbnail as make_thumbnail
+from plantain.review.web.study_view import PAGE, StudyView
 
 MAX_SEARCH = 200
 
@@ -21,28 +21,16 @@ async def _view(request: Request) -> Any:
     return request.app.state.view
 
 
-def _given(request: Request, query: type[TaskQuery | CaseQuery]) -> dict[str, str]:
-    """Return the fields of a query that a request states."""
-    given = {field.name: request.query_params.get(field.name, "").strip() for field in fields(query)}
-    for name, value in given.items():
-        if len(value) > MAX_SEARCH:
-            raise InputError(f"{name}: at most {MAX_SEARCH} characters")
-    return {name: value for name, value in given.items() if value}
-
-
-async def _task_query(request: Request) -> TaskQuery:
-    return TaskQuery(**_given(request, TaskQuery))
-
-
-async def _case_query(request: Request) -> CaseQuery:
-    return CaseQuery(**_given(request, CaseQuery))
+async def _task_query(state: str = "", text: str = "") -> TaskQuery:
+    if len(text) > MAX_SEARCH:
+        raise InputError(f"text: at most {MAX_SEARCH} characters")
+    return TaskQuery(state.strip(), text.strip())
 
 
 View = Annotated[RunView | StudyView, Depends(_view)]
 Run = Annotated[RunView, Depends(_view)]
 Study = Annotated[StudyView, Depends(_view)]
 Tasks = Annotated[TaskQuery, Depends(_task_query)]
-Cases = Annotated[CaseQuery, Depends(_case_query)]
 
 
 # --- a run ------------------------------------------------------------------------------------------
@@ -81,16 +69,6 @@ def task(view: Run, query: Tasks, task: str) -> Response:
     )
 
 
-@run_router.get("/api/count")
-def count(view: Run, query: Tasks) -> Response:
-    return as_json({"count": count_of(view.reader, query)})
-
-
-@run_router.get("/api/offered")
-def filters(view: Run) -> Response:
-    return as_json(asdict(view.offered()))
-
-
 # --- both --------------------------------------------------------------------------------------------
 
 
@@ -102,45 +80,41 @@ def whole_image(view: View, name: str) -> Response:
 @router.get("/thumbnail/{what}/{name}")
 def thumbnail(view: View, what: str, name: str) -> Response:
     """Return the thumbnail of an image; `what` is "original" or "edited"."""
-    return image(view.thumbnails.of(name, lambda: view.read(name), synthetic=what != "original"))
+    return image(make_thumbnail(view.read(name), synthetic=what != "original"))
 
 
 # --- a study ----------------------------------------------------------------------------------------
 
 
 @study_router.get("/")
-def cases(view: Study, query: Cases, page: int = 1) -> Response:
-    found = view.cases(query)
+def cases(view: Study, page: int = 1) -> Response:
+    found = view.study.cases
     page = max(1, min(page, -(-len(found) // PAGE) or 1))
     return rendered(
         "study.html.j2",
         view=view,
-        query=query,
-        kept=query.given,
-        found=found[(page - 1) * PAGE : page * PAGE],
+        found=[(case, view.rows().get(case.id, [])) for case in found[(page - 1) * PAGE : page * PAGE]],
         total=len(found),
-        readers=sorted({row.reader for rows in view.rows().values() for row in rows}),
+        readers=len({row.reader for rows in view.rows().values() for row in rows}),
         original=ORIGINAL,
-        previous=href("/", query.given, page=page - 1) if page > 1 else "",
-        next=href("/", query.given, page=page + 1) if page * PAGE < len(found) else "",
-        first=href("/", query.given),
+        previous=href("/", page=page - 1) if page > 1 else "",
+        next=href("/", page=page + 1) if page * PAGE < len(found) else "",
     )
 
 
 @study_router.get("/case/{name}")
-def case(view: Study, query: Cases, name: str) -> Response:
-    found = view.case(name)
-    names = [one.case.id for one in view.cases(query)]
-    at = names.index(name) if name in names else -1
+def case(view: Study, name: str) -> Response:
+    case, rows = view.case(name)
+    names = [one.id for one in view.study.cases]
+    at = names.index(name)
     return rendered(
         "case.html.j2",
         view=view,
-        found=found,
-        kept=query.given,
+        case=case,
+        answers=rows,
         original=ORIGINAL,
-        back=href("/", query.given),
-        previous=href(f"/case/{names[at - 1]}", query.given) if at > 0 else "",
-        next=href(f"/case/{names[at + 1]}", query.given) if 0 <= at < len(names) - 1 else "",
+        previous=f"/case/{names[at - 1]}" if at > 0 else "",
+        next=f"/case/{names[at + 1]}" if at < len(names) - 1 else "",
     )
 
 

@@ -4,12 +4,12 @@ const PLACES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 function words(name) { const text = name.replaceAll("_", " "); return text[0].toUpperCase() + text.slice(1); }
 
-function group(legend, note, name, options, chosen, tall) { // options: [[value, label, key]]
+function group(legend, note, name, options, chosen) { // options: [[value, label, key]]
   const set = document.createElement("fieldset"), title = document.createElement("legend"), row = document.createElement("div");
   title.textContent = legend; set.append(title);
-  const inline = options.length < 4 && !tall, p = document.createElement("p"); p.textContent = note;
+  const inline = options.length < 4, p = document.createElement("p"); p.textContent = note;
   set.append(...(note && !inline ? [p] : []), row, ...(note && inline ? [p] : [])); set.classList.toggle("inline", inline);
-  row.className = "choices" + (tall ? " tall" : ""); row.setAttribute("role", "radiogroup"); row.setAttribute("aria-label", legend);
+  row.className = "choices"; row.setAttribute("role", "radiogroup"); row.setAttribute("aria-label", legend);
   for (const [value, label, key] of options) {
     const one = document.createElement("label"), input = document.createElement("input");
     Object.assign(input, {type: "radio", name, value: String(value)});
@@ -102,7 +102,6 @@ const QUESTIONS = {
   },
   pair: simple("Which image follows the instruction better and leaves the rest unchanged?", "Better", "better", () => [["left", "A, left", "1"], ["tie", "Tie", "2"], ["right", "B, right", "3"]]),
   "real-or-edited": simple("", "Is this image real, or was it edited?", "real", () => [["true", "Real", "1"], ["false", "Edited", "2"]], (value) => value === "true"),
-  "which-finding": simple("", "Which of these does the image show?", "finding", (item) => [...item.choices.map((one, i) => [one, one, i < 9 ? String(i + 1) : ""]), ["none", "None of these", "0"]], (value) => value, true),
   "describe-ok": {
     about: "Does the description say what changed between the two images?",
     keys: [["1 / 2", "yes / no"]],
@@ -197,12 +196,12 @@ const QUESTIONS = {
   },
 };
 
-function simple(about, legend, name, options, value = (text) => text, tall = false) {
+function simple(about, legend, name, options, value = (text) => text) {
   return {
     about, keys: [["1 to 9, 0", "answer"]],
     build(box, item, old) {
       const list = options(item);
-      box.append(group(legend, "", name, list, old?.[name], tall));
+      box.append(group(legend, "", name, list, old?.[name]));
       return {
         key(key) { const found = list.find((one) => one[2] === key); return found ? choose(box, name, found[0]) : false; },
         read() { const choice = chosen(box, name); if (choice === undefined) throw new Error("Please choose an answer."); return {[name]: value(choice)}; },
