@@ -193,7 +193,7 @@ def _text(folder: Path, images: int) -> bool:
                 source = FolderReader(options, load_taxonomy())
                 started = time.process_time()
                 with Catalogue.create(Path(made) / f"{name}{turn}") as catalogue:
-                    done = ingest(source, catalogue, workers=1, gate=PrivacyGate(catalogue, by))
+                    done = ingest(source, catalogue, workers=1, gate=PrivacyGate(by))
                 assert done.added + done.newly_quarantined == len(chosen), done.refused
                 took[name] = min(took[name], (time.process_time() - started) / len(chosen))
     ratio = took["with"] / took["without"]

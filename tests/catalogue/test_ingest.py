@@ -17,7 +17,7 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import NamingReader, SourceOptions
+from plantain.sources.registry import SourceOptions
 from sources.published import digest_of, jpeg, put
 
 TAXONOMY = load_taxonomy()
@@ -38,10 +38,10 @@ def reader(root: Path) -> FolderReader:
 
 
 def run(
-    out: Path, source: FolderReader | NamingReader, on_file: Callable[[object], None] = lambda _: None
+    out: Path, source: FolderReader, on_file: Callable[[object], None] = lambda _: None, **stated: object
 ) -> Ingested:
     with Catalogue.create(out) as catalogue:
-        return ingest(source, catalogue, on_file=on_file, workers=2)
+        return ingest(source, catalogue, on_file=on_file, workers=2, stated=stated)
 
 
 @pytest.fixture
@@ -107,14 +107,15 @@ def test_new_files_are_added_and_changed_ones_refused(scans: Path, tmp_path: Pat
 
 def test_what_is_stated_stands_in_every_row(scans: Path, tmp_path: Path) -> None:
     out, consent = tmp_path / "out", Consent("Dr Roe", "contract 7")
-    run(out, NamingReader(reader(scans), "Chests", "2", consent))
+    run(out, reader(scans), dataset="Chests", version="2", consent=consent)
     with Catalogue.open(out) as catalogue:
         for image in catalogue.images():
             assert (image.dataset, image.version, image.consent) == ("Chests", "2", consent)
     # Permission may come later, and nothing else changes with it.
-    run(tmp_path / "late", NamingReader(reader(scans), "Chests", "2"))
+    run(tmp_path / "late", reader(scans), dataset="Chests", version="2")
     assert digest_of(tmp_path / "late") != digest_of(out)
-    assert run(tmp_path / "late", NamingReader(reader(scans), "Chests", "2", consent)).unchanged == 9
+    late = run(tmp_path / "late", reader(scans), dataset="Chests", version="2", consent=consent)
+    assert late.unchanged == 9
     assert digest_of(tmp_path / "late") == digest_of(out)
 
 

@@ -14,7 +14,7 @@ from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Consent, InputError, Licence
 from plantain.sources.folder import FolderReader
-from plantain.sources.registry import NamingReader, SourceOptions
+from plantain.sources.registry import SourceOptions
 from sources.published import digest_of, jpeg, put
 
 TAXONOMY = load_taxonomy()
@@ -38,7 +38,7 @@ def scans(tmp_path: Path) -> Path:
 def run(out: Path, scans: Path, consent: Consent | None = None, licence: Licence = Licence.OPEN) -> Ingested:
     reader = FolderReader(SourceOptions(scans, "chest_xray", licence), TAXONOMY)
     with Catalogue.create(out) as catalogue:
-        return ingest(NamingReader(reader, consent=consent), catalogue, workers=2)
+        return ingest(reader, catalogue, workers=2, stated={"consent": consent} if consent else None)
 
 
 def tasks(out: Path) -> dict[str, str]:

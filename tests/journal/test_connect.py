@@ -117,7 +117,7 @@ def test_a_running_import_keeps_its_folder_and_a_failed_one_leaves_nothing(tmp_p
         asyncio.run(make(tmp_path / "other"))
         with pytest.raises(RunLocked), new_run(tmp_path / "run"):
             pass
-        assert names(tmp_path) == [".run.unfinished", "other"] and names(folder.parent) == ["lock", "run"]
+        assert names(tmp_path) == [".run.unfinished", "other"] and names(folder.parent) == ["lock", "new"]
         raise InputError("stop")
     assert names(tmp_path) == ["other"]
 

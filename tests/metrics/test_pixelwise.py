@@ -14,7 +14,7 @@ from PIL import Image
 from skimage.data import retina
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
-from plantain.metrics import cp_reference, masked_ssim, preservation, psnr, ssim
+from plantain.metrics import cp_reference, masked_ssim, psnr, ssim
 
 
 def noisy(image: np.ndarray, seed: int, sigma: float = 9.0) -> np.ndarray:
@@ -115,40 +115,9 @@ def test_reference_agrees_with_its_description_through_scikit_image(part, spoilt
 
 def test_reference_rises_with_the_region_and_ours_does_not(part, spoilt):
     reference = [cp_reference(part, spoilt, square(part, half)).value for half in (10, 45, 80)]
-    ours = [preservation(part, spoilt, square(part, half)).score.value for half in (10, 45, 80)]
+    ours = [masked_ssim(part, spoilt, square(part, half)).value for half in (10, 45, 80)]
     assert reference[0] + 0.1 < reference[1] < reference[2] - 0.1
     assert max(ours) - min(ours) < 0.05
-
-
-def test_preservation_states_share_method_and_support(part, spoilt):
-    roi = square(part, 48)
-    found = preservation(part, spoilt, roi)
-    assert found.method == "strict"
-    # 96 of 192 on each side: a quarter. Centres: 186 squared less the region grown by 3 on each side.
-    assert found.roi_share == pytest.approx(0.25)
-    assert found.pixels == 186**2 - 102**2
-    assert found.score == masked_ssim(part, spoilt, roi)
-
-
-def test_thin_complement_takes_normalised_convolution(part, spoilt):
-    # Outside pixels only in strips 4 wide: no 7 x 7 window fits, yet 28 of 49 pixels of a window do.
-    roi = np.ones(part.shape[:2], bool)
-    for left in range(0, 192, 24):
-        roi[:, left : left + 4] = False
-    found = preservation(part, spoilt, roi)
-    assert found.method == "normalised convolution"
-    assert masked_ssim(part, spoilt, roi).reason == "roi covers image"
-    whole = masked_ssim(part, spoilt, np.zeros_like(roi)).value
-    assert found.score.value == pytest.approx(whole, abs=0.08)
-    edited = part.copy()
-    edited[roi] = 255 - edited[roi]
-    assert preservation(part, edited, roi).score.value == 1.0
-
-
-def test_preservation_without_support_is_unscored(part):
-    everything = np.ones(part.shape[:2], bool)
-    found = preservation(part, part, everything)
-    assert (found.score.value, found.score.reason, found.method) == (None, "roi covers image", "")
 
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "medebench-examples"

@@ -89,7 +89,7 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     made = export_run(
         run, tmp_path / "release", ExportOptions(layouts=("parquet", "trajectory"), licences=("CC-BY-4.0",))
     )
-    assert "How real does it look?" in (made.out / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "How real does it look?" in (made.out / "README.md").read_text(encoding="utf-8")
 
     called = len(log.lines())
     asyncio.run(run_build(recipe, run, method=method))

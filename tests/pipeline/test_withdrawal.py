@@ -272,7 +272,7 @@ def test_calls_of_unknown_cost_are_charged_once_by_the_estimate_of_the_budget(ca
 
 def test_a_run_remembers_which_releases_hold_an_image(tmp_path: Path) -> None:
     for name, images in (("one", ["a", "b"]), ("two", ["b"])):
-        register(tmp_path, tmp_path / name, "state", images)
+        register(tmp_path, tmp_path / name, images)
     assert releases_with(tmp_path, ["a"]) == [str(tmp_path / "one")]
     assert releases_with(tmp_path, ["b"]) == [str(tmp_path / "one"), str(tmp_path / "two")]
     assert releases_with(tmp_path, ["c"]) == []

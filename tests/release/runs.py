@@ -70,20 +70,20 @@ STORIES = (
 )
 
 
-def picture(number: int, side: int = SIDE) -> bytes:
+def picture(number: int) -> bytes:
     """An edited picture in normal form; a different piece of a real retina for every number."""
-    return encode_jpeg(_piece(number, side))
+    return encode_jpeg(_piece(number))
 
 
 @cache
-def original(number: int, side: int = SIDE) -> bytes:
+def original(number: int) -> bytes:
     """A prepared source image, which has no mark: another piece of the same retina."""
-    return encode_source(_piece(number + 7, side))
+    return encode_source(_piece(number + 7))
 
 
-def _piece(number: int, side: int) -> Pixels:
-    y, x = (number * 37) % (1400 - side), (number * 53) % (1400 - side)
-    return np.ascontiguousarray(_retina()[y : y + side, x : x + side])
+def _piece(number: int) -> Pixels:
+    y, x = (number * 37) % (1400 - SIDE), (number * 53) % (1400 - SIDE)
+    return np.ascontiguousarray(_retina()[y : y + SIDE, x : x + SIDE])
 
 
 @cache
@@ -132,24 +132,19 @@ def make_run(
     images: int = 6,
     *,
     licence: Licence = Licence.OPEN,
-    side: int = SIDE,
-    distinct: int | None = None,
     sources: Sequence[SourceImage] | None = None,
 ) -> Path:
-    """A run of `images` (or of these) times two findings; every story of STORIES in turn.
-
-    `distinct` reuses that many pictures, for runs of many attempts that need little disk.
-    """
+    """A run of `images` (or of these) times two findings; every story of STORIES in turn."""
     sources = sources or [source_image(number, licence) for number in range(images)]
-    asyncio.run(_make(folder, sources, side, distinct))
+    asyncio.run(_make(folder, sources))
     return folder
 
 
-async def _make(folder: Path, sources: Sequence[SourceImage], side: int, distinct: int | None) -> None:
+async def _make(folder: Path, sources: Sequence[SourceImage]) -> None:
     frozen = {"seed": 7, "loop": {"max_rounds": 5, "policy": "all-pass", "threshold": 0.7}, "models": {}}
     header = RunHeader("0123456789abcdef", "a small run", 13, dict(frozen), "0.1.0")
     async with await asyncio.to_thread(Journal.create, folder, header) as journal:
-        ink = _Ink(journal, side, distinct)
+        ink = _Ink(journal)
         known = {hashlib.sha256(original(number)).hexdigest(): original(number) for number in range(20)}
         prepared = [journal.put_blob(known[image.prepared_sha256], "image/jpeg") for image in sources]
         await journal.add_images(zip(sources, prepared, strict=True))
@@ -161,17 +156,14 @@ async def _make(folder: Path, sources: Sequence[SourceImage], side: int, distinc
 class _Ink:
     """Pictures that are drawn once."""
 
-    def __init__(self, journal: Journal, side: int, distinct: int | None) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._side = side
-        self._distinct = distinct
         self._known: dict[int, BlobRef] = {}
-        self.mask = journal.put_blob(encode_mask(np.eye(side, dtype=bool)), "image/png")
+        self.mask = journal.put_blob(encode_mask(np.eye(SIDE, dtype=bool)), "image/png")
 
     def blob(self, number: int) -> BlobRef:
-        number = number % self._distinct if self._distinct else number
         if number not in self._known:
-            data = picture(number, self._side)
+            data = picture(number)
             blob = self._journal.put_blob(data, "image/jpeg")
             self._known[number] = replace(blob, pixel_sha256=pixel_sha256(data))
         return self._known[number]

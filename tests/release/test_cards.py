@@ -13,7 +13,7 @@ from plantain.journal.questions.tables import table1, table2
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_source
 from plantain.privacy.licences import decide_parts
-from plantain.release.cards import ImageCounts, card, cell, datasheet, gather
+from plantain.release.cards import card, cell, gather
 from plantain.release.export import export_run
 from plantain.release.importing.importing import import_release
 from plantain.release.plan import ExportOptions
@@ -33,7 +33,6 @@ pytestmark = pytest.mark.usefixtures("no_network")
 @pytest.mark.slow
 def test_loading_snippet_of_the_card_runs_offline(
     release: Path,
-    small_run: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -64,14 +63,10 @@ def test_loading_snippet_of_the_card_runs_offline(
     printed = run_snippet(release, with_failures)
     assert printed[0].split()[0] == rows["success"][1]
     assert printed[-1].split(maxsplit=1)[0] == rows["failed"][1] and "True" not in printed[-1]
-    for layout in ("webdataset", "med-banana"):
-        out = tmp_path / layout
-        export_run(small_run, out, ExportOptions((layout,), licences=("CC-BY-4.0",)))
-        assert int(run_snippet(out, (out / "README.md").read_text(encoding="utf-8"))[0].split()[0]) > 0
 
 
-def test_datasheet_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
-    text = (release / "DATASHEET.md").read_text(encoding="utf-8")
+def test_card_prints_tables_1_and_2_of_the_run(release: Path, reader: JournalReader) -> None:
+    text = (release / "README.md").read_text(encoding="utf-8")
     numbers = table1(reader)
     for row in numbers.rows:
         counts = f"| {row.success} | {row.failed} | {row.undecided} | {row.not_applicable} | {row.stopped} |"
@@ -90,14 +85,10 @@ def test_names_from_data_cannot_become_markup(little_run: Path) -> None:
         numbers = gather(reader)
     parts = decide_parts(sources, "")
     told = replace(facts(), name=evil, method={evil: evil})
-    for text in (
-        card(
-            told, (), numbers, parts, ImageCounts({"success": 1}), ExportOptions(("med-banana",)), ()
-        ).partition("---\n\n")[2],
-        datasheet(told, numbers, parts, ImageCounts({"success": 1})),
-    ):
-        assert r"\[click\]" in text
-        assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", text) is None
+    text = card(told, (), numbers, parts, {"success": 1}, ExportOptions(("med-banana",)))
+    body = text.partition("---\n\n")[2]
+    assert r"\[click\]" in body
+    assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", body) is None
 
 
 def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
@@ -108,45 +99,26 @@ def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
         (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
     import_release(tmp_path / "tree", tmp_path / "run")
     export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
-    sheet = (tmp_path / "out" / "DATASHEET.md").read_text(encoding="utf-8")
-    assert "3 of them do not say so in their own metadata" in sheet
+    sheet = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| 100.0 % | 43.9 to 100.0 | not defined |" in sheet  # Wilson of 3 in 3: 3 / (3 + 1.96^2) = 0.4385
-    assert "verdict not published (3)" in sheet and "The rubric was not recorded" in sheet
-    assert "cannot be excluded" in sheet and "LicenseRef-Source-Unknown" in sheet
-    assert "3 images do not carry the XMP mark" in (tmp_path / "out" / "README.md").read_text(
-        encoding="utf-8"
+    assert (
+        "verdict not published (3)" in sheet
+        and "Policy, number of rounds and rubric were not recorded" in sheet
     )
+    assert "LicenseRef-Source-Unknown" in sheet
     assert verify_release(tmp_path / "out", pixels=True).problems == ()
-
-
-def load(out: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> mlc.Dataset:
-    monkeypatch.chdir(out)
-    dataset = mlc.Dataset(out / "croissant.json")
-    assert dataset.metadata.ctx.issues.errors == set()
-    assert dataset.metadata.ctx.issues.warnings == RECOMMENDED
-    assert "not standard" not in caplog.text
-    return dataset
 
 
 def test_croissant_is_valid_and_loads_every_record(
     release: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dataset = load(release, caplog, monkeypatch)
+    monkeypatch.chdir(release)
+    dataset = mlc.Dataset(release / "croissant.json")
+    assert dataset.metadata.ctx.issues.errors == set()
+    assert dataset.metadata.ctx.issues.warnings == RECOMMENDED
+    assert "not standard" not in caplog.text
     tables = [record_set.uuid for record_set in dataset.metadata.record_sets]
-    assert {"success", "failed", "trajectories", "preference", "tasks"} <= set(tables)
+    assert {"success", "failed", "trajectories", "preference"} <= set(tables)
     for table in tables:
-        if table == "tasks":
-            expected = len((release / "trajectories/trajectories.jsonl").read_bytes().splitlines())
-        else:
-            expected = sum(pq.read_metadata(p).num_rows for p in (release / "data" / table).glob("*.parquet"))
+        expected = sum(pq.read_metadata(p).num_rows for p in (release / "data" / table).glob("*.parquet"))
         assert sum(1 for _ in dataset.records(table)) == expected > 0, table
-
-
-def test_croissant_of_a_release_without_tables(
-    small_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-    export_run(small_run, out, ExportOptions(("med-banana",), licences=("CC-BY-4.0",)))
-    dataset = load(out, caplog, monkeypatch)
-    assert [record_set.uuid for record_set in dataset.metadata.record_sets] == ["tasks"]
-    assert sum(1 for _ in dataset.records("tasks")) > 0

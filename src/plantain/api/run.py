@@ -196,10 +196,10 @@ class Run:
         redistribution_approved: str = "",
         licences: Sequence[str] = (),
     ) -> ExportSummary:
-        """Write or continue a release of the run's closed tasks, as `plantain export` does.
+        """Write a release of the run's closed tasks, as `plantain export` does.
 
         Args:
-            to: a new folder, or that of an interrupted export to continue.
+            to: a new folder.
             layouts: any of dicom, med-banana, parquet, preference, trajectory, webdataset.
             redistribution_approved: the agreement that allows redistributing a credentialed source.
             licences: licences of the edits, "[DATASET=]TERMS" each; needed where no source decides.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from plantain.catalogue.store import Catalogue
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode
 from plantain.privacy.small_text import read_prepared, small_texts
-from plantain.privacy.text import Text, TextReader, texts_from_json, texts_to_json
+from plantain.privacy.text import Text, TextReader
 from plantain.records import Geometry, SourceImage
 from plantain.sources.registry import SourceEntry
 
@@ -40,55 +39,41 @@ class Suspicion:
 class PrivacyGate:
     """A check of images for text and faces that may identify a patient; thread-safe.
 
-    Attributes:
-        readings: store of the text read, so that each image is read once; None on a worker.
-        reader: the text reader; None if none is installed or text is not checked.
+    `reader` is the text reader; None if none is installed or text is not checked.
     """
 
-    readings: Catalogue | None
     reader: TextReader | None
 
-    def texts(self, data: bytes, image: SourceImage) -> tuple[Text, ...] | None:
-        """Return the text in a prepared image, as recorded before or read now; None without a reader."""
-        if self.reader is None:
-            return None
-        kept = self.readings.reading(image.prepared_sha256) if self.readings else None
-        if kept is not None and kept[0] == self.reader.name:
-            return texts_from_json(kept[1])
-        return read_prepared(decode(data), image.geometry, self.reader)
+    def check(
+        self, entry: SourceEntry, image: SourceImage, pixels: Pixels, prepared: bytes
+    ) -> tuple[Suspicion, ...]:
+        """Return marks that may identify a patient, with boxes in pixels of the prepared image.
 
-    def faces(self, entry: SourceEntry, image: SourceImage, pixels: Pixels) -> tuple[Suspicion, ...]:
-        """Detect faces in a decoded image, and photographs among grey images; boxes refer to the prepared image."""
+        Args:
+            entry, image: entry and complete record of the image.
+            pixels: the decoded image in its original size, in which small text is read.
+            prepared: the prepared file.
+        """
         from plantain.privacy.faces import coloured_scene  # heavy
 
+        geometry = image.geometry
         kinds = [(FACE, box) for box in entry.faces(image, pixels)]
         if image.modality in GREY and coloured_scene(pixels):
             kinds.append((PHOTOGRAPH, Box(0, 0, pixels.shape[1], pixels.shape[0])))
-        return tuple(Suspicion(kind, "", in_prepared(box, image.geometry)) for kind, box in kinds)
-
-    def small(
-        self, image: SourceImage, pixels: Pixels, texts: Iterable[Text] | None
-    ) -> tuple[Suspicion, ...]:
-        """Read text in a decoded image that is illegible in the prepared one; boxes refer to the prepared image.
-
-        Args:
-            image: complete record of the image.
-            pixels: the decoded image in its original size.
-            texts: text read in the prepared image, which is not reported again; None if no text is read.
-        """
-        if self.reader is None or texts is None:
-            return ()
-        identifying = [text.box for text in texts if text.kind.identifying]
-        geometry = image.geometry
-        side = max(geometry.inner_width, geometry.inner_height)
-        small = suspicious(small_texts(pixels, self.reader, side))
+        found = [Suspicion(kind, "", in_prepared(box, geometry)) for kind, box in kinds]
+        if self.reader is None:
+            return tuple(found)
+        texts = self.texts(prepared, image)
+        small = suspicious(small_texts(pixels, self.reader, max(geometry.inner_width, geometry.inner_height)))
         moved = [replace(one, box=in_prepared(one.box, geometry)) for one in small]
-        return tuple(one for one in moved if not any(one.box.overlaps(box) for box in identifying))
+        found += [one for one in moved if not any(one.box.overlaps(text.box) for text in texts)]
+        return (*found, *texts)
 
-    def remember(self, image: SourceImage, texts: tuple[Text, ...]) -> None:
-        """Store the text read in an image; call it from the thread that adds to the catalogue."""
-        assert self.reader is not None and self.readings is not None
-        self.readings.remember_reading(image.prepared_sha256, self.reader.name, texts_to_json(texts))
+    def texts(self, prepared: bytes, image: SourceImage) -> tuple[Suspicion, ...]:
+        """Return the text in a prepared image that may identify a patient; () without a reader."""
+        if self.reader is None:
+            return ()
+        return suspicious(read_prepared(decode(prepared), image.geometry, self.reader))
 
 
 def suspicious(texts: Iterable[Text]) -> tuple[Suspicion, ...]:

@@ -6,14 +6,15 @@ import hashlib
 import os
 import shlex
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from plantain.catalogue.gate import PrivacyGate, suspicious
+from plantain.catalogue.gate import PrivacyGate
 from plantain.catalogue.near import NearPair, join_near_duplicates
 from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
@@ -118,6 +119,7 @@ def ingest(
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
     engine: EngineThread | None = None,
+    stated: Mapping[str, Any] | None = None,
 ) -> Ingested:
     """Read every image of a source into a catalogue.
 
@@ -132,6 +134,7 @@ def ingest(
         on_file: called in order for each finished file, with its rejection or None.
         gate: check for burned-in text and faces; suspicious images go into quarantine. None: no check.
         engine: engine whose workers decode, prepare and check files; None uses threads of this process.
+        stated: fields of every image's record that the user states, such as dataset, version and consent.
 
     Raises:
         NoWorkers: the engine has none left; added images stay.
@@ -141,14 +144,15 @@ def ingest(
     withdrawn = Withdrawn(catalogue)
     workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
     with closing(_Workshop(known, withdrawn, gate, engine)) as workshop:
-        for result in _in_order(reader.scan(), workshop, workers):
+        found = (_restated(item, stated or {}) for item in reader.scan())
+        for result in _in_order(found, workshop, workers):
             if isinstance(result, LeftOut):
                 done.left_out.append(result)
             elif isinstance(result, TableRead):
                 done.tables.append(result)
             elif isinstance(result, Refused):
                 on_file(done.refuse(result))
-            elif isinstance(fate := _take(result, catalogue, known, gate), Refused):
+            elif isinstance(fate := _take(result, catalogue, known), Refused):
                 on_file(done.refuse(fate))
             else:
                 done.count(result.image, fate)
@@ -175,6 +179,10 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
 
 
 _Item = PreparedFile | Refused | LeftOut | TableRead
+
+
+def _restated(item: Found, stated: Mapping[str, Any]) -> Found:
+    return replace(item, image=replace(item.image, **stated)) if isinstance(item, SourceEntry) else item
 
 
 def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iterator[_Item]:
@@ -243,9 +251,7 @@ def _declared(image: SourceImage, data: bytes) -> SourceImage:
     return replace(image, synthetic=True, note="; ".join(notes))
 
 
-def _take(
-    result: PreparedFile, catalogue: Catalogue, known: Known, gate: PrivacyGate | None
-) -> Fate | Refused:
+def _take(result: PreparedFile, catalogue: Catalogue, known: Known) -> Fate | Refused:
     """Add a prepared image or put it into quarantine; or return why it is refused."""
     name, image = result.entry.name, result.image
     key = (image.source_sha256, image.frame)
@@ -261,8 +267,6 @@ def _take(
     if result.found:
         hold(catalogue, image, result.data, result.code, result.found)
         return Fate.HELD
-    if gate is not None and result.texts is not None:
-        gate.remember(image, result.texts)
     catalogue.add(image, result.data, result.code)
     return Fate.ADDED
 
@@ -274,13 +278,10 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
     for image in catalogue.images():
         if image.text_checked:
             continue
-        texts = gate.texts(catalogue.read(image), image) or ()
-        if suspicious(texts):
-            hold_again(catalogue, image, suspicious(texts))
+        if found := gate.texts(catalogue.read(image), image):
+            hold_again(catalogue, image, found)
             put += 1
         else:
-            gate.remember(image, texts)
-            catalogue.flush()
             with catalogue.transaction():
                 catalogue.replace(image, replace(image, text_checked=True))
     return put

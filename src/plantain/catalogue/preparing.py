@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plantain.catalogue.gate import PrivacyGate, Suspicion, suspicious
+from plantain.catalogue.gate import PrivacyGate, Suspicion
 from plantain.pixels.decode import colour_note
 from plantain.pixels.likeness import likeness
 from plantain.privacy.rapid_text import reader_named
-from plantain.privacy.text import Text
 from plantain.records import SourceImage
 from plantain.sources.registry import Refused, SourceEntry, finish
 
@@ -25,21 +24,14 @@ class PreparedFile:
     Attributes:
         data: bytes of the prepared file; None if the catalogue contains it already.
         code: its 256-bit code, see `pixels.likeness`.
-        texts: text in the prepared image, () if it has none; None if no text was searched.
-        seen: faces, and text that is illegible in the prepared image.
+        found: marks that may identify a patient.
     """
 
     entry: SourceEntry
     image: SourceImage
     data: bytes | None
     code: bytes = b""
-    texts: tuple[Text, ...] | None = None
-    seen: tuple[Suspicion, ...] = ()
-
-    @property
-    def found(self) -> tuple[Suspicion, ...]:
-        """All marks that may identify a patient."""
-        return (*self.seen, *suspicious(self.texts or ()))
+    found: tuple[Suspicion, ...] = ()
 
 
 def prepare_file(
@@ -61,9 +53,8 @@ def prepare_file(
     done = PreparedFile(entry, image, prepared, likeness(pixels))
     if gate is None:
         return done
-    texts = gate.texts(prepared, image)
-    seen = (*gate.faces(entry, image, pixels), *gate.small(image, pixels, texts))
-    return replace(done, image=replace(image, text_checked=texts is not None), texts=texts, seen=seen)
+    image = replace(image, text_checked=gate.reader is not None)
+    return replace(done, image=image, found=gate.check(entry, image, pixels, prepared))
 
 
 def prepared_there(
@@ -73,4 +64,4 @@ def prepared_there(
     reader = reader_named(reads) if reads else None
     if reads and reader is None:
         return None
-    return prepare_file(entry, image, data, PrivacyGate(None, reader) if gated else None)
+    return prepare_file(entry, image, data, PrivacyGate(reader) if gated else None)

@@ -13,7 +13,6 @@ import numpy as np
 from plantain.catalogue.quarantine import Held
 from plantain.catalogue.store import Catalogue
 from plantain.pages.publishing import page_environment, write_page
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed, marked
 from plantain.records.messages import command_line
@@ -53,18 +52,11 @@ def write_preview(catalogue: Catalogue, waiting: Sequence[Held]) -> Path | None:
     return path
 
 
-def framed(pixels: Pixels, waiting: Held) -> Pixels:
-    """Draw a red frame around every suspicion in a prepared image, uint8 (H, W, 3)."""
-    shown = np.ascontiguousarray(pixels)
-    for suspicion in waiting.found:
-        box = suspicion.box
-        cv2.rectangle(shown, (box.left - 3, box.top - 3), (box.right + 3, box.bottom + 3), _RED, 2)
-    return shown
-
-
 def _image(catalogue: Catalogue, waiting: Held) -> str:
-    """Return the framed image as a data URI, `SHOWN_PX` wide and high."""
-    shown = framed(decode(catalogue.read(waiting.image)), waiting)
+    """Return the image with a red frame around every suspicion as a data URI, `SHOWN_PX` wide and high."""
+    shown = decode(catalogue.read(waiting.image))
+    for box in (suspicion.box for suspicion in waiting.found):
+        cv2.rectangle(shown, (box.left - 3, box.top - 3), (box.right + 3, box.bottom + 3), _RED, 2)
     small = cv2.resize(shown, (SHOWN_PX, SHOWN_PX), interpolation=cv2.INTER_AREA)
     jpeg = compressed(".jpg", np.asarray(small, np.uint8), cv2.IMWRITE_JPEG_QUALITY, 85)
     jpeg = marked(jpeg) if waiting.image.synthetic else jpeg

@@ -18,7 +18,7 @@ from plantain.journal.rows import from_json, to_json
 from plantain.pixels.boxes import Box, blacken
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_prepared
-from plantain.privacy.text import TextReader, texts_to_json
+from plantain.privacy.text import TextReader
 from plantain.records import InputError, SourceImage
 from plantain.records.messages import counted, suggest
 
@@ -124,8 +124,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
     original = decode(catalogue.read(waiting.image))
     for _ in range(_MASKINGS):
         data = encode_prepared(blacken(original, boxes), synthetic=waiting.image.synthetic)
-        texts = reader.read(decode(data)) if reader is not None else ()
-        left = suspicious(texts)
+        left = suspicious(reader.read(decode(data))) if reader is not None else ()
         if not left:
             break
         boxes += [suspicion.box for suspicion in left]
@@ -136,8 +135,6 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
     blob, _ = catalogue.blobs.put(data, "image/jpeg")
     note = "; ".join(filter(None, (waiting.image.note, f"{counted(len(boxes), 'place')} masked")))
     image = replace(waiting.image, prepared_sha256=blob.sha256, note=note)
-    if reader is not None:
-        catalogue.remember_reading(blob.sha256, reader.name, texts_to_json(texts))
     _admit(catalogue, waiting, image, "masked", boxes)
     finish_discards(catalogue)
     return True
@@ -163,10 +160,6 @@ def _admit(
     with catalogue.transaction():
         catalogue.connection.execute("DELETE FROM quarantine WHERE image_id = ?", (image.id,))
         if image.prepared_sha256 != waiting.image.prepared_sha256:
-            # The text that was masked must not stay as a reading.
-            catalogue.connection.execute(
-                "DELETE FROM reading WHERE prepared_sha256 = ?", (waiting.image.prepared_sha256,)
-            )
             note_discard(catalogue, waiting.image.prepared_sha256)
         catalogue.insert([image], {} if waiting.code is None else {image.id: waiting.code})
         catalogue.connection.execute(

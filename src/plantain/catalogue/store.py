@@ -51,8 +51,6 @@ SCHEMA = (
     "STRICT, WITHOUT ROWID",
     'CREATE TABLE IF NOT EXISTS own_group (image_id TEXT PRIMARY KEY REFERENCES image(id), "group" TEXT) '
     "STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS reading (prepared_sha256 TEXT PRIMARY KEY, reader TEXT NOT NULL, found TEXT NOT NULL) "
-    "STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS quarantine (image_id TEXT PRIMARY KEY, source_sha256 TEXT NOT NULL, "
     "frame INTEGER NOT NULL, record TEXT NOT NULL, likeness BLOB, found TEXT NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL, boxes TEXT NOT NULL) "
@@ -136,7 +134,6 @@ class Catalogue:
         self.blobs = BlobStore(root / "blobs")
         self._waiting: dict[str, SourceImage] = {}
         self._codes: dict[str, bytes] = {}
-        self._readings: dict[str, tuple[str, str]] = {}
 
     @classmethod
     def create(cls, root: Path | str) -> Catalogue:
@@ -220,18 +217,13 @@ class Catalogue:
 
     def flush(self) -> None:
         """Commit additions since the last commit."""
-        if not self._waiting and not self._readings:
+        if not self._waiting:
             return
         # Committed or forgotten, never tried again: the next ingest finds the rest.
         images, self._waiting = list(self._waiting.values()), {}
         codes, self._codes = self._codes, {}
-        readings, self._readings = self._readings, {}
         with self.transaction():
             self.insert(images, codes)
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO reading VALUES (?, ?, ?)",
-                [(sha256, *reading) for sha256, reading in readings.items()],
-            )
 
     def insert(self, images: Iterable[SourceImage], codes: Mapping[str, bytes]) -> None:
         """Add rows and likenesses inside a transaction; blobs must exist. Raise InputError if an id is taken."""
@@ -271,18 +263,6 @@ class Catalogue:
         for table in ("label", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
         self._insert_labels([new])
-
-    def remember_reading(self, prepared_sha256: str, reader: str, found: str) -> None:
-        """Store, with the next commit, the text that the reader named `reader` found in a prepared image, as JSON."""
-        self._readings[prepared_sha256] = (reader, found)
-
-    def reading(self, prepared_sha256: str) -> tuple[str, str] | None:
-        """Return (name of the text reader, text found as JSON) for a prepared image; None if it was never read."""
-        if (waiting := self._readings.get(prepared_sha256)) is not None:
-            return waiting
-        query = "SELECT reader, found FROM reading WHERE prepared_sha256 = ?"
-        row: tuple[str, str] | None = self.connection.execute(query, (prepared_sha256,)).fetchone()
-        return row
 
     def own_groups(self) -> list[tuple[str, str, str | None]]:
         """Return (id, dataset, group given by the source) of every image, sorted by id."""

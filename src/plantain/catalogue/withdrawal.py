@@ -1,4 +1,4 @@
-"""Withdraw a patient from a catalogue: rows, images and readings, and marks that keep them from coming back."""
+"""Withdraw a patient from a catalogue: rows and images, and marks that keep them from coming back."""
 
 from __future__ import annotations
 
@@ -100,7 +100,6 @@ def _take_rows(catalogue: Catalogue, asked: Withdrawal, images: Sequence[SourceI
             catalogue.remove(image)
             for table in ("quarantine", "decision"):
                 database.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
-            database.execute("DELETE FROM reading WHERE prepared_sha256 = ?", (image.prepared_sha256,))
             note_discard(catalogue, image.prepared_sha256)
         # A joined group may contain several of the source's own; each is gone with its last image.
         emptied = before - {group for *_, group in catalogue.own_groups()}

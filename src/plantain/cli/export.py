@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ DEFAULT_LAYOUTS = "med-banana,parquet,preference,trajectory"
 
 def export(
     run: RunArgument,
-    to: Path = typer.Option(..., metavar="OUT", help="New folder, or one to resume."),
+    to: Path = typer.Option(..., metavar="OUT", help="New folder."),
     layout: str = typer.Option(
         DEFAULT_LAYOUTS, metavar="NAMES", help=f"Any of {', '.join(installed(LAYOUTS))}; separated by commas."
     ),
@@ -36,7 +35,7 @@ def export(
     licence: list[str] | None = typer.Option(
         None,
         metavar="[DATASET=]TERMS",
-        help="Licence of all edits, or of one source: SPDX id, address or file.",
+        help="Licence of all edits, or of one source: SPDX id or address.",
     ),
     originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
     study: list[Path] | None = typer.Option(
@@ -47,7 +46,7 @@ def export(
     key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
     as_json: AsJson = False,
 ) -> int:
-    """Make a release of a run's closed tasks: layouts, checksums, licences, cards. Rerun the command to resume.
+    """Make a release of a run's closed tasks: layouts, checksums, licences, cards.
 
     Example: plantain export runs/demo --to release --licence CC-BY-4.0
     """
@@ -89,20 +88,11 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         "damaged": facts.damaged,
         "splits": facts.splits,
         "pairs": facts.pairs,
-        "without_pair": facts.without_pair,
         "licences": [
             {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
         ],
         "remarks": list(summary.remarks),
-        "complete": summary.complete,
-        "resumed": summary.resumed,
     }
-
-
-def _licence_line(summary: ExportSummary) -> str:
-    """Return one line about the licences of the release."""
-    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
-    return f"licences: {parts}; read LICENSES/ before you publish"
 
 
 def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -115,16 +105,8 @@ def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str
     return {path: data for files, _ in found for path, data in files.items()}, [line for _, line in found]
 
 
-def _originals_line(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Return one line about the originals that are included."""
-    carried = [f"{name} {count['carried']} of {sum(count.values())}" for name, count in counts.items()]
-    return f"originals: {', '.join(carried)}; originals of credentialed or unknown sources are never included"
-
-
 def _lines(summary: ExportSummary) -> str:
     facts = summary.facts
-    pairs = sum(facts.pairs.values())
-    reasons = ", ".join(f"{n} {why}" for why, n in facts.without_pair.items()) or "none"
     lines = [
         f"{summary.out}: {counted(summary.files, 'data file')}, {summary.bytes / 1e6:,.1f} MB, "
         f"{counted(summary.images, 'image')} in them",
@@ -132,7 +114,7 @@ def _lines(summary: ExportSummary) -> str:
         "splits: "
         + ", ".join(f"{n} {name}" for name, n in facts.splits.items())
         + f" (tasks, in {counted(facts.split_groups, 'group')}, never split)",
-        f"preference pairs: {pairs}, from tasks with both a success and a failure; tasks without: {reasons}",
+        f"preference pairs: {facts.pairs}, from tasks with both a success and a failure",
     ]
     if none := empty_splits(facts.splits, facts.split_groups):
         lines.append(
@@ -143,11 +125,13 @@ def _lines(summary: ExportSummary) -> str:
             f"{counted(facts.ungrouped_images, 'image has', 'images have')} no patient or study id in their source: "
             "only equal files are kept on one side of the split"
         )
-    lines += [_licence_line(summary), *summary.remarks]
+    parts = ", ".join(f"{part['part']} {part['licence']}" for part in summary.licences)
+    lines += [f"licences: {parts}; read LICENSES/ before you publish", *summary.remarks]
     if facts.originals:
-        lines.append(_originals_line(facts.originals))
+        carried = ", ".join(
+            f"{n} {held['carried']} of {sum(held.values())}" for n, held in facts.originals.items()
+        )
+        lines.append(f"originals: {carried}; originals of credentialed or unknown sources are never included")
     if facts.left_out:
         lines.append(f"left out: {counted(facts.left_out, 'pending task')}; resume the build to include them")
-    if summary.complete:
-        lines.insert(0, "The release was already complete; nothing was written.")
     return "\n".join(lines)

@@ -6,9 +6,10 @@ import shlex
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -30,7 +31,6 @@ from plantain.records.messages import command_line, counted, init_line, like_pat
 from plantain.runs.engine import engine_for_threads
 from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
-    NamingReader,
     Reader,
     Refused,
     SourceOptions,
@@ -94,7 +94,7 @@ def command(
         named = ("--modality", modality or "MODALITY", *(("--licence", licence) * (licence != "unknown")))
         example = command_line("ingest", "folder", given, *named, "--to", out or "catalogue")
         raise InputError(f"ingest: {missing} is missing, e.g. {example}")
-    stated = _permission(licence, consent_by, agreement)
+    consent = _permission(licence, consent_by, agreement)
     source = load(kind)
     if not path.exists():
         raise InputError(f"{path}: does not exist{like_path(path)}")
@@ -102,12 +102,9 @@ def command(
         raise InputError(f"--table, --column: {kind} has tables of its own")
     asked = parse_settings(columns, "--column")
     options = SourceOptions(path, modality, Licence(licence), parse_settings(settings), table, asked)
-    reader = NamingReader(
-        source.reader(kind, options, load_taxonomy(findings or ())),
-        one_line(dataset),
-        one_line(version),
-        stated,
-    )
+    reader = source.reader(kind, options, load_taxonomy(findings or ()))
+    known = {"dataset": one_line(dataset), "version": one_line(version), "consent": consent}
+    stated = {field: value for field, value in known.items() if value}
     name = one_line(dataset or source.dataset or path.resolve().name)
     labels_file = (
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
@@ -115,15 +112,15 @@ def command(
     elsewhere = load_terms(config, (), engine=engine).engine
     try:
         with engine_for_threads(elsewhere) as workers:
-            done = _run(reader, out, name, skip_text, labels_file, as_json, workers)
+            done = _run(reader, stated, out, name, skip_text, labels_file, as_json, workers)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
         why = getattr(error, "strerror", None) or error
         rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    known = done.unchanged or done.labelled or done.regrouped or done.licensed
-    if not (done.added or known or done.quarantined):
+    already = done.unchanged or done.labelled or done.regrouped or done.licensed
+    if not (done.added or already or done.quarantined):
         say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
@@ -139,6 +136,7 @@ def _permission(licence: str, by: str, agreement: str) -> Consent | None:
 
 def _run(
     reader: Reader,
+    stated: Mapping[str, Any],
     out: Path,
     name: str,
     skip_text: bool,
@@ -152,8 +150,8 @@ def _run(
     """
     with Catalogue.create(out) as catalogue:
         with _Watch(reader.count(), quiet=as_json) as observer:
-            gate = PrivacyGate(catalogue, None if skip_text else open_reader())
-            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers)
+            gate = PrivacyGate(None if skip_text else open_reader())
+            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers, stated=stated)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)

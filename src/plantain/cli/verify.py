@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -15,11 +14,6 @@ from plantain.records.messages import counted, next_line
 SHOWN = 10
 """Problems shown on the terminal; --json prints all."""
 
-_CAUSES = frozenset(
-    {"unfinished", "manifest", "sums", "missing", "checksum", "size", "link", "path", "unreadable", "extra"}
-)
-"""Kinds that are printed first: one changed file breaks hundreds of references to it."""
-
 
 def verify(
     out: Path = typer.Argument(..., metavar="OUT", help="Folder of the release; nothing in it is changed."),
@@ -27,7 +21,7 @@ def verify(
     pixels: bool = typer.Option(False, "--pixels", help="Decode every image and compare pixels."),
     as_json: AsJson = False,
 ) -> int:
-    """Check every checksum, count, row, schema, reference, licence and signature of a release.
+    """Check every checksum, count, row, schema, licence and signature of a release.
 
     Exit code 0 if everything is correct, else 1.
 
@@ -50,20 +44,17 @@ def verify(
         print_json(document)
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
+    remark = ""
+    if proof.system:
+        more = ", …" if len(proof.system) > 5 else ""
+        remark = f"; not of the release, and not checked: {', '.join(proof.system[:5])}{more}"
     if proof.ok:
-        typer.echo(f"OK: {size}; release {proof.release[:16]}{_system(proof.system)}")
+        typer.echo(f"OK: {size}; release {proof.release[:16]}{remark}")
         typer.echo(next_line("view", out))
         return 0
-    typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}{_system(proof.system)}")
-    shown = sorted(proof.problems, key=lambda problem: problem.kind not in _CAUSES)
-    for problem in shown[:SHOWN]:
+    typer.echo(f"NOT OK: {counted(len(proof.problems), 'problem')} in {size}{remark}")
+    for problem in proof.problems[:SHOWN]:
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json prints all)")
     return 1
-
-
-def _system(paths: Sequence[str]) -> str:
-    """Return a remark about files of the system or of a download tool in the folder."""
-    more = ", …" if len(paths) > 5 else ""
-    return f"; not of the release, and not checked: {', '.join(paths[:5])}{more}" if paths else ""

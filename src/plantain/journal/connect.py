@@ -271,10 +271,7 @@ def check_new_run(run: Path) -> None:
 
 @contextlib.contextmanager
 def new_run(run: Path) -> Iterator[Path]:
-    """Yield a temporary path at which to make a run; on success it is made durable and renamed to `run`.
-
-    After an error nothing is left. The folder of a killed process is removed by the next command that writes a run in
-    the same folder.
+    """Yield a temporary path at which to make a run, as `new_folder`.
 
     Raises:
         InputError: `run` exists and is not an empty folder, or is on a network file system.
@@ -284,14 +281,31 @@ def new_run(run: Path) -> Iterator[Path]:
     parent = run.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     check_filesystem(parent)
+    with new_folder(run) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Yield a temporary path at which to make a folder; on success it is made durable and renamed to `target`.
+
+    After an error nothing is left. The folder of a killed process is removed by the next command that writes a run or a
+    release in the same folder.
+
+    Raises:
+        RunLocked: another process is making it.
+    """
+    target = Path(os.path.abspath(target))
+    parent = target.parent
+    parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(parent)
-    folder = run.with_name(f".{run.name}{_ENDING}")
+    folder = target.with_name(f".{target.name}{_ENDING}")
     folder.mkdir(exist_ok=True)
     lock = RunLock(folder)
     try:
-        yield folder / "run"
-        os.sync()  # one for all files: before the run has its name, none of them need survive
-        (folder / "run").replace(run)
+        yield folder / "new"
+        os.sync()  # one for all files: before the folder has its name, none of them need survive
+        (folder / "new").replace(target)
         sync_folder(parent)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -299,7 +313,7 @@ def new_run(run: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(parent: Path) -> None:
-    """Remove the temporary folders of killed imports and merges, but not those of running processes."""
+    """Remove the temporary folders of killed imports, merges and exports, but not those of running processes."""
     for path in parent.glob(f".*{_ENDING}/{LOCK_NAME}"):
         if not path.parent.is_symlink():
             with contextlib.suppress(RunLocked):

@@ -1,16 +1,14 @@
 """Image metrics, each returning a `Score`, and the statistics of counts."""
 
 from plantain.metrics.metric import Metric, MetricSample
-from plantain.metrics.pixelwise import Preservation, cp_reference, masked_ssim, preservation, psnr, ssim
+from plantain.metrics.pixelwise import cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.statistics.intervals import wilson
 
 __all__ = [
     "Metric",
     "MetricSample",
-    "Preservation",
     "cp_reference",
     "masked_ssim",
-    "preservation",
     "psnr",
     "ssim",
     "wilson",

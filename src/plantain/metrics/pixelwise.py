@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import cv2
 import numpy as np
 
 from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask, within
-from plantain.pixels.arrays import Floats, Image, Mask, Pixels
+from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score, unscored
 
 WINDOW = 7
-
-THIN = 0.1
-"""Below this share of outside pixels with a whole window outside, the complement counts as thin."""
-
-C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
 _DARK = 10
 """Brightest grey level of a background: padding is 0, the surround of a fundus or a head is a little brighter."""
@@ -106,18 +99,14 @@ def masked_ssim(before: Image, after: Image, roi: Mask) -> Score:
 
 def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
     """Return the mean SSIM, in [-1, 1], over windows wholly in `allowed`, bool (H, W); unscored if no window is."""
-    centres = whole_windows(allowed)
+    kernel = np.ones((WINDOW, WINDOW), np.uint8)
+    centres = np.asarray(
+        cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0), np.uint8
+    )
     total = int(np.count_nonzero(centres))
     if not total:
         return unscored("roi covers image")
     return Score(within(_sum_over(before, after, centres) / total, -1.0, 1.0))
-
-
-def whole_windows(allowed: Mask) -> Image:
-    """Return uint8 (H, W), 1 where the 7 x 7 window around the pixel is wholly in `allowed` and the image, else 0."""
-    kernel = np.ones((WINDOW, WINDOW), np.uint8)
-    eroded = cv2.erode(allowed.astype(np.uint8), kernel, borderType=cv2.BORDER_CONSTANT, borderValue=0)
-    return np.asarray(eroded, np.uint8)
 
 
 def _sum_over(before: Image, after: Image, centres: Image) -> float:
@@ -152,7 +141,7 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
     """Return the masked SSIM as MedEBench's published code computes it, to compare with published numbers.
 
     Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
-    emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `preservation`
+    emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `masked_ssim`
     does not have this bias. The mask's grey levels are used, as published: a mask stored as 0 and 1 hides next to
     nothing, and a soft edge dims its pixels.
 
@@ -180,84 +169,6 @@ def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
     if before.ndim == 3:
         kept = kept[..., np.newaxis]
     return ssim((before * kept).astype(np.uint8), (after * kept).astype(np.uint8))
-
-
-@dataclass(frozen=True, slots=True)
-class Preservation:
-    """How well the surroundings of a region were preserved, and the support of the number.
-
-    Attributes:
-        score: SSIM outside the region, in [-1, 1], or unscored.
-        method: "strict" (only windows wholly outside), "normalised convolution" (windows cut off at the region, if
-            hardly any whole one fits) or "" when unscored.
-        roi_share: the region's share of the image, in [0, 1].
-        pixels: number of window centres that the score averages.
-    """
-
-    score: Score
-    method: str
-    roi_share: float
-    pixels: int
-
-
-def preservation(before: Image, after: Image, roi: Mask) -> Preservation:
-    """Return the SSIM outside a region; by normalised convolution if too little is outside for whole windows.
-
-    Args:
-        before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
-        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
-
-    Raises:
-        ValueError: the arguments are not such images or masks.
-
-    Example:
-        >>> flat, roi = np.full((16, 16), 90, np.uint8), np.zeros((16, 16), bool)
-        >>> roi[:8] = True
-        >>> found = preservation(flat, flat, roi)
-        >>> found.score.value, found.roi_share, found.method, found.pixels  # 2 rows x 10 columns of whole windows
-        (1.0, 0.5, 'strict', 20)
-    """
-    before, after = check_images(before, after)
-    roi = check_mask(roi, before.shape)
-    outside = ~roi
-    left = int(np.count_nonzero(outside))
-    share = 1.0 - left / roi.size
-    whole = int(np.count_nonzero(whole_windows(outside)))
-    if whole and whole >= THIN * left:
-        return Preservation(mean_over(before, after, outside), "strict", share, whole)
-    score, pixels = _normalised(before, after, outside)
-    return Preservation(score, "normalised convolution" if score.scored else "", share, pixels)
-
-
-def _normalised(before: Image, after: Image, outside: Mask) -> tuple[Score, int]:
-    """Return SSIM from the outside pixels of each window only, where at least half of the window is outside."""
-    weight = outside.astype(np.float64)
-
-    def total(values: Floats) -> Floats:
-        return np.asarray(
-            cv2.boxFilter(
-                values, cv2.CV_64F, (WINDOW, WINDOW), normalize=False, borderType=cv2.BORDER_CONSTANT
-            )
-        )
-
-    n = np.rint(total(weight))
-    centres = outside & (n >= WINDOW * WINDOW / 2)
-    pixels = int(np.count_nonzero(centres))
-    if not pixels:
-        return unscored("roi covers image"), 0
-    n = np.maximum(n, 2.0)
-    found = []
-    for x, y in zip(
-        np.atleast_3d(before).transpose(2, 0, 1), np.atleast_3d(after).transpose(2, 0, 1), strict=True
-    ):
-        x, y = x * weight, y * weight
-        mx, my = total(x) / n, total(y) / n
-        vx = (total(x * x) - n * mx * mx) / (n - 1)
-        vy = (total(y * y) - n * my * my) / (n - 1)
-        cov = (total(x * y) - n * mx * my) / (n - 1)
-        value = (2 * mx * my + C1) * (2 * cov + C2) / ((mx * mx + my * my + C1) * (vx + vy + C2))
-        found.append(float(value[centres].mean()))
-    return Score(within(float(np.mean(found)), -1.0, 1.0)), pixels
 
 
 def field_of_view(pixels: Pixels) -> Mask:
@@ -311,12 +222,12 @@ class CPReference(Metric):
 
 
 class MaskedSSIM(Metric):
-    """SSIM of an output and the image before, strictly outside the region (`preservation`); in [-1, 1]."""
+    """SSIM of an output and the image before, strictly outside the region (`masked_ssim`); in [-1, 1]."""
 
     name, label, column = "masked_ssim", "SSIM over windows wholly outside the region", "CP (strict)"
     low, high, needs = -1.0, 1.0, ("roi",)
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.roi is not None
-        found = preservation(sample.before, output, sample.roi)
-        return found.score, {"roi_share": found.roi_share, "method": found.method, "pixels": found.pixels}
+        share = float(check_mask(sample.roi, sample.before.shape).mean())
+        return masked_ssim(sample.before, output, sample.roi), {"roi_share": share}

@@ -1,18 +1,23 @@
 """Compose plain-language instructions, and read them back.
 
-Sides are the patient's. Any text is read, from users and hosted writers too; missing values are None.
+Sides are the patient's. Any text is read, from users and hosted writers too; missing values are None. The reader knows
+English imperatives and is not a parser: the first part of the text that commands an edit and names a finding counts,
+and parts that forbid or protect something are ignored.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from plantain.findings import describe_place, place_of
-from plantain.offline.clauses import Clause, ClauseKind, normalise, plain_sides, split_clauses
 from plantain.records import Direction, Finding
+
+LONGEST = 20_000
+"""Characters of an instruction that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,58 +41,92 @@ class Intent:
     conspicuity: str | None = None
 
 
-def _any(*words: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(sorted(map(re.escape, words), key=lambda w: (-len(w), w)))})\b")
+def _any(words: str) -> re.Pattern[str]:
+    known = sorted(words.split(", "), key=lambda word: (-len(word), word))
+    return re.compile(rf"\b(?:{'|'.join(known)})\b")
 
 
 _EXTENTS = {
-    "small": _any("small", "smaller", "tiny", "little", "minimal", "minute", "trace", "limited"),
-    "moderate": _any("medium sized", "medium", "moderate", "moderate sized", "mid sized"),
-    "large": _any(
-        "large", "larger", "big", "bigger", "extensive", "massive", "huge", "widespread", "full extent"
-    ),
+    "small": _any("small, smaller, tiny, little, minimal, minute, trace, limited"),
+    "moderate": _any("medium sized, medium, moderate, moderate sized, mid sized"),
+    "large": _any("large, larger, big, bigger, extensive, massive, huge, widespread, full extent"),
 }
 _CONSPICUITIES = {
-    "subtle": _any("subtle", "subtler", "faint", "fainter", "mild", "slight", "barely visible", "early"),
-    "moderate": _any("moderately visible", "moderately conspicuous", "clearly visible"),
-    "marked": _any(
-        "marked", "conspicuous", "obvious", "pronounced", "prominent", "severe", "striking", "advanced"
-    ),
+    "subtle": _any("subtle, subtler, faint, fainter, mild, slight, barely visible, early"),
+    "moderate": _any("moderately visible, moderately conspicuous, clearly visible"),
+    "marked": _any("marked, conspicuous, obvious, pronounced, prominent, severe, striking, advanced"),
 }
 _SIDES = {
-    "bilateral": re.compile(
-        r"\b(?:bilateral(?:ly)?|bibasal|bibasilar|both(?: (?:the|of the))? (?:sides|lungs|lobes|hemispheres|bases|"
-        r"apices|hila|\w+ \w+)|both \w+)\b"
-    ),
+    "bilateral": re.compile(r"\b(?:bilateral(?:ly)?|bibasal|bibasilar|both(?: (?:the|of the))? \w+)\b"),
     "midline": re.compile(r"\b(?:midline|mid line|median line)\b"),
-    "left": re.compile(r"\bleft(?: sided| hand)?\b"),
-    "right": re.compile(r"\bright(?: sided| hand)?\b"),
+    "left": re.compile(r"\bleft\b(?! (?:over|of|in|behind|after|eye)\b)"),
+    "right": re.compile(r"\bright\b(?! (?:away|at|above|below|next|now|here|there|eye)\b)"),
 }
-_WORDS_OF_EXTENT = {"small": "small", "moderate": "moderate", "large": "large"}
-_WORDS_OF_REMOVAL = {
-    "small": "within as small an area as possible",
-    "moderate": "within a medium-sized area",
-    "large": "to its full extent",
+_SPELLING = {
+    "tumour": "tumor",
+    "oedema": "edema",
+    "haemorrhag": "hemorrhag",
+    "centre": "center",
+    "colour": "color",
+    "pneumothoraces": "pneumothorax",
+    "opacities": "opacity",
 }
-_WORDS_OF_CONSPICUITY = {"subtle": "subtle", "moderate": "clearly visible", "marked": "marked"}
+_VIEWER = re.compile(
+    r"\b(?:(left|right)(?: hand)?(?: side| half| part)? of (?:the|this) (?:image|picture|photo|photograph|screen|frame)"
+    r"|(?:image|viewer's|screen) (left|right))\b"
+)
+_BOTH = re.compile(r"\b(?:left and(?: the| on the)? right|right and(?: the| on the)? left)\b")
 
+_ADDED = r"(?:add|insert|introduc|simulat|superimpos|overlay|implant|synthesi[sz])(?:e|es|ed|s|ing)?"
+_REMOVED = (
+    r"(?:remov|eras|delet|eliminat|repair)(?:e|es|ed|s|ing)?|removal of|resolved?|cleared|gone|disappear(?:s|ed)?|"
+    r"clear(?:s|ing)?(?= (?:the|all|any|away|up|out|this|both)\b)|tak(?:e|ing) (?:out|away|off)|get(?:ting)? rid of"
+)
+_SHOWN = (
+    r"(?:creat|draw|render|generat|paint|giv|plac|put|produc|includ|mak|induc|enlarg|widen|increas|worsen|show|depict|"
+    r"develop|turn|edit|modify)(?:e|es|ed|s|ing)?"
+)
+_UNDONE = r"(?:reduc|correct|fix|normali[sz]|revers|replac)(?:e|es|ed|s|ing)?"
+_START = (
+    r"^\W*(?:(?:please|now|then|also|could|can|would|you|i|we|want|to|and|next|first|only|just|but)\b[ ,]*)*"
+)
+_STRONG = {
+    Direction.ADD: re.compile(rf"\b(?:{_ADDED})\b"),
+    Direction.REMOVE: re.compile(rf"\b(?:{_REMOVED})\b"),
+}
+_WEAK = {
+    Direction.REMOVE: re.compile(rf"{_START}(?:{_UNDONE})\b"),
+    Direction.ADD: re.compile(rf"{_START}(?:{_SHOWN})\b|\b(?:to|it|that) (?:shows?|includes?|has|have)\b"),
+}
+_GUARD = re.compile(
+    r"\b(?:without|with no|free of|no longer|no|not|nor|do not|don't|never|avoid\w*|cannot|can't|none|nothing|"
+    r"absence of|instead of|rather than|except\w*|unlike|apart from|other than|keep\w*|preserv\w*|maintain\w*|leav\w*|"
+    r"retain\w*|protect\w*|spar(?:e|ing))\b"
+)
+"""Start of a part that forbids or protects something; it ends with its sentence, or where a command follows."""
+_RESUMED = re.compile(
+    rf"(?:,|\b(?:and|but|then))\s+(?=(?:(?:then|please|also|only)\s+)*(?:{_ADDED}|{_REMOVED}|{_SHOWN})\b)"
+)
+_UNCHANGED = re.compile(r"\b(?:unchanged|untouched|intact|unaltered|stays?|remains?|the same|as before)\b")
+_PLACED = re.compile(r"\b(?:plac|position|put|locat|center|confin|limit|side|sits?|lies?|lying)\w*")
+_COMPANION = re.compile(
+    r"(?<!consistent )(?<!compatible )\b(?:and )?(?:with|showing|causing|producing|including|plus)\b"
+)
+"""Start of what accompanies the finding: "with mild midline shift" does not make a tumour mild."""
+_HERE = "\x00"
+"""Replaces the finding's own name, so that none of its words is read as a place."""
 _AS_IT_IS = re.compile(
     r"\b(?:return|leave|keep|give back) (?:(?:this|the) (?:image|picture|photograph|scan|slice|radiograph)|it)"
     r" (?:exactly |just )?(?:as it is|as is|unchanged|untouched|unaltered)\b"
 )
-_PLACED = re.compile(r"\b(?:plac|position|put|locat|center|confin|limit|side|sits?|lies?|lying)\w*")
-_SIZED = re.compile(r"\b(?:make (?:it|this|the|its)|it (?:should|must) (?:be|look|appear)|size|extent)\b")
-_COMPANION = re.compile(r"(?:and )?(?:with|showing|causing|producing|including|plus|together with)\b")
-_HERE = "\x00"
-"""Replaces the finding's own name, so that none of its words is read as a place."""
 
 
 def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
-    """Read the requested edit from an instruction in plain language; parts that the text does not name are None.
+    """Read the requested edit from an instruction in plain language; values that the text does not name are None.
 
-    The clause that commands the edit counts first. Of overlapping words the longest wins; a finding that another named
-    one implies gives way to it (opacity to pneumonia); a word that several findings share ("tumour") is settled by a
-    later name or by the zone, and otherwise names none.
+    Of overlapping words the longest wins; a finding that another named one implies gives way to it (opacity to
+    pneumonia); a word that several findings share ("tumour") is settled by a later name or by the zone, and otherwise
+    names none.
 
     Args:
         instruction: free text in English. "Left of the image" is the patient's right, except on a fundus photograph.
@@ -95,28 +134,61 @@ def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
     """
     targets = [finding for finding in findings if not finding.normal]
     mirrored = not any(finding.modality == "fundus" for finding in findings)
-    clauses = split_clauses(plain_sides(normalise(instruction), mirrored=mirrored))
-    commands = [clause for clause in clauses if clause.kind is ClauseKind.COMMAND]
-    details = [clause for clause in clauses if clause.kind is ClauseKind.DETAIL]
-    for chosen in (*commands, *details):
-        finding = _finding_in(chosen.fragments, targets)
+    text = _plain_sides(_normalise(instruction), mirrored=mirrored)
+    parts = [part for sentence in re.split(r"[.!?;\n\r]+(?=\s|$)", text) for part in _unguarded(sentence)]
+    commanded = {part: direction for part in parts if (direction := _direction(part)) is not None}
+    direction = next(iter(commanded.values()), None)
+    for part in (*commanded, *(part for part in parts if part not in commanded)):
+        finding = _finding_in(part, targets)
         if finding is not None:
-            direction = chosen.direction or next((c.direction for c in commands), None)
-            return _attributes(finding, direction, chosen, clauses)
-    for guard in clauses:
-        finding = _finding_in(guard.fragments, targets) if guard.absent and commands else None
-        if finding is not None and not re.search(
-            r"\b(?:add|insert|remov|eras|draw|chang)\w*", guard.fragments[0]
-        ):
-            return Intent(finding.name, Direction.REMOVE)
-    normal = any(re.search(r"\b(?:normal|healthy)\b", " ".join(clause.fragments)) for clause in commands)
-    direction = Direction.REMOVE if normal else (commands[0].direction if commands else None)
-    return _attributes(None, direction, commands[0] if commands else None, clauses)
+            others = [one for one in parts if one != part and commanded.get(one, direction) is direction]
+            return _attributes(finding, commanded.get(part, direction), part, others)
+    if any(re.search(r"\b(?:normal|healthy)\b", part) for part in commanded):
+        direction = Direction.REMOVE
+    return Intent(None, direction, _first(_SIDES, commanded))
 
 
 def asks_for_nothing(instruction: str) -> bool:
     """Return True if an instruction requests to return the image unchanged."""
-    return _AS_IT_IS.search(normalise(instruction)) is not None
+    return _AS_IT_IS.search(_normalise(instruction)) is not None
+
+
+def _normalise(text: str) -> str:
+    """Return a text in lower case and American spelling, hyphens as blanks."""
+    folded = unicodedata.normalize("NFKC", text[:LONGEST]).casefold().replace("’", "'")
+    folded = re.sub(r"[ \t\f\v]+", " ", re.sub(r"[-‐-–_/]+", " ", folded))
+    for british, american in _SPELLING.items():
+        folded = folded.replace(british, american)
+    return folded
+
+
+def _plain_sides(text: str, *, mirrored: bool) -> str:
+    """Rewrite sides of the image as the patient's, which are the others where the display is `mirrored`."""
+    other = {"left": "right", "right": "left"}
+
+    def of_patient(match: re.Match[str]) -> str:
+        side = match[1] or match[2]
+        return other[side] if mirrored else side
+
+    return _BOTH.sub("bilateral", _VIEWER.sub(of_patient, text))
+
+
+def _unguarded(sentence: str) -> Iterator[str]:
+    """Yield the parts of a sentence that neither forbid nor protect anything."""
+    while sentence:
+        guard = _GUARD.search(sentence)
+        if part := sentence[: guard.start() if guard else None].strip():
+            yield part
+        resumed = _RESUMED.search(sentence, guard.end()) if guard else None
+        sentence = sentence[resumed.end() :] if resumed else ""
+
+
+def _direction(part: str) -> Direction | None:
+    """Return the direction that a part commands, or None. A plain "show" or "make" means add."""
+    found = [(match.start(), way) for way, words in _STRONG.items() if (match := words.search(part))]
+    if found:
+        return min(found)[1]
+    return next((way for way, words in _WEAK.items() if words.search(part)), None)
 
 
 def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
@@ -134,8 +206,9 @@ def compose(intent: Intent, finding: Finding, *, phrasing: int = 0) -> str:
         )
     adding = intent.direction is Direction.ADD
     verb = (_ADD if adding else _REMOVE)[phrasing % PHRASINGS]
-    looks = [_WORDS_OF_EXTENT[intent.extent]] if adding and intent.extent else []
-    looks += [_WORDS_OF_CONSPICUITY[intent.conspicuity]] if intent.conspicuity else []
+    looks = [intent.extent] if adding and intent.extent else []
+    if intent.conspicuity:
+        looks.append("clearly visible" if intent.conspicuity == "moderate" else intent.conspicuity)
     noun = " ".join(part for part in (", ".join(looks), finding.title) if part)
     parts = [verb, with_article(noun, finding.title) if adding else f"the {noun}"]
     sentence = " ".join(part for part in (*parts, describe_place(intent.zone, intent.side)) if part)
@@ -155,8 +228,14 @@ _ADD = (
     "Please simulate",
 )
 _REMOVE = (
-    "Remove", "Please remove", "Erase", "Eliminate", "Delete", "Digitally remove", "Please erase", "Please eliminate",
-)  # fmt: skip
+    *("Remove", "Please remove", "Erase", "Eliminate", "Delete"),
+    *("Digitally remove", "Please erase", "Please eliminate"),
+)
+_WORDS_OF_REMOVAL = {
+    "small": "within as small an area as possible",
+    "moderate": "within a medium-sized area",
+    "large": "to its full extent",
+}
 PHRASINGS = len(_ADD)
 _NO_ARTICLE = re.compile(
     r"(?:asis|megaly|edema|consolidation|cardiomediastinum|pneumonia|thickening|degeneration|pathy|[^s]s|ing)$"
@@ -170,8 +249,7 @@ def with_article(noun: str, title: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def _finding_in(fragments: Sequence[str], targets: Sequence[Finding]) -> Finding | None:
-    text = " , ".join(fragments)
+def _finding_in(text: str, targets: Sequence[Finding]) -> Finding | None:
     named = _names(text, targets)
     if not named:
         return None
@@ -208,58 +286,34 @@ def _name_pattern(finding: Finding) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    known = sorted({normalise(word).strip() for word in words} - {""}, key=lambda word: (-len(word), word))
+    known = sorted({_normalise(word).strip() for word in words} - {""}, key=lambda word: (-len(word), word))
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, known))})(?:s|es)?(?!\w)")
 
 
-def _attributes(
-    finding: Finding | None, direction: Direction | None, chosen: Clause | None, clauses: Sequence[Clause]
-) -> Intent:
-    """Read place and looks from the chosen clause, then from clauses that describe the same edit."""
-    own = list(chosen.fragments) if chosen else []
-    others = [
-        clause
-        for clause in clauses
-        if clause is not chosen
-        and (
-            clause.kind is ClauseKind.DETAIL
-            or (clause.kind is ClauseKind.COMMAND and clause.direction is direction)
-        )
-    ]
-    if finding is not None:
-        title = _words_pattern((normalise(finding.name), normalise(finding.title)))
-        own = [title.sub(_HERE, fragment) for fragment in own]
-        named = [f for f in own if _HERE in f or _name_pattern(finding).search(f)]
-        own = named[:1] + [fragment for fragment in own if fragment not in named[:1]]
-    placed, sized = (
-        [f for clause in others if any(map(pattern.search, clause.fragments)) for f in clause.fragments]
-        for pattern in (_PLACED, _SIZED)
-    )
-    looks = [
-        _name_pattern(finding).sub(_HERE, part) if finding else part for part in (*_of_its_own(own), *sized)
-    ]
+def _attributes(finding: Finding, direction: Direction | None, part: str, others: Sequence[str]) -> Intent:
+    """Read place and looks from the part that names the finding, then the place from parts that describe it."""
+    own = _words_pattern((finding.name, finding.title)).sub(_HERE, part)
+    named = max(own.find(_HERE), 0)
+    if _HERE not in own and (match := _name_pattern(finding).search(own)):
+        named = match.end()
+    companion = _COMPANION.search(own, named)
+    end = companion.start() if companion else len(own)
+    comma = re.compile("[,:(]").search(own, named, end)
+    near = comma.start() if comma else end
+    looks = [_name_pattern(finding).sub(_HERE, one) for one in (own[:near], own[near:end])]
+    placed = [one for one in others if _PLACED.search(one) and not _UNCHANGED.search(one)]
+    place = (own[:near], own[near:end], own[end:], *placed)
     return Intent(
-        finding=finding.name if finding else None,
+        finding=finding.name,
         direction=direction,
-        side=_first(_SIDES, (*own, *placed)),
-        zone=_zone_in((*own, *placed), finding) if finding else None,
+        side=_first(_SIDES, place),
+        zone=_zone_in(place, finding),
         extent=_first(_EXTENTS, looks),
         conspicuity=_first(_CONSPICUITIES, looks),
     )
 
 
-def _of_its_own(fragments: Sequence[str]) -> list[str]:
-    """Fragments without companions of the finding: "with mild midline shift" does not make a tumour mild."""
-    kept: list[str] = []
-    aside = False
-    for fragment in fragments:
-        aside = _COMPANION.match(fragment) is not None or (aside and fragment.startswith("and "))
-        if not aside:
-            kept.append(fragment)
-    return kept
-
-
-def _first(patterns: dict[str, re.Pattern[str]], fragments: Iterable[str]) -> str | None:
+def _first(patterns: Mapping[str, re.Pattern[str]], fragments: Iterable[str]) -> str | None:
     """The value of the word nearest to the finding's name; of overlapping words the longest wins."""
     for fragment in fragments:
         anchor = max(fragment.find(_HERE), 0)

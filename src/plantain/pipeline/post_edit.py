@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Protocol
 
-from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy
 from plantain.journal import Journal, JsonValue, StoredScore
 from plantain.pipeline.turns import Chain, chain_of
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
-from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes, texts_from_json
+from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes
 from plantain.records import (
     Attempt,
     Criterion,
@@ -90,11 +89,10 @@ class EditCheck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """A check for changes to the burned-in text of their originals, which the catalogue may have recorded."""
+    """A check for changes to the burned-in text of their originals."""
 
     name: ClassVar[str] = "text check"
     reader: TextReader
-    catalogue: Catalogue
     journal: Journal
     images: ImageCache
 
@@ -115,10 +113,8 @@ class TextCheck:
         return _texts_in_words(words)
 
     def _compare(self, image: SourceImage, edited: bytes) -> tuple[TextChange, ...]:
-        kept = self.catalogue.reading(image.prepared_sha256)
-        known = None if kept is None else tuple(texts_from_json(kept[1]))
         original = decode(self.images.read(image.prepared_sha256))
-        return text_changes(original, decode(edited), known, self.reader)
+        return text_changes(original, decode(edited), self.reader)
 
 
 def _texts_in_words(changes: Sequence[JsonValue]) -> str:

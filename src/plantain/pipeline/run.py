@@ -131,7 +131,7 @@ async def run_build(
             images = ImageCache(journal.reader)
             checks: list[EditCheck] = [OriginalCheck(journal, images, ready.taxonomy)]
             if reader is not None:
-                checks.insert(0, TextCheck(reader, catalogue, journal, images))
+                checks.insert(0, TextCheck(reader, journal, images))
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
             while only is None and not journal.reader.counts()[TaskState.PENDING]:

@@ -1,9 +1,9 @@
-"""Licences by name, with summaries in our own words, and the licence and the credit of each part of a release."""
+"""Licences by name, with the address of their text, and the licence and the credit of each part of a release."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated
 
@@ -14,11 +14,6 @@ from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import Licence
 
 FOLDER = "LICENSES"
-
-TEXTS_NOTE = (
-    "This file names the licence and summarises it in our own words. Only the legal text, at the address above, is "
-    "binding."
-)
 
 STRICTEST_LAST = (Licence.OPEN, Licence.ATTRIBUTION, Licence.UNKNOWN, Licence.CREDENTIALED)
 
@@ -33,12 +28,12 @@ def strictest(images: Iterable[tuple[str, Licence]]) -> dict[str, Licence]:
 
 @dataclass(frozen=True, slots=True)
 class LicenceText:
-    """A licence: its SPDX id, the address of its legal text, and plantain's summary."""
+    """A licence: its SPDX id, the address of its legal text, or else its meaning in plantain's words."""
 
     spdx: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]{1,80}$")]
     name: str
-    url: str
-    meaning: str
+    url: str = ""
+    meaning: str = ""
 
     @property
     def file(self) -> str:
@@ -46,99 +41,43 @@ class LicenceText:
 
     @property
     def text(self) -> str:
-        where = f"Legal text: {self.url}\n" if self.url else ""
-        note = f"\n{TEXTS_NOTE}\n" if self.url else ""
-        return f"{self.name}\nSPDX-License-Identifier: {self.spdx}\n{where}\n{self.meaning}\n{note}"
+        terms = self.meaning or f"Legal text, which is binding: {self.url}"
+        return f"{self.name}\nSPDX-License-Identifier: {self.spdx}\n\n{terms}\n"
 
 
-CC0 = LicenceText(
-    "CC0-1.0",
-    "Creative Commons Zero 1.0 Universal",
-    "https://creativecommons.org/publicdomain/zero/1.0/legalcode",
-    "The authors have waived their rights in it to the extent that the law allows: use it as you like.\n"
-    "It comes without any warranty.",
-)
-
-CC_BY = LicenceText(
-    "CC-BY-4.0",
-    "Creative Commons Attribution 4.0 International",
-    "https://creativecommons.org/licenses/by/4.0/legalcode",
-    "You may copy, change and pass on the covered material, also commercially, as long as you give credit, link to\n"
-    "the licence and state whether you made changes. You may add no terms that take these freedoms away again.\n"
-    "It comes without any warranty.",
-)
-ODC_BY = LicenceText(
-    "ODC-By-1.0",
-    "Open Data Commons Attribution License v1.0",
-    "https://opendatacommons.org/licenses/by/1-0/",
-    "You may copy, use, change and pass on the database, and make works from it, as long as you say where it comes\n"
-    "from. It covers the collection as such: the selection, tables, splits and verdicts, not each image in it.\n"
-    "It comes without any warranty.",
-)
-_CREDIT = (
-    "You may copy, change and pass on the covered material, as long as you give credit and state your changes"
+_CC, _ODC, _OSI = (
+    "https://creativecommons.org/",
+    "https://opendatacommons.org/licenses/",
+    "https://opensource.org/",
 )
 _KNOWN = (
-    CC0,
-    CC_BY,
-    ODC_BY,
-    LicenceText(
+    ("CC0-1.0", "Creative Commons Zero 1.0 Universal", f"{_CC}publicdomain/zero/1.0/legalcode"),
+    ("CC-BY-4.0", "Creative Commons Attribution 4.0 International", f"{_CC}licenses/by/4.0/legalcode"),
+    ("ODC-By-1.0", "Open Data Commons Attribution License v1.0", f"{_ODC}by/1-0/"),
+    (
         "CC-BY-SA-4.0",
         "Creative Commons Attribution-ShareAlike 4.0 International",
-        "https://creativecommons.org/licenses/by-sa/4.0/legalcode",
-        f"{_CREDIT}. What you make from it\nhas to come under the same licence. It comes without any warranty.",
+        f"{_CC}licenses/by-sa/4.0/legalcode",
     ),
-    LicenceText(
+    (
         "CC-BY-NC-4.0",
         "Creative Commons Attribution-NonCommercial 4.0 International",
-        "https://creativecommons.org/licenses/by-nc/4.0/legalcode",
-        f"{_CREDIT}, and not for\ncommercial purposes. It comes without any warranty.",
+        f"{_CC}licenses/by-nc/4.0/legalcode",
     ),
-    LicenceText(
+    (
         "CC-BY-NC-SA-4.0",
         "Creative Commons Attribution-NonCommercial-ShareAlike 4.0 International",
-        "https://creativecommons.org/licenses/by-nc-sa/4.0/legalcode",
-        f"{_CREDIT}, and not for\ncommercial purposes. What you make from it has to come under the same licence. "
-        "No warranty.",
+        f"{_CC}licenses/by-nc-sa/4.0/legalcode",
     ),
-    LicenceText(
-        "PDDL-1.0",
-        "Open Data Commons Public Domain Dedication and License v1.0",
-        "https://opendatacommons.org/licenses/pddl/1-0/",
-        "The authors have waived their rights in it to the extent that the law allows: use it as you like.",
-    ),
-    LicenceText(
-        "ODbL-1.0",
-        "Open Data Commons Open Database License v1.0",
-        "https://opendatacommons.org/licenses/odbl/1-0/",
-        "You may use, change and pass on the database as long as you say where it comes from, and pass on what you\n"
-        "make from it under the same licence. It comes without any warranty.",
-    ),
-    LicenceText(
-        "MIT",
-        "MIT License",
-        "https://opensource.org/license/mit",
-        "You may use, change and pass on the covered material as long as the notice of its owner stays with it.\n"
-        "It comes without any warranty.",
-    ),
-    LicenceText(
-        "Apache-2.0",
-        "Apache License 2.0",
-        "https://www.apache.org/licenses/LICENSE-2.0",
-        "You may use, change and pass on the covered material as long as its notices stay with it and changes are\n"
-        "marked. "
-        "It comes without any warranty.",
-    ),
-    LicenceText(
-        "BSD-3-Clause",
-        "BSD 3-Clause License",
-        "https://opensource.org/license/bsd-3-clause",
-        "You may use, change and pass on the covered material as long as its notice stays with it; its owner's name\n"
-        "may not be used to advertise what you make. It comes without any warranty.",
-    ),
+    ("PDDL-1.0", "Open Data Commons Public Domain Dedication and License v1.0", f"{_ODC}pddl/1-0/"),
+    ("ODbL-1.0", "Open Data Commons Open Database License v1.0", f"{_ODC}odbl/1-0/"),
+    ("MIT", "MIT License", f"{_OSI}license/mit"),
+    ("Apache-2.0", "Apache License 2.0", "https://www.apache.org/licenses/LICENSE-2.0"),
+    ("BSD-3-Clause", "BSD 3-Clause License", f"{_OSI}license/bsd-3-clause"),
 )
-KNOWN = {licence.spdx: licence for licence in _KNOWN}
+KNOWN = {spdx: LicenceText(spdx, name, url) for spdx, name, url in _KNOWN}
 """Licences that can be named by their SPDX id."""
+CC0, CC_BY, ODC_BY = KNOWN["CC0-1.0"], KNOWN["CC-BY-4.0"], KNOWN["ODC-By-1.0"]
 
 AGREEMENT = LicenceText(
     "LicenseRef-Source-Agreement",
@@ -176,20 +115,13 @@ MNI = LicenceText(
     "LicenseRef-MNI",
     "Licence of the McConnell Brain Imaging Centre for its atlases",
     "https://nist.mni.mcgill.ca/icbm-152-nonlinear-atlases-2009/",
-    "You may use, copy, change and pass on the atlas without fee as long as its copyright notice goes along.\n"
-    "It comes without any warranty.",
 )
 
 _TERMS = TypeAdapter(dict[str, LicenceText])
 
 
-def as_json(terms: Mapping[str, LicenceText]) -> dict[str, dict[str, str]]:
-    """Convert the licences of datasets to JSON values, as run.json contains them."""
-    return {dataset: asdict(licence) for dataset, licence in sorted(terms.items())}
-
-
 def from_json(recorded: object) -> dict[str, LicenceText]:
-    """Parse dataset -> licence from the form of `as_json`. Raise pydantic's ValidationError for other data."""
+    """Parse dataset -> licence as run.json contains them. Raise pydantic's ValidationError for other data."""
     return _TERMS.validate_python(recorded)
 
 

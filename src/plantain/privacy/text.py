@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,7 +17,6 @@ from typing import Protocol
 
 import cv2
 import numpy as np
-import orjson
 
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Measured, Networks
@@ -54,20 +53,6 @@ class Text:
     kind: TextKind
     box: Box
     sure: float
-
-
-def texts_to_json(texts: Iterable[Text]) -> str:
-    """Encode texts as JSON: a list of [text, kind, left, top, width, height, confidence]."""
-    rows = [[t.text, t.kind.value, t.box.left, t.box.top, t.box.width, t.box.height, t.sure] for t in texts]
-    return orjson.dumps(rows).decode()
-
-
-def texts_from_json(recorded: str) -> tuple[Text, ...]:
-    """Decode texts from the JSON that `texts_to_json` returns."""
-    return tuple(
-        Text(text, TextKind(kind), Box(left, top, width, height), sure)
-        for text, kind, left, top, width, height, sure in orjson.loads(recorded)
-    )
 
 
 class TextReader(Protocol):
@@ -195,14 +180,11 @@ class TextChange:
         return f"{subject} {self.kind.value} at ({self.box.left}, {self.box.top})"
 
 
-def text_changes(
-    before: Pixels, after: Pixels, known: Sequence[Text] | None, reader: TextReader
-) -> tuple[TextChange, ...]:
+def text_changes(before: Pixels, after: Pixels, reader: TextReader) -> tuple[TextChange, ...]:
     """Find changes of burned-in text between an original and its edit, both uint8 (H, W, 3) of one size.
 
     Args:
         before, after: original and edited image.
-        known: the text read in the original; None: it is read now if needed.
         reader: the text reader.
 
     Returns:
@@ -210,12 +192,12 @@ def text_changes(
     """
     was, now = _contrast(before), _contrast(after)
     came = _new_strokes(was, now)
-    if known is None:
-        # No stroke appeared or disappeared, so no letter did either.
-        if not came and not _new_strokes(now, was):
-            return ()
-        known = reader.read(before)
-    kept = [text for text in known if text.kind is not TextKind.STRAY or _drawn(before, text.box)]
+    # Where no stroke appeared or disappeared, no letter did either.
+    if not came and not _new_strokes(now, was):
+        return ()
+    kept = [
+        text for text in reader.read(before) if text.kind is not TextKind.STRAY or _drawn(before, text.box)
+    ]
     touched = [text for text in kept if not _alike(before, after, text.box)]
     regions = [*came, *(_around(text.box, after) for text in touched)]
     if not regions:
@@ -358,5 +340,5 @@ class TextKept(Metric):
         return cls(reader) if reader is not None else why_no_reader()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
-        changes = READERS.submit(text_changes, sample.before, output, None, self._reader).result()
+        changes = READERS.submit(text_changes, sample.before, output, self._reader).result()
         return Score(0.0 if changes else 1.0), {"changes": [str(change) for change in changes]}

@@ -1,6 +1,6 @@
-"""README.md of a release, the dataset card that hubs show and loaders read; DATASHEET.md; and CITATION.cff.
+"""README.md of a release, the dataset card that hubs show and loaders read; and CITATION.cff.
 
-The datasheet describes the contents of a release, how it was made, and its intended and forbidden uses.
+The card describes the contents of a release, how it was made, and its intended and forbidden uses.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from plantain.journal import JournalReader
 from plantain.journal.questions.release import closed_only, sources_to_mention
-from plantain.journal.questions.tables import (
-    Composition,
-    FindingRow,
-    Judged,
-    RoundRow,
-    by_finding,
-    rounds_to_success,
-)
+from plantain.journal.questions.tables import Composition, Judged
 from plantain.journal.questions.tables import table1 as composition_of
 from plantain.journal.questions.tables import table2 as judged_of
 from plantain.journal.questions.units import snapshot
@@ -56,10 +49,10 @@ LIMITS = (
     "Images are 8-bit JPEGs of 1024 x 1024 pixels: window, bit depth and geometry of the originals are gone.",
     "A failed attempt of a task that never succeeded has no counterpart, and so forms no preference pair.",
     "Each round has its own instruction, so the two sides of a pair usually answer different instructions.",
+    "Edited images differ from originals in compression, and the editor's provider may add an invisible watermark "
+    "(such as SynthID): a classifier of edited against original images can learn that instead of the finding.",
+    "Edits that plantain made are marked as synthetic in their XMP metadata; imported ones are as they were published.",
 )
-
-MARKED_PROVIDERS = ("gemini", "imagen", "google", "gpt-image", "openai")
-"""Parts of editor names whose providers are known to watermark or label their images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,95 +62,22 @@ class Numbers:
     Attributes:
         composition: tasks by modality and direction (Table 1).
         judged: attempts by criterion (Table 2).
-        rounds: successes by round.
-        findings: success by finding and direction.
         synthetic_sources: number of source images that were rendered, not taken.
         unchecked_sources: number of source images that were not searched for burned-in text.
     """
 
     composition: Composition
     judged: Judged
-    rounds: tuple[RoundRow, ...]
-    findings: tuple[FindingRow, ...]
     synthetic_sources: int
     unchecked_sources: int
 
 
-@dataclass(frozen=True, slots=True)
-class ImageCounts:
-    """Edited images of a release, each counted once.
-
-    Attributes:
-        roles: number of images by role.
-        signed: number of images with a C2PA manifest signed by plantain.
-        unmarked: number of images without the XMP mark, from a release that did not set it.
-    """
-
-    roles: Mapping[str, int]
-    signed: int = 0
-    unmarked: int = 0
-
-
 def gather(reader: JournalReader) -> Numbers:
-    """Count the closed edit tasks of a run by state, round and finding (Med-Banana-50K, Tables 1 and 2)."""
+    """Count the closed edit tasks of a run by state and criterion (Med-Banana-50K, Tables 1 and 2)."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     with closed_only(reader), snapshot(reader):
         synthetic, unchecked = sources_to_mention(reader)
-        return Numbers(
-            composition_of(reader),
-            judged_of(reader, weights),
-            rounds_to_success(reader),
-            by_finding(reader),
-            synthetic,
-            unchecked,
-        )
-
-
-def datasheet(
-    facts: RunFacts,
-    numbers: Numbers,
-    parts: Sequence[SourcePart],
-    images: ImageCounts,
-    judged_by: Sequence[str] = (),
-) -> str:
-    """Return the text of DATASHEET.md.
-
-    Args:
-        judged_by: a line for each judge.
-    """
-    return render(
-        "DATASHEET.md.j2",
-        facts=facts,
-        numbers=numbers,
-        parts=parts,
-        images=images,
-        judged_by=judged_by,
-        rubric=recorded(facts.frozen),
-    )
-
-
-def render(template: str, **context: object) -> str:
-    """Render a template of this package; `context` must contain `facts` and `numbers`."""
-    facts, numbers = context["facts"], context["numbers"]
-    assert isinstance(facts, RunFacts) and isinstance(numbers, Numbers)
-    loop = facts.frozen.get("loop")
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            uses_intended=USES_INTENDED,
-            uses_forbidden=USES_FORBIDDEN,
-            biases=BIASES,
-            limits=LIMITS,
-            composition_rows=(*numbers.composition.rows, numbers.composition.total),
-            judged_rows=(*numbers.judged.criteria, numbers.judged.qualified),
-            models=models(facts),
-            watermark=watermark(facts),
-            loop=loop if isinstance(loop, Mapping) else {},
-            no_split=empty_splits(facts.splits, facts.split_groups),
-            **context,
-        )
-    )
+        return Numbers(composition_of(reader), judged_of(reader, weights), synthetic, unchecked)
 
 
 def models(facts: RunFacts) -> list[tuple[str, str, str]]:
@@ -165,12 +85,6 @@ def models(facts: RunFacts) -> list[tuple[str, str, str]]:
     order = {"write": 0, "edit": 1, "judge": 2}
     rows = [(step, pair[0], pair[1]) for step, pairs in facts.models.items() for pair in pairs]
     return sorted(rows, key=lambda row: (order.get(row[0], 9), row))
-
-
-def watermark(facts: RunFacts) -> bool:
-    """Return True if an editor may watermark its images invisibly: its provider does, or the editor is unknown."""
-    editors = [name.lower() for step, *names in models(facts) if step == "edit" for name in names if name]
-    return not editors or any(part in name for name in editors for part in MARKED_PROVIDERS)
 
 
 @lru_cache(maxsize=1)
@@ -225,59 +139,61 @@ def card(
     configs: Sequence[TableConfig],
     numbers: Numbers,
     parts: Sequence[SourcePart],
-    images: ImageCounts,
+    images: Mapping[str, int],
     options: ExportOptions,
-    judged_by: Sequence[str],
+    judged_by: Sequence[str] = (),
 ) -> str:
     """Return the text of README.md: YAML that the Hugging Face hub and `datasets` read, then the card.
 
     Args:
-        facts, numbers, images: the run, its counts, and the numbers of released images.
+        facts, numbers: the run and its counts.
         configs: tables that can be loaded by name.
         parts: the parts of the release with their licences.
+        images: number of edited images by role, each counted once however many layouts contain it.
         options: options of the export.
         judged_by: a line for each judge.
     """
-    header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.roles.values())))
-    body = render(
-        "README.md.j2",
-        facts=facts,
-        configs=configs,
-        numbers=numbers,
-        parts=parts,
-        images=images,
-        layouts=options.layouts,
-        judged_by=judged_by,
-        doi=options.doi,
-        snippet=snippet(configs, options.layouts),
+    header = "".join(f"{line}\n" for line in _header(facts, configs, parts, sum(images.values())))
+    loop = facts.frozen.get("loop")
+    body = (
+        environment()
+        .get_template("README.md.j2")
+        .render(
+            facts=facts,
+            configs=configs,
+            numbers=numbers,
+            parts=parts,
+            images=images,
+            layouts=options.layouts,
+            signed=options.sign_cert is not None,
+            judged_by=judged_by,
+            doi=options.doi,
+            snippet=snippet(configs) if configs else "",
+            uses_intended=USES_INTENDED,
+            uses_forbidden=USES_FORBIDDEN,
+            biases=BIASES,
+            limits=LIMITS,
+            composition_rows=(*numbers.composition.rows, numbers.composition.total),
+            judged_rows=(*numbers.judged.criteria, numbers.judged.qualified),
+            models=models(facts),
+            loop=loop if isinstance(loop, Mapping) else {},
+            rubric=recorded(facts.frozen),
+            no_split=empty_splits(facts.splits, facts.split_groups),
+        )
     )
     return f"---\n{header}---\n\n{body}"
 
 
-def snippet(configs: Sequence[TableConfig], layouts: Sequence[str]) -> str:
-    """Return Python code that loads the release from its folder, without a network."""
-    if configs:
-        first = next((config for config in configs if config.default), configs[0])
-        failed = next((config for config in configs if config.name == "failed"), first)
-        more = "" if failed is first else f"\n\n# edits that the judge rejected: {_loading(failed)}"
-        if train := next((config for config in configs if config.name == "train"), None):
-            more = f"\n\n# original, instruction, edited, mask, to train an editor: {_loading(train)}{more}"
-        return (
-            "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
-            f"rows = {_loading(first)}\nprint(len(rows), rows.column_names){more}"
-        )
-    if "webdataset" in layouts:
-        return (
-            "from pathlib import Path\n\nimport webdataset as wds\n\n"
-            'shards = sorted(str(path) for path in Path("wds").glob("[!mo]*.tar"))\n'
-            'rows = list(wds.WebDataset(shards, shardshuffle=False).decode("pil"))\n'
-            'print(len(rows), rows[0]["json"]["task_id"])'
-        )
+def snippet(configs: Sequence[TableConfig]) -> str:
+    """Return Python code that loads the tables of a release from its folder, without a network."""
+    first = configs[0]
+    failed = next((config for config in configs if config.name == "failed"), first)
+    more = "" if failed is first else f"\n\n# edits that the judge rejected: {_loading(failed)}"
+    if train := next((config for config in configs if config.name == "train"), None):
+        more = f"\n\n# original, instruction, edited, mask, to train an editor: {_loading(train)}{more}"
     return (
-        "import json\nfrom pathlib import Path\n\n"
-        'lines = Path("trajectories/trajectories.jsonl").read_text(encoding="utf-8").splitlines()\n'
-        "rows = [json.loads(line) for line in lines]\n"
-        'print(len(rows), rows[0]["task_id"])'
+        "from pathlib import Path\n\nfrom datasets import load_dataset\n\n"
+        f"rows = {_loading(first)}\nprint(len(rows), rows.column_names){more}"
     )
 
 
@@ -307,9 +223,9 @@ def _header(
     ]
     if configs:
         lines.append("configs:")
-    for config in configs:
+    for number, config in enumerate(configs):
         lines.append(f"- config_name: {json.dumps(config.name)}")
-        if config.default:
+        if number == 0:
             lines.append("  default: true")
         lines.append("  data_files:")
         for split, patterns in config.splits.items():
@@ -342,9 +258,8 @@ def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
             name,
             {split: (files[name][split],) for split in SPLITS if split in rows[name]},
             {split: rows[name][split] for split in SPLITS if split in rows[name]},
-            default=index == 0,
         )
-        for index, name in enumerate(order)
+        for name in order
     )
 
 

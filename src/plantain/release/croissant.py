@@ -1,11 +1,11 @@
-"""croissant.json: the release as Croissant 1.0 with responsible-AI properties, as JSON-LD.
+"""croissant.json: the release as Croissant 1.0, as JSON-LD.
 
 The tests validate it with mlcroissant and count the records that it loads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import orjson
@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from plantain.journal import JsonValue
 from plantain.privacy.licences import SourcePart
-from plantain.release.cards import BIASES, LIMITS, USES_FORBIDDEN, USES_INTENDED
-from plantain.release.plan import TRAJECTORIES, ReleaseFile, RunFacts, TableConfig
+from plantain.release.plan import ReleaseFile, RunFacts, TableConfig
 
 CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
 
@@ -39,8 +38,6 @@ _TERMS = (
 )
 CONTEXT = {name: _SPECIAL.get(name, f"cr:{name}") for name in _TERMS.split()}
 """The context that the specification prescribes: its own terms, and a few of other vocabularies."""
-
-_TASK_FIELDS = ("task_id", "kind", "modality", "finding", "direction", "state", "split")
 
 _IMAGE_COLUMNS = frozenset({"jpg_0", "jpg_1"})
 
@@ -78,8 +75,6 @@ def croissant(
     for config in configs:
         distribution.append(_file_set(config))
         records.append(_table(out, config))
-    if any(file.path == TRAJECTORIES for file in listed):
-        records.append(_tasks())
     node = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -93,40 +88,10 @@ def croissant(
         "citeAs": f"The authors of {facts.name}. {facts.name}: text-guided edits of medical images, {facts.run_id}.",
         **({"identifier": f"https://doi.org/{doi}", "sameAs": f"https://doi.org/{doi}"} if doi else {}),
         "isLiveDataset": False,
-        **_responsible(facts),
         "distribution": distribution,
         "recordSet": records,
     }
     return orjson.dumps(node, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def _responsible(facts: RunFacts) -> dict[str, JsonValue]:
-    """Return the properties of Croissant's responsible-AI vocabulary; DATASHEET.md has the numbers."""
-    asked: list[JsonValue] = [*sorted({pair[0] for pairs in facts.models.values() for pair in pairs})]
-    loop = facts.frozen.get("loop")
-    rounds = loop.get("max_rounds") if isinstance(loop, Mapping) else None
-    counts = ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in facts.tasks.items())
-    carried = ", ".join(
-        f"{name} {held['carried']} of {sum(held.values())}" for name, held in facts.originals.items()
-    )
-    return {
-        "rai:dataCollection": "A model edited source images by an instruction that a model wrote; a judge model "
-        f"observed each edit, and a fixed policy decided{f', for up to {rounds} rounds' if rounds else ''}.",
-        "rai:dataCollectionType": ["Synthetic data", "Derived data"],
-        "rai:dataCollectionMissingData": f"Tasks: {counts}; {facts.left_out} were still open and are left out.",
-        "rai:dataCollectionRawData": f"Prepared source images in the release: {carried or 'none'}.",
-        "rai:dataAnnotationProtocol": "A judge model observes the criteria; code computes the verdict from them.",
-        "rai:dataAnnotationPlatform": f"plantain {facts.code_version}".strip(),
-        "rai:machineAnnotationTools": asked,
-        "rai:annotatorDemographics": "The annotators are models; ratings by people are marked as such.",
-        "rai:dataLimitations": list(LIMITS),
-        "rai:dataBiases": list(BIASES),
-        "rai:dataUseCases": list(USES_INTENDED),
-        "rai:dataSocialImpact": "Forbidden: " + " ".join(USES_FORBIDDEN),
-        "rai:dataReleaseMaintenancePlan": "Images whose patient withdraws are removed, and a new release is made.",
-        "rai:personalSensitiveInformation": "Source images are of patients or of published specimens. The release "
-        "contains no names; ids of credentialed sources are salted pseudonyms.",
-    }
 
 
 def _file_object(file: ReleaseFile) -> JsonValue:
@@ -199,22 +164,3 @@ def _field(table: str, column: pa.Field) -> JsonValue:
         "source": source,
     }
     return {**node, "repeated": True} if repeated else node
-
-
-def _tasks() -> JsonValue:
-    return {
-        "@type": "cr:RecordSet",
-        "@id": "tasks",
-        "name": "tasks",
-        "description": "every task of the release; the whole record is the line of JSON itself",
-        "field": [
-            {
-                "@type": "cr:Field",
-                "@id": f"tasks/{name}",
-                "name": name,
-                "dataType": "sc:Text",
-                "source": {"fileObject": {"@id": f"file:{TRAJECTORIES}"}, "extract": {"column": name}},
-            }
-            for name in _TASK_FIELDS
-        ],
-    }

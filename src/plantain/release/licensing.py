@@ -11,7 +11,6 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -22,11 +21,8 @@ from plantain.journal.questions.tasks import licences_of_closed
 from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is_ours_to_choose, strictest
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence, SourceImage
-from plantain.records.messages import COMMANDS, nearest, typed_before
+from plantain.records.messages import nearest
 from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
-
-LARGEST_TEXT = 200_000
-"""Bytes of a licence file: run.json contains it too, so that an import knows it."""
 
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
@@ -69,50 +65,44 @@ def _release_facts(reader: JournalReader) -> dict[str, Any] | None:
 
 
 def _how_to_state(reader: JournalReader) -> str:
-    """Return the commands that state the licence of images whose licence is unknown."""
-    recorded = reader.meta(COMMANDS)
+    """Return how to state the licence of images whose licence is unknown."""
     if reader.meta(IMPORTED) is not None:
-        again = typed_before(recorded, reader.run.with_name(f"{reader.run.name}-open"), "import")
-        return f"import them again: {again[0] if again else 'plantain import ...'} --set licence=open"
-    build = typed_before(recorded, reader.run, "build", "demo")[:1] or ["build"]
-    return f"repeat your plantain ingest with --licence open, then {build[0]}, then this export"
+        return "import them again with --set licence=open"
+    return "repeat your plantain ingest with --licence open, then the build and this export"
 
 
-def licence_remarks(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
-    """Return remarks on named licences whose source is not in the run, and on originals of unknown licence."""
-    classes = _classes(reader)
-    unknown = ", ".join(name for name in classes if classes[name] is Licence.UNKNOWN)
-    omitted = (
-        f"originals of {unknown} are left out, and with them the table of training pairs: their licence is unknown; "
-        f"if they are open: {_how_to_state(reader)}"
-    )
-    sources = ", ".join(classes)
-    return (
-        *(
-            f"licence {text}: not used, the run has no such source; it has {sources}"
-            for text in options.licences
-            if _is_of_another_source(text, classes)
-        ),
-        *([omitted] if unknown and options.originals == "auto" and _release_facts(reader) is None else []),
-    )
-
-
-def refuse_unnamed(reader: JournalReader, options: ExportOptions) -> None:
+def check_licences(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
     """Check that all edits have a licence, named or decided by their source; an imported release keeps its licences.
+
+    Returns:
+        Remarks on named licences whose source is not in the run, and on originals of unknown licence.
 
     Raises:
         InputError: some have none; the message names datasets and option. Also as `released_terms`.
     """
     terms = released_terms(reader, options)
     if _release_facts(reader) is not None:
-        return
-    missing = [name for name, allowed in _classes(reader).items() if is_ours_to_choose(name, allowed, terms)]
+        return ()
+    classes = _classes(reader)
+    missing = [name for name, allowed in classes.items() if is_ours_to_choose(name, allowed, terms)]
     if missing:
         asked = " ".join(f"--licence {shlex.quote(f'{name}=TERMS')}" for name in missing)
         raise InputError(
             f"{reader.run}: the licence of the edits of {', '.join(missing)} is missing: pass --licence TERMS for all, "
-            f"or {asked}; TERMS is an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms"
+            f"or {asked}; TERMS is an SPDX id ({', '.join(KNOWN)}) or a web address"
         )
+    remarks = [
+        f"licence {text}: not used, the run has no such source; it has {', '.join(classes)}"
+        for text in options.licences
+        if (dataset := _dataset(text)) and dataset not in classes
+    ]
+    unknown = ", ".join(name for name in classes if classes[name] is Licence.UNKNOWN)
+    if unknown and options.originals == "auto":
+        remarks.append(
+            f"originals of {unknown} are left out, and with them the table of training pairs: their licence is "
+            f"unknown; if they are open: {_how_to_state(reader)}"
+        )
+    return tuple(remarks)
 
 
 def _classes(reader: JournalReader) -> dict[str, Licence]:
@@ -127,87 +117,56 @@ def named_terms(
 
     Args:
         named: each "DATASET=LICENCE", or "LICENCE" for every source that is open or only requires
-            attribution; LICENCE is an SPDX id, a web address, or a file with the terms. Datasets that are not among
-            `classes` are ignored.
+            attribution; LICENCE is an SPDX id or a web address. Datasets that are not among `classes` are ignored.
         classes: licence class of each dataset.
-        remedy: the commands that state an unknown licence.
+        remedy: how to state an unknown licence.
 
     Raises:
-        InputError: a licence is unknown, or a dataset requires a licence by its name.
+        InputError: a licence is unknown, or may not be named for its dataset.
     """
     terms: dict[str, LicenceText] = {}
     own: dict[str, LicenceText] = {}
     free = [name for name, allowed in classes.items() if allowed in FREE_TO_LEAVE]
     for text in named:
-        dataset, _, rest = text.partition("=")
-        if dataset in classes or _is_of_another_source(text, classes):
-            licence = _licence(rest, text)
-            if dataset in free:
-                own[dataset] = licence
-            elif dataset in classes:
-                raise InputError(
-                    f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
-                    "open, or ask for attribution alone, can be put under a licence of your choice"
-                    + (f"; if they are: {remedy}" if classes[dataset] is Licence.UNKNOWN else "")
-                )
-        elif free:
-            terms = dict.fromkeys(free, _licence(text, text))
-        elif Licence.UNKNOWN in classes.values():
-            unknown = ", ".join(sorted(name for name in classes if classes[name] is Licence.UNKNOWN))
+        dataset = _dataset(text)
+        licence = _licence(text.removeprefix(f"{dataset}=") if dataset else text, text)
+        if dataset in free:
+            own[dataset] = licence
+        elif dataset in classes:
             raise InputError(
-                f"--licence {text}: the licence of the images of {unknown} is unknown, so their edits cannot be "
-                f"licensed: leave the option out, or if the images are open: {remedy}"
+                f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
+                "open, or ask for attribution alone, can be put under a licence of your choice"
+                + (f"; if they are: {remedy}" if classes[dataset] is Licence.UNKNOWN else "")
             )
-        else:
+        elif not dataset and free:
+            terms = dict.fromkeys(free, licence)
+        elif not dataset:
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
-                f"--licence {text}: expected DATASET=TERMS with an open or attribution dataset; this run has {sources}"
+                f"--licence {text}: no source of this run is open or asks for attribution alone: {sources}; leave the "
+                f"option out" + (f", or if they are: {remedy}" if Licence.UNKNOWN in classes.values() else "")
             )
     return terms | own
 
 
-def _is_of_another_source(text: str, classes: Mapping[str, Licence]) -> bool:
-    """Return True for DATASET=LICENCE of a dataset that is not among `classes`."""
-    dataset, equals, _ = text.partition("=")
-    return (
-        bool(equals) and dataset not in classes and not _ADDRESS.fullmatch(text) and not Path(text).is_file()
-    )
+def _dataset(text: str) -> str:
+    """Return the dataset of "DATASET=LICENCE"; "" for a licence alone."""
+    return "" if _ADDRESS.fullmatch(text) or "=" not in text else text.partition("=")[0]
 
 
 def _licence(named: str, given: str) -> LicenceText:
     if named in KNOWN:
         return KNOWN[named]
     if _ADDRESS.fullmatch(named):
-        meaning = "The owner of the source images names the terms at this address for these images."
-        return LicenceText(
-            _reference(named, named), "Terms that the owner of the images names", named, meaning
-        )
-    path = Path(named)
-    if named and path.is_file():
-        return _from_file(path)
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", named.partition("://")[2]).strip("-")
+        id = f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(named.encode()).hexdigest()[:8]}"
+        return LicenceText(id, "Terms that the owner of the source images names for these images", named)
     near = nearest(named, KNOWN)
     hint = f"did you mean {near}? " if near else ""
     raise InputError(
-        f"--licence {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}), a web address, or a file with the terms; "
-        "DATASET= in front of it means one source only"
+        f"--licence {given}: {hint}it takes an SPDX id ({', '.join(KNOWN)}) or a web address; DATASET= in front of it "
+        "means one source only"
     )
-
-
-def _from_file(path: Path) -> LicenceText:
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--licence {path}: not a readable text file in UTF-8: {error}") from error
-    if not text or len(data) > LARGEST_TEXT:
-        raise InputError(f"--licence {path}: empty, or longer than {LARGEST_TEXT:,} bytes")
-    return LicenceText(_reference(path.stem, text), "Terms that the owner of the images names", "", text)
-
-
-def _reference(name: str, text: str) -> str:
-    """Return an id for terms that have none of their own, by their text."""
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", name.removeprefix("https://").removeprefix("http://")).strip("-")
-    return f"LicenseRef-{plain[:40] or 'owner'}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 _ASKED_AT_ONCE = 500

@@ -38,16 +38,13 @@ MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
 """Media types of prepared images, and the endings of their names."""
 
 FACTS = "run.json"
-"""In every release: facts of the run, and the state of the run that was exported."""
+"""In every release: facts of the run."""
 
 TRAJECTORIES = "trajectories/trajectories.jsonl"
 """In every release: each task's record, one a line."""
 
 CONVERSATIONS = "trajectories/conversations.jsonl"
 """In releases of several turns: each chain of accepted edits, one a line."""
-
-STAGING = ".export"
-"""Folder of an unfinished release with its progress; removed last."""
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """Characters that no name in a release contains."""
@@ -160,13 +157,11 @@ class TableConfig:
         name: e.g. "failed".
         splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
         rows: number of rows by split.
-        default: True if this table is loaded when no name is given.
     """
 
     name: str
     splits: Mapping[str, tuple[str, ...]]
     rows: Mapping[str, int]
-    default: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +173,7 @@ class RunFacts:
         models: by step ("write", "edit", "judge"): [[requested model, model that answered], ...], sorted.
         tasks: number of exported tasks by outcome.
         left_out: number of pending tasks, which are not in the release.
-        pairs, without_pair: number of preference pairs by kind, and of tasks without one by reason.
+        pairs: number of preference pairs.
         splits: number of tasks by split; split_groups: number of groups that are kept together.
         ungrouped_images: number of images whose source records no patient or study.
         method: prompts, versions of offline models and rubric, by role.
@@ -197,8 +192,7 @@ class RunFacts:
     models: Mapping[str, list[list[str]]]
     tasks: Mapping[str, int]
     left_out: int
-    pairs: Mapping[str, int]
-    without_pair: Mapping[str, int]
+    pairs: int
     splits: Mapping[str, int]
     split_groups: int
     ungrouped_images: int

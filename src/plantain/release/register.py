@@ -13,20 +13,18 @@ REGISTER = "releases.sqlite"
 """In the run's folder. Not in the journal, since an export may run while a build writes to that."""
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS release (id INTEGER PRIMARY KEY, path TEXT NOT NULL, state TEXT NOT NULL, "
-    "UNIQUE (path, state)) STRICT",
+    "CREATE TABLE IF NOT EXISTS release (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT",
     "CREATE TABLE IF NOT EXISTS image (release INTEGER NOT NULL REFERENCES release(id), image_id TEXT NOT NULL, "
     "PRIMARY KEY (release, image_id)) STRICT, WITHOUT ROWID",
 )
 
 
-def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None:
+def register(run: Path, out: Path, image_ids: Iterable[str]) -> None:
     """Record in a run, before an export, that a release contains these images.
 
     Args:
         run: folder of the run.
         out: folder of the release.
-        state: hash of the export's options and of the run's state, which distinguishes exports to one folder.
         image_ids: ids of the images.
 
     Raises:
@@ -39,9 +37,9 @@ def register(run: Path, out: Path, state: str, image_ids: Iterable[str]) -> None
             raise _unwritable(run, error) from error
         for statement in _SCHEMA:
             database.execute(statement)
-        where = (str(out.resolve()), state)
-        database.execute("INSERT OR IGNORE INTO release(path, state) VALUES (?, ?)", where)
-        number = database.execute("SELECT id FROM release WHERE path = ? AND state = ?", where).fetchone()[0]
+        path = (str(out.resolve()),)
+        database.execute("INSERT OR IGNORE INTO release(path) VALUES (?)", path)
+        number = database.execute("SELECT id FROM release WHERE path = ?", path).fetchone()[0]
         database.executemany(
             "INSERT OR IGNORE INTO image VALUES (?, ?)", ((number, image_id) for image_id in image_ids)
         )
@@ -53,11 +51,9 @@ def copy_register(run: Path, to: Path) -> None:
     if not (run / REGISTER).is_file():
         return
     with _opened(run) as database:
-        for number, path, state in database.execute(
-            "SELECT id, path, state FROM release ORDER BY id"
-        ).fetchall():
+        for number, path in database.execute("SELECT id, path FROM release ORDER BY id").fetchall():
             images = database.execute("SELECT image_id FROM image WHERE release = ?", (number,))
-            register(to, Path(path), state, (image_id for (image_id,) in images))
+            register(to, Path(path), (image_id for (image_id,) in images))
 
 
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from plantain.files.opening import open_plain, replace_file
+from plantain.files.opening import replace_file
 from plantain.journal import BlobRef, BlobStore
 from plantain.release.plan import ReleaseFile
 from plantain.release.proof.provenance import C2paSigner
@@ -88,7 +86,7 @@ class ReleasedImages:
     """The images of a release, read in threads, in order; edits are signed. Signed images are cached.
 
     Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
-    read, and again if its file changed.
+    read only.
     """
 
     def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:
@@ -96,7 +94,7 @@ class ReleasedImages:
         self._signer = signer
         self._kept = kept
         self._signing = threading.Lock()
-        self._checked: dict[str, tuple[int, int, int]] = {}
+        self._checked: set[str] = set()
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-release")
 
     def close(self) -> None:
@@ -129,13 +127,10 @@ class ReleasedImages:
         return ReleasedImage(signed, hashlib.sha256(signed).hexdigest(), image)
 
     def _read(self, sha256: str) -> bytes:
-        path = self._blobs.path(sha256)
         if sha256 in self._checked:
-            with contextlib.suppress(OSError), open_plain(path) as file:
-                if _stamp(os.fstat(file.fileno())) == self._checked[sha256]:
-                    return file.read()
+            return self._blobs.path(sha256).read_bytes()
         data = self._blobs.read(sha256)
-        self._checked[sha256] = _stamp(path.stat())
+        self._checked.add(sha256)
         return data
 
     def _signed(self, signer: C2paSigner, data: bytes, wanted: ImageRequest) -> bytes:
@@ -147,7 +142,3 @@ class ReleasedImages:
             signed = signer.sign(data, wanted.task, wanted.round)
             replace_file(path, signed)
             return signed
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

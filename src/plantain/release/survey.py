@@ -30,16 +30,11 @@ from plantain.release.plan import (
 )
 from plantain.release.staging import Staging
 from plantain.release.task_record import (
-    WITHIN_TASK_SUCCESS,
     TaskRecord,
     make_record,
     pairs_of,
     to_json,
-    why_no_pair,
 )
-
-TREE_BATCH = 1024
-"""Files of a tree that become durable together."""
 
 
 class _Shards:
@@ -50,22 +45,16 @@ class _Shards:
         self._limit = limit
         self._state: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
 
-    def add(self, layout: str, stem: str, task: int, first: int, second: int, size: int) -> None:
-        """Add a row of a table or a sample of a tar, of `size` bytes."""
+    def add(
+        self, layout: str, stem: str, task: int, first: int, second: int, size: int, path: str = ""
+    ) -> None:
+        """Add a row of a table, a sample of a tar, or a file of a tree at `path`; `size` in bytes."""
         state = self._state[layout, stem]
         if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
             state[:] = [state[0] + 1, 0, 0]
-        self._staging.add_entry(layout, stem, state[0], state[1], task, first, second, "")
+        self._staging.add_entry(layout, stem, state[0], state[1], task, first, second, path)
         state[1] += 1
         state[2] += size
-
-    def add_file(self, layout: str, stem: str, task: int, first: int, path: str) -> None:
-        """Add a file of a tree."""
-        state = self._state[layout, stem]
-        if state[1] == TREE_BATCH:
-            state[:] = [state[0] + 1, 0, 0]
-        self._staging.add_entry(layout, stem, state[0], state[1], task, first, -1, path)
-        state[1] += 1
 
 
 class Survey:
@@ -84,18 +73,18 @@ class Survey:
         self._originals = Originals({}, frozenset())
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
         self._parts: Mapping[str, SourcePart] = {}
+        self._pairs = 0
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
-        """Write the plan in one transaction.
+        """Write the plan.
 
         Raises:
             InputError: no task is closed, or a source needs an agreement that was not named.
         """
         terms = released_terms(self._reader, self._options)
         images = self._images()
-        with self._staging.transaction():
-            self._fill(images, terms)
+        self._fill(images, terms)
 
     def _images(self) -> dict[str, SourceImage]:
         """Return the images of closed tasks by their id in the run, as released."""
@@ -104,8 +93,6 @@ class Survey:
         return {image.id: self._pseudonyms.released(image) for image in images}
 
     def _fill(self, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]) -> None:
-        for table in ("task", "entry", "original", "name"):
-            self._staging.connection.execute(f"DELETE FROM {table}")
         self._originals = decide_originals(self._reader, images.values(), self._options.originals)
         parts = original_parts(_sources(images), self._originals.counts)
         self._parts = {part.dataset: part for part in parts}
@@ -123,10 +110,8 @@ class Survey:
             self._count(record)
             self._place_original(seq, record)
             self._place(seq, record)
-        facts = self._facts(groups, images, terms)
-        self._staging.set_meta("facts", orjson.dumps(facts).decode())
-        self._staging.set_meta("sources", orjson.dumps(_sources(images)).decode())
-        self._staging.set_meta("planned", "1")
+        self._staging.facts = self._facts(groups, images, terms)
+        self._staging.sources = _sources(images)
 
     def _records(self, images: dict[str, SourceImage], split: dict[str, str]) -> Iterator[TaskRecord]:
         reader = self._reader
@@ -153,10 +138,7 @@ class Survey:
         self._counts["tasks"][record.state.value] += 1
         self._counts["splits"][record.split] += 1
         self._counts["judges"].update(t.verdict.judge for a in record.attempts for t in a.verdicts)
-        if pairs := len(pairs_of(record)):
-            self._counts["pairs"][WITHIN_TASK_SUCCESS] += pairs
-        else:
-            self._counts["without_pair"][why_no_pair(record)] += 1
+        self._pairs += len(pairs_of(record))
 
     # --- the contents of each file ------------------------------------------------------------------
 
@@ -188,7 +170,7 @@ class Survey:
             for name, path_of in self._trees.items():
                 if path := path_of(record, attempt):
                     more = f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}"
-                    self._shards.add_file(name, task_folder(record), seq, index, self._free(path, more))
+                    self._shards.add(name, task_folder(record), seq, index, -1, 0, self._free(path, more))
         if "parquet" in layouts or "preference" in layouts:
             for pair in pairs_of(record):
                 both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
@@ -225,9 +207,9 @@ class Survey:
                 "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, original.bytes
             )
         if "med-banana" in layouts or "trajectory" in layouts:
-            self._shards.add_file(ORIGINALS, ORIGINALS_FOLDER, seq, -1, path)
+            self._shards.add(ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, path)
         if "dicom" in layouts and ending == "jpeg":
-            self._shards.add_file(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, dicom.original_path(first))
+            self._shards.add(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, dicom.original_path(first))
 
     def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:
         """Return the row of an original in `ORIGINAL_TABLE`, without the image, as JSON."""
@@ -268,8 +250,7 @@ class Survey:
         return RunFacts(
             **{name: self._stated[name] for name in known if name in self._stated},  # type: ignore[arg-type]
             tasks=counted["tasks"],
-            pairs=counted.get("pairs", {}),
-            without_pair=counted.get("without_pair", {}),
+            pairs=self._pairs,
             splits={name: self._counts["splits"][name] for name in SPLITS},
             split_groups=groups.count(images.values()),
             ungrouped_images=groups.ungrouped,

@@ -20,7 +20,6 @@ from plantain.records import (
     Outcome,
     Score,
     SourceImage,
-    TaskKind,
     TaskState,
     Verdict,
 )
@@ -95,7 +94,6 @@ class TaskRecord:
     """
 
     task_id: str
-    kind: TaskKind
     finding: str
     direction: Direction
     modality: str
@@ -152,7 +150,6 @@ def make_record(
     """Make the record of a closed task; `image` is as released, `images` maps the attempts' hashes to blobs."""
     return TaskRecord(
         task_id=row.id,
-        kind=row.task.kind,
         finding=row.task.finding,
         direction=row.task.direction,
         modality=row.task.modality,
@@ -211,9 +208,7 @@ def role_of(row: TaskRow, attempt: Attempt) -> str:
 
 def recorded_task(record: TaskRecord) -> RecordedTask:
     """Convert a record to the form in which a journal stores tasks, inverting `make_record`."""
-    task = EditTask(
-        record.task_id, record.image.id, record.modality, record.finding, record.direction, record.kind
-    )
+    task = EditTask(record.task_id, record.image.id, record.modality, record.finding, record.direction)
     row = TaskRow(task, record.generation, record.state, record.round or 0, record.reason)
     attempts, verdicts, scores, images = [], [], [], []
     for attempt in record.attempts:
@@ -242,9 +237,6 @@ def recorded_task(record: TaskRecord) -> RecordedTask:
 
 # --- preference pairs ---------------------------------------------------------------------------------
 
-WITHIN_TASK_SUCCESS = "within_task_success"
-"""Both edits are of one task: the one that qualified, and an earlier one that did not."""
-
 
 @dataclass(frozen=True, slots=True)
 class AttemptPair:
@@ -271,17 +263,6 @@ def pairs_of(record: TaskRecord) -> list[AttemptPair]:
         for index, role in enumerate(roles)
         if role == "failed"
     ]
-
-
-def why_no_pair(record: TaskRecord) -> str:
-    """Return why a task has no preference pair, as one of a few fixed texts that can be counted."""
-    if record.state is not TaskState.SUCCESS:
-        return f"no success ({record.state.value})"
-    if record.round is None:
-        return "rounds unknown"
-    if any(attempt.edited is None and not attempt.superseded for attempt in record.attempts):
-        return "no failed edit, only refused ones"
-    return "succeeded in the first round"
 
 
 def _first_slot(task_id: str, index: int) -> bool:

@@ -21,7 +21,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode_planes
 from plantain.pixels.encode import encode_prepared, prepare, settle_grey
-from plantain.records import Consent, Geometry, InputError, Licence, SourceImage
+from plantain.records import Geometry, InputError, Licence, SourceImage
 from plantain.records.messages import suggest
 from plantain.sources.columns import Columns
 
@@ -166,27 +166,6 @@ class Reader(Protocol):
     def scan(self) -> Iterator[Found]:
         """Yield every image of the source once, in a reproducible order."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NamingReader:
-    """A reader that sets dataset name, version and consent of all images of another; "" and None change nothing."""
-
-    reader: Reader
-    dataset: str = ""
-    version: str = ""
-    consent: Consent | None = None
-
-    def count(self) -> int | None:
-        return self.reader.count()
-
-    def scan(self) -> Iterator[Found]:
-        stated = {"dataset": self.dataset, "version": self.version, "consent": self.consent}
-        changes: dict[str, Any] = {name: value for name, value in stated.items() if value}
-        for item in self.reader.scan():
-            if isinstance(item, SourceEntry):
-                item = replace(item, image=replace(item.image, **changes))
-            yield item
 
 
 def walk(root: Path, *, leads_out: Callable[[Path], None] = lambda _: None) -> Iterator[Path]:

@@ -215,23 +215,16 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
     assert done.first["edited: FILE: no such file"] == "row 6, id c: edited: e/none.png: no such file"
 
 
-def test_a_refused_licence_advises_the_import_that_allows_it(pictures, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(pictures)
-    table(pictures, "my edits.csv", rows())
-    command = ["import", "my edits.csv", "--run", str(tmp_path / "run"), "--column", "instruction=prompt"]
-    assert main(command) == 0
-    export = ["export", "--to", str(tmp_path / "release"), "--licence", "CC-BY-4.0"]
-    assert main([*export, str(tmp_path / "run")]) == 2
-    advised = shlex.split(capsys.readouterr().err.partition("import them again: plantain ")[2])
-    assert (
-        main(["export", str(tmp_path / "run"), "--to", str(tmp_path / "without")]) == 0
-    )  # without originals
-    assert shlex.join(advised) in capsys.readouterr().out
-    assert advised == [*command[:3], str(tmp_path / "run-open"), *command[4:], "--set", "licence=open"]
-    assert main(advised) == 0
-    assert main([*export[:3], advised[3]]) == 2  # as for a build, the owner names the terms of the edits
-    assert "licence of the edits of pairs is missing: pass --licence" in capsys.readouterr().err
-    assert main([*export, advised[3]]) == 0
+def test_a_refused_licence_advises_what_allows_it(pictures, tmp_path):
+    command = ["import", table(pictures, "edits.csv", rows()), "--run"]
+    export = ["export", "--to", tmp_path / "release", "--licence", "CC-BY-4.0"]
+    printed(*command, tmp_path / "run")
+    assert "import them again with --set licence=open" in refused(*export, tmp_path / "run")
+    printed(*command, tmp_path / "open", "--set", "licence=open")
+    assert "licence of the edits of pairs is missing: pass --licence" in refused(
+        *export[:3], tmp_path / "open"
+    )
+    printed(*export, tmp_path / "open")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from cffconvert.cli.create_citation import create_citation
 from ruamel.yaml import YAML
 
 from fakes.commands import json_of, plantain, refused
-from plantain.privacy.licences import CC0, CC_BY, KNOWN, decide_parts, licence_files
+from plantain.privacy.licences import KNOWN, decide_parts, licence_files
 from plantain.records import InputError, Licence
 from plantain.release.cards import citation
 from plantain.release.export import export_run
@@ -51,35 +51,22 @@ def test_what_cannot_be_named_is_one_line(said: str, told: str) -> None:
     assert "\n" not in str(error.value) and "--licence" in str(error.value)
 
 
-def test_who_decided_is_said() -> None:
-    sources = {name: {"licence": allowed.value, "images": 1} for name, allowed in CLASSES.items()}
-    sources["scikit-image"] = {"licence": "open", "images": 1}
-    parts = {part.dataset: part for part in decide_parts(sources, "an agreement", {"theirs": KNOWN["MIT"]})}
-    assert {name: part.decided for name, part in parts.items()} == {
-        "mine": "default",
-        "theirs": "owner",
-        "odd": "source",
-        "closed": "source",
-        "scikit-image": "source",
-        "": "default",
-    }
-    assert (parts["mine"].licence, parts["scikit-image"].licence) == (CC_BY, CC0)
-
-
 def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_through_an_import(
     little_run: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "terms.txt").write_text("For teaching in our department.", encoding="utf-8")
-    licences = ("CC-BY-NC-SA-4.0", f"{MINE}={tmp_path / 'terms.txt'}")
+    licences = ("CC-BY-NC-SA-4.0", f"{MINE}=https://lab.example/terms?of=images")
     out = tmp_path / "out"
     export_run(little_run, out, ExportOptions(("parquet",), licences=licences))
     told = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
     assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
-    assert told[MINE]["licence"].startswith("LicenseRef-terms-") and told[MINE]["decided"] == "owner"
-    assert "For teaching in our department." in (out / told[MINE]["file"]).read_text()
-    for name in ("README.md", "DATASHEET.md", "croissant.json"):
+    assert (
+        told[MINE]["licence"].startswith("LicenseRef-lab-example-terms-") and told[MINE]["decided"] == "owner"
+    )
+    assert "https://lab.example/terms?of=images\n" in (out / told[MINE]["file"]).read_text()
+    for name in ("README.md", "croissant.json"):
         text = (out / name).read_text()
-        assert told[MINE]["licence"] in text and ("CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text), name
+        assert "lab.example/terms" in text or told[MINE]["licence"] in text, name
+        assert "CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text, name
     assert "license: other" in (out / "README.md").read_text()
     assert verify_release(out, against=little_run).problems == ()
 
@@ -89,20 +76,6 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     with pytest.raises(InputError, match="keep the licence they came under"):
         export_run(tmp_path / "imported", tmp_path / "no", ExportOptions(("parquet",), licences=("CC0-1.0",)))
     assert not (tmp_path / "no").exists()
-
-
-def test_licence_is_unknown_where_only_a_part_of_a_release_was_imported(
-    little_run: Path, tmp_path: Path
-) -> None:
-    """Whoever fetched one table without run.json cannot know what its images came under; nor do we make it up."""
-    export_run(little_run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-NC-4.0",)))
-    (tmp_path / "out" / "run.json").unlink()
-    import_release(tmp_path / "out", tmp_path / "imported")
-    export_run(tmp_path / "imported", tmp_path / "again", ExportOptions(("parquet",)))
-    told = json.loads((tmp_path / "again" / "LICENSES" / "parts.json").read_text())
-    images = {part["licence"] for part in told if part["part"].startswith("images of")}
-    assert images == {"LicenseRef-Source-Unknown"}
-    assert verify_release(tmp_path / "again").problems == ()
 
 
 def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: Path) -> None:
@@ -127,37 +100,22 @@ def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: P
         assert why in refused(*command, tmp_path / "no", "--licence", licence)
 
 
-def source(licence: str) -> dict[str, dict[str, str | int]]:
-    return {"somewhere": {"licence": licence, "version": "2.1", "images": 3}}
-
-
-@pytest.mark.parametrize(
-    ("licence", "spdx", "duty"),
-    [
-        ("open", "CC-BY-4.0", ""),
-        ("attribution", "CC-BY-4.0", "credit the source"),
-        ("unknown", "LicenseRef-Source-Unknown", "find out"),
-        ("credentialed", "LicenseRef-Source-Agreement", "only under: DUA 7"),
-    ],
-)
-def test_images_have_the_licence_that_their_source_allows(licence: str, spdx: str, duty: str) -> None:
-    images, records = decide_parts(source(licence), "DUA 7")
-    assert images.licence.spdx == spdx and images.duty.startswith(duty) and bool(images.duty) == bool(duty)
-    assert records.part == "records" and records.licence.spdx == "ODC-By-1.0"
-
-
 def test_each_source_is_decided_by_itself() -> None:
-    sources = {
-        "a": {"licence": "open", "images": 1},
-        "b": {"licence": "unknown", "images": 2},
-        "c": {"licence": "credentialed", "images": 3},
+    sources = {name: {"licence": allowed.value, "images": 1} for name, allowed in CLASSES.items()}
+    sources["scikit-image"] = {"licence": "open", "images": 1}
+    parts = decide_parts(sources, "DUA 7", {"theirs": KNOWN["MIT"]})
+    agreement, unknown = "LicenseRef-Source-Agreement", "LicenseRef-Source-Unknown"
+    assert {part.dataset: (part.licence.spdx, part.decided, part.agreement, part.duty) for part in parts} == {
+        "mine": ("CC-BY-4.0", "default", "", ""),
+        "theirs": ("MIT", "owner", "", "credit the source as its owner asks"),
+        "odd": (unknown, "source", "", "find out the source's terms first"),
+        "closed": (agreement, "source", "DUA 7", "only under: DUA 7"),
+        "scikit-image": ("CC0-1.0", "source", "", ""),
+        "": ("ODC-By-1.0", "default", "", ""),
     }
-    parts = decide_parts(sources, "agreement 12")
-    assert [part.agreement for part in parts] == ["", "", "agreement 12", ""]
     files = licence_files(parts)
-    assert "agreement 12" in files["LICENSES/LicenseRef-Source-Agreement.txt"].decode()
+    assert "DUA 7" in files[f"LICENSES/{agreement}.txt"].decode()
     told = json.loads(files["LICENSES/parts.json"])
-    assert [part["licence"] for part in told] == [part.licence.spdx for part in parts]
     assert {part["file"] for part in told} == files.keys() - {"LICENSES/parts.json"}
 
 

@@ -129,7 +129,7 @@ def test_signed_release_holds_and_hashes_were_taken_after_signing(signed: Path, 
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=signed, check=True)
     images = [entry for entry, _ in entries_of(signed) if entry.is_edit]
     assert images and all(entry.source_sha256 and entry.source_sha256 != entry.sha256 for entry in images)
-    assert "carry a C2PA manifest" in (signed / "DATASHEET.md").read_text(encoding="utf-8")
+    assert "carry a C2PA manifest" in (signed / "README.md").read_text(encoding="utf-8")
 
 
 def test_verify_finds_signatures_that_were_exchanged(signed: Path, tmp_path: Path) -> None:

@@ -112,11 +112,6 @@ def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) ->
     assert {("README.md", "link"), ("data/nothing", "extra"), ("pipe/fifo", "extra")} <= found
 
 
-def test_verify_says_that_an_export_did_not_finish(copy: Path) -> None:
-    (copy / ".export").mkdir()
-    assert (".export", "unfinished") in kinds(verify_release(copy))
-
-
 def test_a_release_of_links_is_named_as_such(release: Path, tmp_path: Path) -> None:
     """The cache of the Hub's client keeps the files in `blobs`, and links to them in `snapshots`."""
     snapshot = tmp_path / "snapshots" / "abc"

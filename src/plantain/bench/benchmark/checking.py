@@ -15,7 +15,7 @@ from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resize
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
 from plantain.files.opening import files_like
-from plantain.metrics.pixelwise import preservation, ssim
+from plantain.metrics.pixelwise import masked_ssim, ssim
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
@@ -122,7 +122,7 @@ def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> l
 
 def _similarity(previous: Pixels, changed: Pixels, region: Mask | None) -> float | None:
     """Return the SSIM outside the region, of the whole image where nothing is outside, None for tiny images."""
-    score = None if region is None else preservation(previous, changed, region).score.value
+    score = None if region is None else masked_ssim(previous, changed, region).value
     return ssim(previous, changed).value if score is None and min(previous.shape[:2]) >= 7 else score
 
 

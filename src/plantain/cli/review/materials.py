@@ -61,7 +61,7 @@ def register_study(study: Path, sources: Iterable[Path], drawn: Sequence[Materia
     """Record in the source runs that a study contains these cases, so that a withdrawal from a run finds it."""
     for source in sources:
         if (source / JOURNAL_NAME).is_file():
-            register(source, study, "study", [one.original or one.source for one in drawn])
+            register(source, study, [one.original or one.source for one in drawn])
 
 
 def imported(

@@ -27,14 +27,6 @@ def closed_images(reader: JournalReader) -> list[str]:
     return [str(name) for (name,) in reader.connection.execute(query)]
 
 
-def closed_digest(reader: JournalReader) -> list[tuple[str, str, int, int, int]]:
-    """Summarise closed tasks as (kind, state, tasks, sum of generations, sum of rounds), unchanged by an import."""
-    return reader.connection.execute(
-        "SELECT kind, state, COUNT(*), SUM(generation), SUM(round) FROM task WHERE state <> 'pending' "
-        "GROUP BY kind, state ORDER BY kind, state"
-    ).fetchall()
-
-
 def models_that_answered(reader: JournalReader) -> list[tuple[str, str, str]]:
     """Return every distinct (step, model requested, model that answered) of a run's calls."""
     query = "SELECT DISTINCT step, model, served_model FROM call WHERE final = 1 AND outcome = 'ok' ORDER BY 1, 2, 3"

@@ -26,9 +26,6 @@ class Difference:
         p: two-sided p by Student's t over clusters, corrected for skewness if that raises it; if all differing clusters
             agree, at least the sign test's, 2^(1 - clusters); None below two clusters.
         p_holm: p corrected for all compared pairs (Holm 1979).
-        effect: mean difference over the standard deviation of differences (Cohen's d_z); None without variation.
-        detectable: the difference found with 80 % power at the 5 % level; None without variation or below two
-            clusters.
     """
 
     first: str
@@ -36,8 +33,6 @@ class Difference:
     estimate: Estimate
     p: float | None
     p_holm: float | None
-    effect: float | None
-    detectable: float | None
 
     @property
     def differs(self) -> bool:
@@ -72,31 +67,22 @@ def paired_differences(
         largest = np.maximum(1.0, np.maximum(abs(arrays[first]), abs(arrays[second])))
         difference[abs(difference) <= RESOLUTION * largest] = 0.0
         estimate = plan.mean(difference, low=None if widest is None else -widest, high=widest)
-        p, detectable = _test(plan, difference)
-        finite = difference[np.isfinite(difference)]
-        deviation = float(np.std(finite, ddof=1)) if finite.size > 1 else 0.0
-        varies = estimate.value is not None and deviation > ROUNDING * max(1.0, abs(estimate.value))
-        effect = estimate.value / deviation if estimate.value is not None and varies else None
-        found.append((first, second, estimate, p, effect, detectable))
+        found.append((first, second, estimate, _test(plan, difference)))
     corrected = holm([row[3] for row in found])
-    return [
-        Difference(first, second, estimate, p, p_holm, effect, detectable)
-        for (first, second, estimate, p, effect, detectable), p_holm in zip(found, corrected, strict=True)
-    ]
+    return [Difference(*row, p_holm) for row, p_holm in zip(found, corrected, strict=True)]
 
 
-def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> tuple[float | None, float | None]:
-    """Return the two-sided p, and the difference found with 80 % power."""
+def _test(plan: ClusteredMeans, difference: npt.NDArray[np.float64]) -> float | None:
+    """Return the two-sided p; None below two clusters."""
     found = plan.sampling(difference)
     if found is None:
-        return None, None
+        return None
     differing = plan.differing_clusters(difference)
     if not differing:
-        return 1.0, None
+        return 1.0
     certain = 2.0 ** (1 - differing)
-    if found.error <= ROUNDING * max(1.0, abs(found.value)):
-        return certain, None
-    return max(certain, found.p_zero()), found.detectable()
+    varies = found.error > ROUNDING * max(1.0, abs(found.value))
+    return max(certain, found.p_zero()) if varies else certain
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:

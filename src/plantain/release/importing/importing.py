@@ -23,6 +23,7 @@ from plantain.records import InputError, SourceImage
 from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease
+from plantain.release.naming import safe
 from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
 from plantain.release.proof.provenance import without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
@@ -89,10 +90,10 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     source: ReleaseSource
     if OurRelease.recognised(path):
         source, summary = OurRelease(path), ImportSummary(run, "plantain")
-        facts = _facts(path, source.facts())
+        facts = _facts_of_release(path, source.facts())
     elif PublishedTree.recognised(path):
         source, summary = PublishedTree(path), ImportSummary(run, "med-banana")
-        facts = _facts(path, {})
+        facts = _facts_of_tree(path)
     else:
         raise InputError(f"{path}: neither a release of plantain nor a tree of DATASET-edit/FINDING/*.jpeg")
     try:
@@ -114,23 +115,8 @@ _KEPT = (
 """Facts in run.json that an import keeps."""
 
 
-def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
-    """Return the facts of the original run; without run.json those that its folder shows."""
-    if not recorded:
-        # The licence is unknown then: an export must not choose another one.
-        stated: dict[str, JsonValue] = {
-            "models": {},
-            "left_out": 0,
-            "method": {},
-            "terms": None,
-        }
-        return stated | {
-            "run_id": tree_id(root),
-            "name": root.resolve().name,
-            "seed": 0,
-            "code_version": "",
-            "frozen": {},
-        }
+def _facts_of_release(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
+    """Return the facts of the original run."""
     try:
         facts = TypeAdapter(RunFacts).validate_python(recorded)
     except ValidationError as error:
@@ -140,6 +126,13 @@ def _facts(root: Path, recorded: dict[str, object]) -> dict[str, JsonValue]:
     if CONTROL.search(facts.run_id + facts.name):
         raise InputError(f"{root}/run.json: facts: run_id or name contains control characters")
     return {name: value for name, value in orjson.loads(orjson.dumps(facts)).items() if name in _KEPT}
+
+
+def _facts_of_tree(root: Path) -> dict[str, JsonValue]:
+    """Return the facts of a published tree. An export must not choose a licence: it is unknown."""
+    made: dict[str, JsonValue] = {"models": {}, "left_out": 0, "method": {}, "terms": None}
+    name = root.resolve().name
+    return {**made, "run_id": tree_id(root), "name": name, "seed": 0, "code_version": "", "frozen": {}}
 
 
 def _blobs(folder: Path) -> BlobStore:
@@ -196,29 +189,23 @@ def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
 
 
 def _check_record(record: TaskRecord) -> None:
-    """Raise InputError for a negative round, or a name with control characters: names are printed and used in paths."""
+    """Raise InputError for an id that is no name of a file, a name with control characters, or a negative round."""
+    if safe(record.task_id) != record.task_id:
+        raise InputError(f"task {record.task_id[:80]!r}: task_id: expected letters, digits and ._+- only")
     image = record.image
-    names = {
-        "task_id": record.task_id,
-        "modality": record.modality,
-        "split": record.split,
-        "image.id": image.id,
-        "image.dataset": image.dataset,
-        "image.group": image.group or "",
-    }
+    names = {"modality": record.modality, "split": record.split, "image.id": image.id}
+    names |= {"image.dataset": image.dataset, "image.group": image.group or ""}
     for field_name, name in names.items():
         if CONTROL.search(name):
             raise InputError(
-                f"task {record.task_id!r}: {field_name}: {name[:80]!r} contains control characters"
+                f"task {record.task_id}: {field_name}: {name[:80]!r} contains control characters"
             )
-    if (
-        len(record.finding.splitlines()) > 1
-    ):  # own findings may contain other characters; printers escape them
-        raise InputError(f"task {record.task_id!r}: finding: {record.finding[:80]!r} has several lines")
+    if len(record.finding.splitlines()) > 1:  # own findings may contain others; printers escape them
+        raise InputError(f"task {record.task_id}: finding: {record.finding[:80]!r} has several lines")
     rounds = [record.generation, record.round or 0]
     rounds += [number for one in record.attempts for number in (one.generation, one.round or 0)]
     if min(rounds) < 0:
-        raise InputError(f"task {record.task_id!r}: generation or round: {min(rounds)} is negative")
+        raise InputError(f"task {record.task_id}: generation or round: {min(rounds)} is negative")
 
 
 def _checked(text: str, record: TaskRecord) -> str:

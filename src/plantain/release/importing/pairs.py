@@ -51,7 +51,7 @@ from plantain.records import (
     TaskState,
     task_id,
 )
-from plantain.records.messages import COMMANDS, fold, nearest, with_typed
+from plantain.records.messages import fold, nearest
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
     PairRow,
@@ -216,7 +216,6 @@ async def _fill(
         source_facts |= {"run_id": header.run_id, "name": name, "seed": 0, "code_version": "", "frozen": {}}
         await journal.set_meta(IMPORTED, orjson.dumps(source_facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
-        await journal.set_meta(COMMANDS, with_typed(None, summary.run) or "[]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,14 @@ failed.
 
 from __future__ import annotations
 
-import codecs
 import hashlib
-import json
 import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import orjson
 
@@ -34,7 +32,6 @@ from plantain.records import (
     Outcome,
     OutcomeKind,
     SourceImage,
-    TaskKind,
     TaskState,
     task_id,
 )
@@ -48,8 +45,6 @@ _FILE = re.compile(
     r"(?P<stem>.+)-(?P<task>edit|remove)(?:-failed(?:-(?P<round>\d{1,2}))?)?\.jpe?g", re.IGNORECASE
 )
 _VERDICT = ("has_disease", "structure_reasonable", "looks_realistic", "qualified", "reason")
-_CHUNK = 1 << 20
-_BEFORE_ENTRY = {"[": re.compile(r"[\s,]*"), "{": re.compile(r'[\s,]*(?:"(?:[^"\\]|\\.)*"\s*:\s*|(?=\}))')}
 _DIRECTION = {"edit": Direction.ADD, "remove": Direction.REMOVE}
 
 
@@ -121,7 +116,7 @@ class PublishedTree:
             found[image.key].append(image)
         entries = self._conversations()
         for key in sorted(found.keys() | entries.keys()):
-            entry = _entry(*entries[key]) if key in entries else {}
+            entry = orjson.loads(entries[key]) if key in entries else {}
             yield self._record(key, found.get(key, []), entry)
 
     def _folders(self) -> Iterator[tuple[Path, re.Match[str]]]:
@@ -144,24 +139,20 @@ class PublishedTree:
         """Return a disease as trees name it, so that "pleural effusion" in JSON finds Pleural_Effusion."""
         return self._alike.get(fold(disease), disease.replace(" ", "_"))
 
-    def _conversations(self) -> dict[TreeKey, tuple[Path, int, int]]:
-        """Return the file, offset and length of entries by task, in the paper's form or the scripts'."""
-        found: dict[TreeKey, tuple[Path, int, int]] = {}
+    def _conversations(self) -> dict[TreeKey, bytes]:
+        """Return the entry of each task as JSON, in the paper's form or the scripts'."""
+        found: dict[TreeKey, bytes] = {}
         for folder, place in self._folders():
             path = folder / "all_conversations.json"
             if not path.is_file():
                 continue
-            for number, (offset, length) in enumerate(_spans(path)):
-                entry = _entry(path, offset, length)
+            for number, entry in enumerate(_entries(path)):
                 if not isinstance(entry, dict) or "disease" not in entry:
                     raise InputError(f"{path}: entry {number}: expected an object with a disease")
                 image = Path(str(entry.get("image_id") or entry.get("image") or "")).stem
                 disease = self._spelt(str(entry["disease"]))
-                found[TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])] = (
-                    path,
-                    offset,
-                    length,
-                )
+                key = TreeKey(place["dataset"], image, disease, _DIRECTION[place["task"]])
+                found[key] = orjson.dumps(entry)
         return found
 
     def _record(self, key: TreeKey, images: list[TreeImage], entry: Mapping[str, object]) -> TaskRecord:
@@ -178,7 +169,6 @@ class PublishedTree:
         modality = finding.modality if finding else "unknown"
         return TaskRecord(
             task_id=task_id(f"published:{key.dataset}/{key.image_id}", 0, key.disease, key.direction),
-            kind=TaskKind.EDIT,
             finding=finding.name if finding else key.disease,
             direction=key.direction,
             modality=modality,
@@ -242,52 +232,15 @@ def _images_below(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield finding, name
 
 
-def _spans(path: Path) -> Iterator[tuple[int, int]]:
-    """Yield offset and length in bytes of the values in a JSON list or object, without holding the file in memory.
-
-    Raises:
-        InputError: the file is not JSON, or another value.
-    """
-    decode, find_end = codecs.getincrementaldecoder("utf-8")().decode, json.JSONDecoder().raw_decode
+def _entries(path: Path) -> list[object]:
+    """Return the tasks in a file of conversations: a list, or an object of them. Raise InputError for other content."""
     try:
-        with path.open("rb") as file:
-            text = decode(file.read(_CHUNK))
-            start = re.match(r"\s*[\[{]", text)
-            if start is None:
-                raise InputError(f"{path}: expected an object or a list of tasks")
-            before, at = _BEFORE_ENTRY[start[0][-1]], start.end()
-            offset = at
-            while True:
-                try:
-                    gap = before.match(text, at)
-                    begin = gap.end() if gap else len(text)
-                    if text[begin] in "]}":
-                        return
-                    end = find_end(text, begin)[1]
-                except (IndexError, json.JSONDecodeError):
-                    more = file.read(max(_CHUNK, len(text)))
-                    if not more:
-                        raise
-                    text, at = text[at:] + decode(more), 0
-                    continue
-                offset += len(text[at:begin].encode())
-                length = len(text[begin:end].encode())
-                yield offset, length
-                offset, at = offset + length, end
-    except InputError:
-        raise
-    except (IndexError, RecursionError, ValueError) as error:
+        document = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
         raise InputError(f"{path}: not JSON ({error})") from error
-
-
-def _entry(path: Path, offset: int, length: int) -> Mapping[str, object]:
-    """Return the JSON value at that place of a file."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        try:
-            return cast("Mapping[str, object]", orjson.loads(file.read(length)))
-        except orjson.JSONDecodeError as error:
-            raise InputError(f"{path}: not JSON ({error})") from error
+    if not isinstance(document, list | dict):
+        raise InputError(f"{path}: expected an object or a list of tasks")
+    return list(document.values() if isinstance(document, dict) else document)
 
 
 def _rounds(entry: Mapping[str, object]) -> dict[int, Mapping[str, object]]:

@@ -19,15 +19,12 @@ LARGEST_LINE = 64_000_000
 LARGEST_IMAGE = 64_000_000
 """Bytes of one record or image at most: a release comes from outside, and may be anything."""
 
-_RECORDED = ("trajectories", "preference")
-"""Tables with a column `record`."""
-
 _IMAGES = ("image", "edited", "mask", "original", "jpg_0", "jpg_1")
 """Columns with images."""
 
 
 class OurRelease:
-    """A release that `plantain export` wrote, or a part of one with records as JSON Lines or tables."""
+    """A release that `plantain export` wrote, or a part of one with its records and facts."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -35,17 +32,15 @@ class OurRelease:
     @staticmethod
     def recognised(root: Path) -> bool:
         """Return True if a folder contains records of a release."""
-        return (root / TRAJECTORIES).is_file() or any(
-            files_like(root, f"data/{name}/*.parquet") for name in _RECORDED
-        )
+        return (root / TRAJECTORIES).is_file()
 
     def facts(self) -> dict[str, object]:
-        """Return the facts about the run in run.json; {} if it is missing. Raise InputError if it is damaged."""
+        """Return the facts about the run in run.json. Raise InputError if it is missing or damaged."""
         path = self.root / FACTS
-        if not path.is_file():
-            return {}
         try:
             facts = orjson.loads(path.read_bytes())["facts"]
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: no such file; every release has it") from error
         except (orjson.JSONDecodeError, KeyError, TypeError) as error:
             raise InputError(f"{path}: not what plantain writes there ({error!r})") from error
         if not isinstance(facts, dict):
@@ -53,16 +48,18 @@ class OurRelease:
         return facts
 
     def records(self) -> Iterator[TaskRecord]:
-        """Yield the task records, from JSON Lines if present, else from tables. Raise InputError if unreadable."""
-        if (self.root / TRAJECTORIES).is_file():
-            yield from _from_lines(self.root / TRAJECTORIES)
-            return
-        for name in _RECORDED:
-            if tables := files_like(self.root, f"data/{name}/*.parquet"):
-                for path in tables:
-                    for row in rows_of_table(path, ["record"]):
-                        yield _parse(row["record"] or "", f"{path}: record")
-                return
+        """Yield the task records. Raise InputError for one that is unreadable."""
+        path = self.root / TRAJECTORIES
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(LARGEST_LINE + 1):
+                number += 1
+                if len(line) > LARGEST_LINE:
+                    raise InputError(f"{path}: line {number}: longer than {LARGEST_LINE} bytes")
+                try:
+                    yield from_json(line)
+                except ValueError as error:
+                    raise InputError(f"{path}: line {number}: {error}") from error
 
     def images(self) -> Iterator[tuple[str, bytes]]:
         for path in files_like(self.root, "data/*/*.parquet"):
@@ -88,25 +85,6 @@ def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
-
-
-def _parse(line: object, where: str) -> TaskRecord:
-    if not isinstance(line, bytes | str):
-        raise InputError(f"{where}: expected text, found {type(line).__name__}")
-    try:
-        return from_json(line)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from error
-
-
-def _from_lines(path: Path) -> Iterator[TaskRecord]:
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(LARGEST_LINE + 1):
-            number += 1
-            if len(line) > LARGEST_LINE:
-                raise InputError(f"{path}: line {number}: longer than {LARGEST_LINE} bytes")
-            yield _parse(line, f"{path}: line {number}")
 
 
 def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
-from types import MappingProxyType
 from typing import TypeAlias
 
-import orjson
 import pyarrow as pa
 
-from plantain.findings import load_taxonomy
-from plantain.journal.cards import cards_by_path
 from plantain.journal.rows import dumps
-from plantain.records import Direction, JudgeCard, Rubric, TaskState, Verdict
-from plantain.release.staging import Staging
+from plantain.records import Rubric, TaskState, Verdict
 from plantain.release.task_record import AttemptRecord, TaskRecord, VerdictRecord
 from plantain.rubrics import recorded
 
@@ -35,7 +29,7 @@ def _texts(names: str) -> Types:
 
 
 TASK: Types = {
-    **_texts("task_id kind dataset image_id patient modality finding direction outcome"),
+    **_texts("task_id dataset image_id patient modality finding direction outcome"),
     "success_round": pa.int8(),
     "generation": pa.int16(),
     "source_labels": TEXTS,
@@ -50,15 +44,8 @@ ATTEMPT: Types = {
     "attempt_generation": pa.int16(),
     "superseded": YES_NO,
     **_texts("instruction edit_outcome edit_reason judge_outcome sha256 pixel_sha256 support"),
-    "labels_after": TEXTS,
 }
-"""One attempt, without its verdict. `labels_after` is null unless it succeeded; see `labels_after`."""
-
-INSTRUCTIONS: Types = {"positive_instructions": TEXTS, "negative_instructions": TEXTS}
-"""Of the task: the instruction whose edit qualified, and those whose edits were judged and did not."""
-
-PLAUSIBLE_NORMAL = "plausible normal, not this patient"
-"""The label of an image from which the last finding was removed: the true anatomy under it is unknown."""
+"""One attempt, without its verdict."""
 
 ORIGINAL_TABLE = pa.schema(
     {
@@ -74,8 +61,8 @@ ORIGINAL_TABLE = pa.schema(
 """One original a row. `licence` is its owner's class, `terms` their licence, `shared_by` every image, as DATASET/ID,
 with these bytes."""
 
-CARD: Types = _texts("judge_standing judge_card")
-"""The uses that the judge's card allows ("may qualify", "may rank", "neither"), and its path; null without one."""
+SLOT: Types = {"round": pa.int8(), "sha256": TEXT, "score": pa.float64(), "qualified": YES_NO}
+"""Of each of the two edits of a preference pair, with the number of its slot."""
 
 _JUDGED: Types = {
     "judge": TEXT,
@@ -89,23 +76,14 @@ _NAMED = ("evidence", "image", "mask", "original", "edited", "record", "rounds")
 class ReleaseColumns:
     """The columns of a release's tables, which depend on the criteria and facts of the run's rubric.
 
-    Args:
-        cards: judges' cards by path in the release.
-
     Attributes:
         tables: the schema of every table by its folder's name.
         criteria: column of each criterion, by its name; one with a scale has a second column, NAME_value.
         facts: column of each fact of the rubric, by its name.
     """
 
-    def __init__(
-        self,
-        rubric: Rubric,
-        cards: Mapping[str, JudgeCard] = MappingProxyType({}),
-    ) -> None:
-        self._rubric = rubric.name
-        self._cards = cards
-        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *INSTRUCTIONS, *CARD, *_NAMED}
+    def __init__(self, rubric: Rubric) -> None:
+        fixed = {*TASK, *ATTEMPT, *_JUDGED, *_STATED, *_NAMED}
         self.criteria = {c.name: _unlike(c.name, fixed, "criterion") for c in rubric.criteria}
         self.facts = {name: _unlike(name, {*fixed, *self.criteria.values()}, "fact") for name in rubric.facts}
         self._values = {c.name: f"{self.criteria[c.name]}_value" for c in rubric.criteria if c.scale}
@@ -118,10 +96,10 @@ class ReleaseColumns:
             **_STATED,
         }
         attempt = {**ATTEMPT, **self.verdict}
-        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE, **CARD}
+        image = {**TASK, **attempt, "evidence": TEXT, "image": IMAGE, "mask": IMAGE}
         self._image = pa.schema(image)
         self.tables: Mapping[str, pa.Schema] = {
-            "success": pa.schema({**image, **INSTRUCTIONS, "original": IMAGE}),
+            "success": pa.schema({**image, "original": IMAGE}),
             "train": pa.schema(
                 {
                     "original": IMAGE,
@@ -130,10 +108,7 @@ class ReleaseColumns:
                     "mask": IMAGE,
                     **TASK,
                     "sha256": TEXT,
-                    "labels_after": pa.list_(TEXT),
-                    **INSTRUCTIONS,
                     **self.verdict,
-                    **CARD,
                 }
             ),
             "verdicts": pa.schema(
@@ -148,12 +123,9 @@ class ReleaseColumns:
                     "decisive": YES_NO,
                     **self.verdict,
                     "evidence": TEXT,
-                    **CARD,
                 }
             ),
-            "trajectories": pa.schema(
-                {**TASK, **INSTRUCTIONS, "rounds": pa.list_(pa.struct(attempt)), "record": TEXT}
-            ),
+            "trajectories": pa.schema({**TASK, "rounds": pa.list_(pa.struct(attempt)), "record": TEXT}),
             "preference": pa.schema(self._preference()),
             "originals": ORIGINAL_TABLE,
         }
@@ -163,30 +135,21 @@ class ReleaseColumns:
         return self.tables.get(name, self._image)
 
     def _preference(self) -> Types:
-        slot: Types = {
-            "round": pa.int8(),
-            **_texts("sha256 judge"),
-            "score": pa.float64(),
-            "qualified": YES_NO,
-            **self._passed,
-        }
         return {
             "jpg_0": pa.binary(),
             "jpg_1": pa.binary(),
             "label_0": pa.int8(),
-            **_texts("caption caption_0 caption_1 positive_instruction negative_instruction"),
+            **_texts("caption caption_0 caption_1"),
             "same_instruction": YES_NO,
-            **_texts("pair_kind judge"),
-            "judge_margin": pa.float64(),
-            **{f"{name}_{number}": kind for number in (0, 1) for name, kind in slot.items()},
+            "judge": TEXT,
+            **{f"{name}_{number}": kind for number in (0, 1) for name, kind in SLOT.items()},
             **TASK,
             "record": TEXT,
-            **CARD,
         }
 
     # --- cells --------------------------------------------------------------------------------------
 
-    def attempt_cells(self, record: TaskRecord, attempt: AttemptRecord) -> dict[str, Cell]:
+    def attempt_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
         """Return the cells of an attempt and of its deciding verdict, by column."""
         edit, edited, judged = attempt.edit_outcome, attempt.edited, attempt.judge_outcome
         return {
@@ -200,7 +163,6 @@ class ReleaseColumns:
             "sha256": edited.sha256 if edited else None,
             "pixel_sha256": edited.pixel_sha256 if edited else None,
             "support": attempt.support,
-            "labels_after": labels_after(record, attempt),
             **self.verdict_cells(attempt.verdict),
         }
 
@@ -228,14 +190,6 @@ class ReleaseColumns:
             "reason": seen.reason,
         }
 
-    def card_cells(self, verdict: Verdict | None) -> dict[str, Cell]:
-        """Return the cells on the reliability of a verdict's judge (CARD); all null without a card."""
-        judge = verdict.judge if verdict else None
-        for path, card in self._cards.items():
-            if (card.judge, card.rubric) == (judge, self._rubric):
-                return {"judge_standing": card.gate.standing, "judge_card": path}
-        return dict.fromkeys(CARD)
-
     def row_of_verdict(
         self, record: TaskRecord, attempt: AttemptRecord, stored: VerdictRecord
     ) -> dict[str, Cell]:
@@ -251,13 +205,7 @@ class ReleaseColumns:
             "draw": stored.draw,
             "decisive": stored.decisive,
             "evidence": evidence_of(stored.verdict),
-            **self.card_cells(stored.verdict),
         }
-
-    def slot_cells(self, attempt: AttemptRecord) -> dict[str, Cell]:
-        """Return the verdict's cells for one attempt of a preference pair."""
-        seen = self.verdict_cells(attempt.verdict)
-        return {name: seen[name] for name in ("judge", "score", "qualified", *self._passed)}
 
 
 def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
@@ -265,30 +213,9 @@ def columns_of(frozen: Mapping[str, object]) -> ReleaseColumns:
     return ReleaseColumns(recorded(frozen))
 
 
-def planned_columns(staging: Staging) -> ReleaseColumns:
-    """Return the columns of an unfinished release."""
-    frozen = orjson.loads(staging.meta("facts") or "{}").get("frozen", {})
-    return ReleaseColumns(recorded(frozen), cards_by_path(staging.out))
-
-
 def _unlike(name: str, taken: Collection[str], prefix: str) -> str:
     """Return a name that no other column has."""
     return f"{prefix}_{name}" if name in taken else name
-
-
-def instruction_cells(record: TaskRecord) -> dict[str, Cell]:
-    """Return the cells `positive_instructions` and `negative_instructions` of a task: successful and failed ones.
-
-    Attempts of superseded generations are left out.
-    """
-    positive, negative = [], []
-    for attempt in record.attempts:
-        if attempt.instruction and not attempt.superseded:
-            if attempt.role == "success":
-                positive.append(attempt.instruction)
-            elif attempt.role == "failed":
-                negative.append(attempt.instruction)
-    return {"positive_instructions": positive, "negative_instructions": negative}
 
 
 def task_cells(record: TaskRecord) -> dict[str, Cell]:
@@ -296,7 +223,6 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
     image = record.image
     return {
         "task_id": record.task_id,
-        "kind": record.kind.value,
         "dataset": image.dataset,
         "image_id": image.id,
         "patient": image.group,
@@ -313,26 +239,6 @@ def task_cells(record: TaskRecord) -> dict[str, Cell]:
         "licence": image.licence.value,
         "synthetic_source": image.synthetic,
     }
-
-
-def labels_after(record: TaskRecord, attempt: AttemptRecord) -> list[str] | None:
-    """Return the labels of an edited image; None if the edit did not succeed, or neither adds nor removes a finding.
-
-    An added finding replaces the normal class; an image whose last finding was removed is
-    `PLAUSIBLE_NORMAL`.
-    """
-    if attempt.role != "success" or record.direction is Direction.CHANGE:
-        return None
-    left = [label for label in record.image.labels if label != record.finding]
-    if record.direction is Direction.REMOVE:
-        return left or [PLAUSIBLE_NORMAL]
-    return [label for label in left if label not in _normal_classes()] + [record.finding]
-
-
-@cache
-def _normal_classes() -> frozenset[str]:
-    taxonomy = load_taxonomy()
-    return frozenset(taxonomy.normal(modality).name for modality in taxonomy.modalities)
 
 
 def evidence_of(verdict: Verdict | None) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
 import orjson
 
@@ -15,7 +15,7 @@ from plantain.journal import BlobRef
 from plantain.records import InputError
 from plantain.release.plan import ORIGINAL, ORIGINALS_INDEX, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImages
-from plantain.release.staging import StagedEntry, Staging, make_folder, sync_everything
+from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 GROUP = "plantain.layouts"
@@ -30,13 +30,16 @@ ALWAYS = "trajectory"
 ORIGINALS = "tree-originals"
 """Name under which originals are planned as files."""
 
+_AT_ONCE = 1024
+"""Files of a tree that are planned in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """One layout of a release: how its files are written.
 
     Attributes:
-        write: writes the layout's files except finished ones; called again when an export is resumed.
+        write: writes the layout's files.
         path_of: returns the path of an edited image in a tree of files, relative to the release, "" to omit it;
             `write_images` writes it there. None for a layout without such a tree.
     """
@@ -63,7 +66,7 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 
 
 def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
-    """Write the edited images of the layout `name` at its `path_of`, in batches that become durable together."""
+    """Write the edited images of the layout `name` at its `path_of`."""
 
     def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         record = from_json(entry.record)
@@ -72,7 +75,7 @@ def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
         image = released.read(ImageRequest(attempt.edited, record.task_id, attempt.round or 0))
         return image.data, [image.listed(record.task_id, attempt, attempt.role, path=entry.path)]
 
-    write_batches(staging, name, read)
+    write_each(staging, name, read)
 
 
 def write_originals(staging: Staging, released: ReleasedImages) -> None:
@@ -83,15 +86,13 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
         return image.data, [image.listed(None, None, ORIGINAL, path=entry.path)]
 
     def index() -> Iterator[bytes]:
-        for stem, shards, _ in staging.shards(ORIGINALS):
-            for shard in range(shards):
-                for entry in staging.entries(ORIGINALS, stem, shard):
-                    _, cells = staging.described_original(original_of(staging, entry).sha256)
-                    yield orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n"
+        for entry in staging.every_entry(ORIGINALS):
+            _, cells = staging.described_original(original_of(staging, entry).sha256)
+            yield orjson.dumps({"path": entry.path, **orjson.loads(cells)}) + b"\n"
 
-    write_batches(staging, ORIGINALS, read)
+    write_each(staging, ORIGINALS, read)
     if staging.shards(ORIGINALS):
-        staging.write_chunks(ORIGINALS_INDEX, index)
+        staging.write_chunks(ORIGINALS_INDEX, index())
 
 
 def original_of(staging: Staging, entry: StagedEntry) -> BlobRef:
@@ -101,48 +102,25 @@ def original_of(staging: Staging, entry: StagedEntry) -> BlobRef:
     return original
 
 
-_Batch = tuple[list[Path], list[Future[list[ReleaseFile]]]]
-
-
-def write_batches(
+def write_each(
     staging: Staging, layout: str, read: Callable[[StagedEntry], tuple[bytes, list[ReleaseFile]]]
 ) -> None:
-    """Write every planned file of a layout that is not finished.
+    """Write every planned file of a layout that is a tree of files.
 
     `read` is called in threads. It returns a file's bytes, and the entries for the list of files: its own and those
     of images inside it.
-
-    Syncing each file would cost more than writing it, so a batch is synced together, while the next is written.
     """
+
+    def write(entry: StagedEntry) -> list[ReleaseFile]:
+        data, listed = read(entry)
+        target = staging.out / entry.path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with create(target) as file:
+            file.write(data)
+        return listed
+
+    entries = staging.every_entry(layout)
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="plantain-tree") as pool:
-
-        def start(entries: Sequence[StagedEntry]) -> _Batch:
-            paths = [staging.out / entry.path for entry in entries]
-            for folder in sorted({path.parent for path in paths}):
-                make_folder(staging.out, folder)
-            return paths, [pool.submit(write, entry) for entry in entries]
-
-        def write(entry: StagedEntry) -> list[ReleaseFile]:
-            data, listed = read(entry)
-            with create(staging.out / entry.path) as file:
-                file.write(data)
-            return listed
-
-        def finish(batch: _Batch) -> None:
-            files = [file for one in batch[1] for file in one.result()]
-            # Recorded last: files that are not recorded are written again.
-            sync_everything(staging.out, batch[0])
-            staging.record(files)
-
-        before: _Batch | None = None
-        for stem, shards, _ in staging.shards(layout):
-            for shard in range(shards):
-                entries = list(staging.entries(layout, stem, shard))
-                if all(staging.is_done(entry.path) for entry in entries):
-                    continue
-                started = start(entries)
-                if before is not None:
-                    finish(before)
-                before = started
-        if before is not None:
-            finish(before)
+        while batch := list(islice(entries, _AT_ONCE)):
+            for listed in pool.map(write, batch):
+                staging.record(listed)

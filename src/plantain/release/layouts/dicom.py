@@ -19,7 +19,7 @@ import PIL.Image
 from plantain.catalogue.groups import JOINED
 from plantain.pixels.decode import BadImage, one_line
 from plantain.records import Direction, InputError, SourceImage
-from plantain.release.layouts.contract import Layout, original_of, write_batches
+from plantain.release.layouts.contract import Layout, original_of, write_each
 from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
@@ -104,8 +104,8 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
         dataset = _original(from_json(entry.record).image, image, uid)
         return _file(dataset, entry.path, image.listed(None, None, ORIGINAL, member=MEMBER))
 
-    write_batches(staging, NAME, edit)
-    write_batches(staging, ORIGINALS, original)
+    write_each(staging, NAME, edit)
+    write_each(staging, ORIGINALS, original)
 
 
 def jpeg_in(data: bytes, name: str) -> tuple[bytes, bool]:

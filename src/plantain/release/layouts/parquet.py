@@ -14,17 +14,15 @@ from plantain.release.layouts.columns import (
     IMAGE,
     Cell,
     ReleaseColumns,
+    columns_of,
     evidence_of,
-    instruction_cells,
-    planned_columns,
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
-from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
+from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import (
-    WITHIN_TASK_SUCCESS,
     AttemptPair,
     AttemptRecord,
     TaskRecord,
@@ -53,7 +51,7 @@ def write_tables(staging: Staging, released: ReleasedImages) -> None:
     success whose original is released; of `originals` a source image; of `trajectories` a task; of `verdicts` a judge's
     verdict on an attempt; of `preference` a pair, in the columns of Diffusion-DPO.
     """
-    columns = planned_columns(staging)
+    columns = columns_of(staging.facts.frozen)
     rows: dict[str, Callable[[Iterable[StagedEntry]], Iterator[Row]]] = {
         "originals": lambda entries: _original_rows(entries, staging, released),
         "images": lambda entries: _edit_rows(entries, staging, released, columns, "image"),
@@ -160,9 +158,7 @@ def _edit_rows(
             "mask": None,
             ORIGINAL: None,
             **task_cells(record),
-            **columns.attempt_cells(record, attempt),
-            **instruction_cells(record),
-            **columns.card_cells(attempt.verdict),
+            **columns.attempt_cells(attempt),
             "sha256": images[0].sha256,
             "evidence": evidence_of(attempt.verdict),
         }
@@ -201,20 +197,16 @@ def _trajectory_rows(entries: Iterable[StagedEntry], columns: ReleaseColumns) ->
         record = from_json(entry.record)
         cells: dict[str, Cell] = {
             **task_cells(record),
-            **instruction_cells(record),
-            "rounds": [columns.attempt_cells(record, attempt) for attempt in record.attempts],
+            "rounds": [columns.attempt_cells(attempt) for attempt in record.attempts],
             "record": entry.record.decode(),
         }
         yield cells, 8 * len(entry.record), []
 
 
-Slot = tuple[AttemptRecord, ReleasedImage]
-
-
 def preference_rows(
     entries: Iterable[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
-) -> Iterator[tuple[dict[str, Cell], int, list[ReleaseFile]]]:
-    """Yield (cells by column, size in bytes, images) of every planned preference pair."""
+) -> Iterator[Row]:
+    """Yield the row of every planned preference pair."""
 
     def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptPair], list[ImageRequest]]]:
         for entry in entries:
@@ -229,52 +221,30 @@ def preference_rows(
 
     for number, ((entry, record, pair), (chosen, rejected)) in enumerate(released.stream(wanted())):
         better, worse = record.attempts[pair.chosen], record.attempts[pair.rejected]
-        slots: list[Slot] = [(better, chosen), (worse, rejected)]
+        slots = [(better, chosen), (worse, rejected)]
         if not pair.chosen_first:
             slots.reverse()
-        cells = {
-            **_pair_cells(record, slots, pair.chosen_first, columns),
-            "positive_instruction": better.instruction,
-            "negative_instruction": worse.instruction,
-            "judge": better.verdict.judge if better.verdict else None,
-            "judge_margin": _margin(better, worse),
+        cells: dict[str, Cell] = {
             **task_cells(record),
-            **columns.card_cells(better.verdict),
+            "label_0": int(pair.chosen_first),
+            "caption": f"{record.direction.value.capitalize()} {record.finding}",
+            "same_instruction": better.instruction == worse.instruction,
+            "judge": better.verdict.judge if better.verdict else None,
             "record": entry.record.decode(),
         }
-        embedded = [
-            image.listed(record.task_id, attempt, attempt.role, row=number, member=f"jpg_{slot}")
-            for slot, (attempt, image) in enumerate(slots)
-        ]
+        embedded = []
+        for slot, (attempt, image) in enumerate(slots):
+            verdict = columns.verdict_cells(attempt.verdict)
+            cells[f"jpg_{slot}"] = image.data
+            cells[f"caption_{slot}"] = attempt.instruction
+            cells[f"round_{slot}"] = attempt.round
+            cells[f"sha256_{slot}"] = image.sha256
+            cells[f"score_{slot}"] = verdict["score"]
+            cells[f"qualified_{slot}"] = verdict["qualified"]
+            embedded.append(
+                image.listed(record.task_id, attempt, attempt.role, row=number, member=f"jpg_{slot}")
+            )
         yield cells, len(chosen.data) + len(rejected.data), embedded
-
-
-def _pair_cells(
-    record: TaskRecord, slots: list[Slot], chosen_first: bool, columns: ReleaseColumns
-) -> dict[str, Cell]:
-    (first, first_image), (second, second_image) = slots
-    cells: dict[str, Cell] = {
-        "jpg_0": first_image.data,
-        "jpg_1": second_image.data,
-        "label_0": int(chosen_first),
-        "caption": f"{record.direction.value.capitalize()} {record.finding}",
-        "caption_0": first.instruction,
-        "caption_1": second.instruction,
-        "same_instruction": first.instruction == second.instruction,
-        "pair_kind": WITHIN_TASK_SUCCESS,
-    }
-    for slot, (attempt, image) in enumerate(slots):
-        cells[f"round_{slot}"] = attempt.round
-        cells[f"sha256_{slot}"] = image.sha256
-        cells |= {f"{name}_{slot}": value for name, value in columns.slot_cells(attempt).items()}
-    return cells
-
-
-def _margin(better: AttemptRecord, worse: AttemptRecord) -> float | None:
-    """Return the difference of the judge's scores, in [-1, 1]; null where either is unscored."""
-    scores = [one.verdict.score for one in (better, worse) if one.verdict is not None]
-    known = [score for score in scores if score is not None]
-    return round(known[0] - known[1], 6) if len(known) == 2 else None
 
 
 LAYOUT = Layout(write_tables)

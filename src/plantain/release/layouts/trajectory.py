@@ -5,7 +5,7 @@ Accepted edits over several turns of one image are also a conversation, a line o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import orjson
 
@@ -19,10 +19,10 @@ from plantain.release.task_record import TaskRecord, from_json
 
 def write_trajectories(staging: Staging, released: ReleasedImages) -> None:
     """Write the record of every task, sorted by id, and the originals that are planned as files."""
-    staging.write_chunks(TRAJECTORIES, lambda: (record + b"\n" for record in staging.records()))
-    loop = orjson.loads(staging.meta("facts") or "{}")["frozen"].get("loop") or {}
-    if loop.get("turns"):
-        staging.write_chunks(CONVERSATIONS, lambda: conversations(staging))
+    staging.write_chunks(TRAJECTORIES, (record + b"\n" for record in staging.records()))
+    loop = staging.facts.frozen.get("loop")
+    if isinstance(loop, Mapping) and loop.get("turns"):
+        staging.write_chunks(CONVERSATIONS, conversations(staging))
     write_originals(staging, released)
 
 

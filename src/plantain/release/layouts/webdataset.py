@@ -9,7 +9,7 @@ from functools import partial
 import orjson
 
 from plantain.journal import BlobRef
-from plantain.release.layouts.columns import ReleaseColumns, instruction_cells, planned_columns, task_cells
+from plantain.release.layouts.columns import ReleaseColumns, columns_of, task_cells
 from plantain.release.layouts.contract import Layout, original_of
 from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
@@ -26,7 +26,7 @@ def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
     All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
     an original. The index is the release's manifest.
     """
-    columns = planned_columns(staging)
+    columns = columns_of(staging.facts.frozen)
     _write(staging, "webdataset", lambda entries: _edits(entries, released, columns))
     _write(staging, "masks", lambda entries: _masks(entries, released))
     _write(staging, "wds-originals", lambda entries: _originals(entries, staging, released))
@@ -58,23 +58,20 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
 def _edits(
     entries: Iterator[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
 ) -> Iterator[Sample]:
-    for entry, record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
+    for record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
         key = sample_key(record, attempt)
         fields = {
             **task_cells(record),
-            **columns.attempt_cells(record, attempt),
-            **instruction_cells(record),
-            **columns.card_cells(attempt.verdict),
+            **columns.attempt_cells(attempt),
             "sha256": image.sha256,
             "role": attempt.role,
         }
-        document = orjson.dumps(fields)[:-1] + b',"record":' + entry.record + b"}"
-        members = [(f"{key}.jpg", image.data), (f"{key}.json", document)]
+        members = [(f"{key}.jpg", image.data), (f"{key}.json", orjson.dumps(fields))]
         yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
 
 
 def _masks(entries: Iterator[StagedEntry], released: ReleasedImages) -> Iterator[Sample]:
-    for _, record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
+    for record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
         name = f"{sample_key(record, attempt)}.png"
         yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
 
@@ -96,10 +93,10 @@ def _read(
     entries: Iterator[StagedEntry],
     released: ReleasedImages,
     choose: Callable[[AttemptRecord], BlobRef | None],
-) -> Iterator[tuple[StagedEntry, TaskRecord, AttemptRecord, ReleasedImage]]:
+) -> Iterator[tuple[TaskRecord, AttemptRecord, ReleasedImage]]:
     """Yield every planned attempt with its chosen image."""
 
-    def wanted() -> Iterator[tuple[tuple[StagedEntry, TaskRecord, AttemptRecord], list[ImageRequest]]]:
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord], list[ImageRequest]]]:
         for entry in entries:
             record = from_json(entry.record)
             attempt = record.attempts[entry.first]
@@ -107,7 +104,7 @@ def _read(
             assert image is not None
             edited = image is attempt.edited
             request = ImageRequest(image, record.task_id, attempt.round or 0, edited=edited)
-            yield (entry, record, attempt), [request]
+            yield (record, attempt), [request]
 
     for item, (image,) in released.stream(wanted()):
         yield (*item, image)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from plantain.files.opening import is_system_file
-from plantain.release.plan import CONTROL, ORIGINAL, STAGING, ReleaseFile
+from plantain.release.plan import CONTROL, ORIGINAL, ReleaseFile
 
 LONGEST_PATH = 1024
 """Longest path in characters; no release has longer ones."""
@@ -19,8 +19,8 @@ class ReleaseProblem:
 
     Attributes:
         path: the faulty file, relative to the release; "" for the release as a whole.
-        kind: "missing", "extra", "size", "checksum", "sums", "manifest", "path", "link", "unreadable", "unfinished",
-            "rows", "schema", "image", "pixels", "signature", "reference", "count", "licence", "record", "against".
+        kind: "missing", "extra", "size", "checksum", "sums", "manifest", "path", "link", "unreadable", "rows",
+            "schema", "image", "pixels", "signature", "reference", "count", "licence", "record", "against".
         detail: the fault, in a sentence without its subject.
     """
 
@@ -125,8 +125,6 @@ def take_stock(out: Path, inventory: Inventory) -> None:
             path = f"{folder}/{entry.name}" if folder else entry.name
             if is_system_file(path) and inventory.get(path).sums is None:
                 inventory.system.append(_shown(path).replace("\n", "\\n"))
-            elif path == STAGING:
-                inventory.report(path, "unfinished", "is left by an unfinished export; run it again")
             elif _shown(path) != path:
                 inventory.report(_shown(path), "extra", "has a name that is not UTF-8")
             elif entry.is_symlink():

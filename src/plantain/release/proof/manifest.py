@@ -138,14 +138,6 @@ SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
-def write_file(out: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
-    """Write the file `path` of a release (relative to `out`) durably; return its SHA-256 and size in bytes."""
-    with open_hashed(out, path) as file:
-        for chunk in chunks:
-            file.write(chunk)
-    return file.sha256, file.size
-
-
 def read_sums(path: Path) -> Iterator[tuple[int, str, str] | tuple[int, str]]:
     """Yield (line number, SHA-256, path) of every line, or (line number, fault)."""
     last = ""

@@ -28,7 +28,8 @@ ASSERTION = "org.plantain.attempt"
 _SETTINGS = {"builder": {"thumbnail": {"enabled": False}}, "verify": {"verify_after_sign": False}}
 """The library's default embeds images of the source, which would publish restricted ones."""
 
-_ALGORITHMS = {("EC", 256): "ES256", ("EC", 384): "ES384", ("EC", 521): "ES512", ("RSA", 0): "PS256"}
+_ALGORITHMS = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+"""By curve."""
 
 
 class C2paSigner:
@@ -150,22 +151,19 @@ def _manifest(task: str, round: int) -> str:
 
 def _algorithm(key: bytes, path: Path) -> str:
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
         private = load_pem_private_key(key, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise InputError(f"{path}: not an unencrypted private key in PEM: {error}") from error
-    if isinstance(private, ed25519.Ed25519PrivateKey):
-        return "ED25519"
-    if isinstance(private, ec.EllipticCurvePrivateKey):
-        found = _ALGORITHMS.get(("EC", private.curve.key_size))
-    else:
-        found = _ALGORITHMS["RSA", 0] if isinstance(private, rsa.RSAPrivateKey) else None
-    if found is None:
+    if isinstance(private, rsa.RSAPrivateKey):
+        return "PS256"
+    curve = private.curve.name if isinstance(private, ec.EllipticCurvePrivateKey) else ""
+    if curve not in _ALGORITHMS:
         raise InputError(f"{path}: a key of this kind cannot sign; use ECDSA P-256")
-    return found
+    return _ALGORITHMS[curve]
 
 
 def _read(path: Path, option: str) -> bytes:

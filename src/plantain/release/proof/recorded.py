@@ -1,10 +1,8 @@
-"""Checks that the records of a release agree with its files: tasks, counts, references between files, licences."""
+"""Checks that the records of a release agree with its files: tasks, counts, images, licences."""
 
 from __future__ import annotations
 
-import fnmatch
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,25 +11,19 @@ from pathlib import Path
 import orjson
 
 from plantain.journal import JournalReader
-from plantain.journal.cards import FOLDER as CARDS
 from plantain.journal.questions.release import closed_count
 from plantain.privacy.licences import PART, PARTS
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence
 from plantain.release.plan import FACTS, TRAJECTORIES
-from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem, why_unsafe
+from plantain.release.proof.inventory import Inventory, KnownFile, ReleaseProblem
 from plantain.release.task_record import TaskRecord, from_json, recorded_task
 
 NEEDED = "every release has it"
 """Detail of a missing file that no list names."""
 
-_SMALL = _LONGEST_LINE = 64 << 20
-"""Bytes of the largest document that is read whole, and of the longest line."""
-
-_PATTERNS = re.compile(r"^    path: (\[.*\])$", re.MULTILINE)
-
-_NO_TREE = ("LICENSES/", f"{CARDS}/")
-"""Folders whose JSON files are not the tree's."""
+_SMALL = 64 << 20
+"""Bytes of the largest document that is read whole."""
 
 Problems = Iterator[ReleaseProblem]
 
@@ -65,13 +57,6 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
             yield ReleaseProblem(path, "missing", NEEDED)
         if path == TRAJECTORIES and not inventory.get(path).whole:
             break  # the others would only disagree with records that were not read
-    for path in [path for path, known in inventory.files.items() if known.whole]:
-        if path == "croissant.json":
-            yield from _guard(path, _croissant(out, inventory))
-        elif path == "README.md":
-            yield from _guard(path, _card(out, inventory))
-        elif path.endswith(".json") and path.count("/") == 1 and not path.startswith(_NO_TREE):
-            yield from _guard(path, _tree_json(out, path, inventory))
 
 
 def _guard(path: str, problems: Problems) -> Problems:
@@ -184,52 +169,6 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(counts.items())) or "none"
 
 
-# --- references -------------------------------------------------------------------------------------
-
-
-def _tree_json(out: Path, path: str, inventory: Inventory) -> Problems:
-    for number, entry in _json_entries(out / path):
-        for value in _paths_in(entry):
-            if why_unsafe(value) or inventory.get(value).listed is None:
-                detail = f"line {number} names {value[:200]!r}, which is not in the release"
-                yield ReleaseProblem(path, "reference", detail)
-
-
-def _paths_in(document: object) -> Iterator[str]:
-    """Yield the values of keys of paths, at any depth."""
-    if isinstance(document, dict):
-        for key, value in document.items():
-            if key in ("output_path", "final_image_path") and isinstance(value, str):
-                yield value
-            elif key != "full_conversation":
-                yield from _paths_in(value)
-    elif isinstance(document, list):
-        for value in document:
-            yield from _paths_in(value)
-
-
-def _croissant(out: Path, inventory: Inventory) -> Problems:
-    path = "croissant.json"
-    for item in orjson.loads(_read(out / path))["distribution"]:
-        if "contentUrl" not in item:
-            yield from _matched(path, item["includes"], inventory)
-        elif inventory.get(str(item["contentUrl"])).listed != item["sha256"]:
-            detail = f"{item['contentUrl'][:200]!r} is not in the release with that hash"
-            yield ReleaseProblem(path, "reference", detail)
-
-
-def _card(out: Path, inventory: Inventory) -> Problems:
-    for match in _PATTERNS.finditer(_read(out / "README.md").decode()):
-        yield from _matched("README.md", orjson.loads(match[1]), inventory)
-
-
-def _matched(path: str, patterns: list[str], inventory: Inventory) -> Problems:
-    listed = [name for name, known in inventory.files.items() if known.listed is not None]
-    for pattern in patterns:
-        if not fnmatch.filter(listed, pattern):
-            yield ReleaseProblem(path, "reference", f"no file is called {pattern[:200]!r}")
-
-
 # --- licences ---------------------------------------------------------------------------------------
 
 
@@ -258,30 +197,3 @@ def _read(path: Path) -> bytes:
     if path.stat().st_size > _SMALL:
         raise ValueError("is too large")
     return path.read_bytes()
-
-
-# --- JSON, line by line -----------------------------------------------------------------------------
-
-
-def _json_entries(path: Path) -> Iterator[tuple[int, object]]:
-    """Yield (line number, entry) of a JSON object or array with one entry a line, as the tree's files.
-
-    The entry of an object is {key: value}. Raises ValueError naming the line.
-    """
-    with path.open("rb") as file:
-        opening = file.readline(16).strip()
-        if opening not in (b"{", b"["):
-            raise ValueError("does not begin with a bracket on a line of its own")
-        closing = b"}" if opening == b"{" else b"]"
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=2):
-            entry = line.strip()
-            if entry == closing:
-                if file.read(1):
-                    raise ValueError(f"line {number} ends it, and more follows")
-                return
-            entry = entry.removesuffix(b",")
-            try:
-                yield number, orjson.loads(b"{" + entry + b"}" if opening == b"{" else entry)
-            except orjson.JSONDecodeError as error:
-                raise ValueError(f"line {number} is not JSON: {error}") from error
-        raise ValueError("ends without its closing bracket")

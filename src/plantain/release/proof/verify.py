@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import orjson
@@ -39,8 +39,8 @@ from plantain.release.proof.recorded import NEEDED, check_records
 
 _LARGEST_FACTS = 64 << 20
 
-_GROUP_BYTES, _GROUP_FILES = 16 << 20, 64
-"""Small files are checked together: passing one to a thread costs as much as hashing it."""
+_AT_ONCE = 256
+"""Files that are checked before the next are looked up: this bounds the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,36 +123,16 @@ def _read_sums(path: Path, inventory: Inventory) -> None:
 
 
 def _check_files(out: Path, inventory: Inventory, options: CheckOptions, pool: ThreadPoolExecutor) -> None:
-    """Check every listed file in threads, a bounded number of groups at a time."""
-    waiting: deque[Future[list[tuple[str, list[ReleaseProblem]]]]] = deque()
+    """Check every listed file, several at once."""
 
-    def check(group: list[_Job]) -> list[tuple[str, list[ReleaseProblem]]]:
-        return [(job[0], _check_file(out, inventory.files[job[0]], job, options)) for job in group]
+    def check(job: _Job) -> list[ReleaseProblem]:
+        return _check_file(out, inventory.files[job[0]], job, options)
 
-    def take() -> None:
-        for path, problems in waiting.popleft().result():
+    jobs = _jobs(out, inventory)
+    while batch := list(islice(jobs, _AT_ONCE)):
+        for (path, *_), problems in zip(batch, pool.map(check, batch), strict=True):
             inventory.problems += problems
             inventory.add(path).whole = not problems
-
-    for group in _groups(_jobs(out, inventory), inventory):
-        waiting.append(pool.submit(check, group))
-        if len(waiting) > 4 * (os.cpu_count() or 1):
-            take()
-    while waiting:
-        take()
-
-
-def _groups(jobs: Iterable[_Job], inventory: Inventory) -> Iterator[list[_Job]]:
-    group: list[_Job] = []
-    size = 0
-    for job in jobs:
-        group.append(job)
-        size += inventory.files[job[0]].size or 0
-        if len(group) == _GROUP_FILES or size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _jobs(out: Path, inventory: Inventory) -> Iterator[_Job]:
