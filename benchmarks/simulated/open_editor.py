@@ -10,7 +10,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -33,16 +33,16 @@ def image(number: int, width: int, height: int) -> np.ndarray:
 
 def make_benchmark(folder: Path, images: int, side: int) -> list[Path]:
     """Write a benchmark of square images of one side; return the files that an editor receives."""
-    from plantain.cli.train.editors import write_held_out
-    from plantain.train.pairs import TrainingPair
+    from plantain.bench.benchmark.native_format import BenchmarkWriter
+    from plantain.bench.benchmark.samples import Sample, plain_image
 
-    def pairs() -> Iterator[TrainingPair]:
+    with BenchmarkWriter(folder, "simulated") as writer:
         for number in range(images):
-            drawn = image(number, side, side)
-            yield TrainingPair(str(number), "brighter", str(number), "make it brighter", drawn, drawn)
-
-    made = write_held_out(pairs(), folder, "simulated", f"{images} {side}")
-    return [folder / sample.previous for sample in made.samples]
+            drawn, name = image(number, side, side), str(number)
+            record = plain_image(name, (side, side), "simulated")
+            sample = Sample(name, "any", "brighter", "make it brighter", name, record, Path(), (side, side))
+            writer.add(sample, drawn, drawn)
+    return [folder / "previous" / f"{number}.png" for number in range(images)]
 
 
 def edits_per_second(run: Path, first: int) -> float:

@@ -14,7 +14,7 @@ import skimage.data
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import BenchmarkWriter, encode_png
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.editors import KnownEditor
+from plantain.bench.generate.editors import planted_editor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.journal import JournalReader
@@ -105,7 +105,7 @@ def by(editor: Brightener, **fields: object) -> ArmRequest:
 
 def planted(benchmark: Benchmark, *labels: str) -> ArmRequest:
     """Editors of known worth, and one that refuses the second sample."""
-    own: dict[str, Editor] = {label: KnownEditor(label, benchmark) for label in labels}
+    own: dict[str, Editor] = {label: planted_editor(label, benchmark) for label in labels}
     return ArmRequest(own={**own, SHY: Brightener(SHY, refuses=frozenset({"2"}))})
 
 

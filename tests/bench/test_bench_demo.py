@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark, drawn_sums, resampled_weights
+from plantain.bench.demo import PLAN, Demo, bench_demo, demo_benchmark
 from plantain.bench.leaderboard.tables import OVERALL
 from plantain.records.messages import InputError
 from plantain.report.page import make_report
@@ -78,7 +77,6 @@ def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit
     assert mean(demo, "planted/exact", "CP (strict)") == 1.0
     assert mean(demo, "planted/exact", "EA") > 0.99
     assert mean(demo, "planted/repainted", "CP (strict)") < mean(demo, "jpeg-75", "CP (strict)") - 0.05
-    assert mean(demo, "planted/misplaced", "EA") < 0.1
     assert mean(demo, "planted/half", "EA") == pytest.approx(0.5, abs=0.05)
     real = demo.table.cell("offline/procedural", OVERALL, "EA")
     assert real is not None
@@ -87,29 +85,14 @@ def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit
 
 @pytest.mark.slow
 def test_the_planted_order_is_found_again(demo: Demo) -> None:
-    assert [(one.metric, one.probability) for one in demo.recoveries] == [("EA", 1.0), ("CP (strict)", 1.0)]
-    assert "exact > half > faint > copy-input found in 100.0 % of 2000 drawings" in demo.recoveries[0].line
+    assert [(one.metric, one.found) for one in demo.recoveries] == [("EA", True), ("CP (strict)", True)]
 
 
 @pytest.mark.slow
 def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: Path) -> None:
     page = demo.report.read_text(encoding="utf-8")
-    assert "exact &gt; half &gt; faint &gt; copy-input found in 100.0 %" in page
+    assert "exact &gt; half &gt; faint &gt; copy-input: found." in page
     again = asyncio.run(bench_demo(folder, plan=FEW))
     assert again.report.read_bytes() == demo.report.read_bytes()
     with pytest.raises(InputError, match="is a benchmark's run; its page: plantain bench table "):
         make_report(folder / "run")
-    assert [one.probability for one in again.recoveries] == [one.probability for one in demo.recoveries]
-
-
-def test_no_digit_hangs_on_the_number_of_cores() -> None:
-    # A product of matrices is added up by as many threads as there are cores: 6e-14 apart at this size, and an interval
-    # that a page states would end in another digit.
-    rng = np.random.default_rng(0)
-    weights, table = resampled_weights(rng.integers(0, 5, 1182), 3, 500), rng.normal(size=(1182, 13))
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            found.append(drawn_sums(weights, table))
-    np.testing.assert_array_equal(*found)
-    np.testing.assert_allclose(found[0], weights @ table, atol=1e-11)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from plantain.metrics.distributions import frechet, frechet_gaussians, frechet_of_features, kid_of_features
+from plantain.metrics.distributions import frechet, frechet_gaussians, frechet_of_features
 
 
 def test_distance_of_diagonal_gaussians_is_the_closed_form():
@@ -34,17 +34,6 @@ def test_fewer_images_than_dimensions_takes_another_way_to_the_same_number():
     assert frechet(a, b).value == pytest.approx(whole, rel=1e-6)
 
 
-def kernel_distance(a: np.ndarray, b: np.ndarray) -> float | None:
-    return kid_of_features(a, b, pairs=[0] * len(a)).score.value
-
-
-def test_kernel_distance_leaves_each_pair_out_by_hand():
-    # d = 1, kernel (xy + 1)^3. References 0 and 1: 1. Outputs 0 and 2: 1; across 0,2 -> 1 and 1,0 -> 1:
-    # 1 + 1 - 2 * (1 + 1) / 2. Outputs 2 and 3: 343; across 0,3 -> 1 and 1,2 -> 27: 1 + 343 - 2 * (1 + 27) / 2.
-    assert kernel_distance(np.array([[0.0], [1.0]]), np.array([[0.0], [2.0]])) == pytest.approx(0.0)
-    assert kernel_distance(np.array([[0.0], [1.0]]), np.array([[2.0], [3.0]])) == pytest.approx(316.0)
-
-
 def paired_features(
     rng: np.random.Generator, n: int, edit: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -55,19 +44,17 @@ def paired_features(
     return truth, before, patient + rng.normal(0, 0.1, (n, 24))
 
 
-@pytest.mark.parametrize("distance", [frechet_of_features, kid_of_features])
-def test_a_copy_of_the_input_is_above_the_floor_of_pairs_though_patients_differ_more(distance):
+def test_a_copy_of_the_input_is_above_the_floor_of_pairs_though_patients_differ_more():
     truth, before, good = paired_features(np.random.default_rng(12), 60, 1.5)
-    copied, edited = (distance(truth, arm, pairs=range(60)) for arm in (before, good))
+    copied, edited = (frechet_of_features(truth, arm, pairs=range(60)) for arm in (before, good))
     assert (copied.p, copied.pairs) == (1 / 40, 60)
     assert copied.score.value > copied.floor_high
     assert edited.p > 0.05
     assert copied.score.value > 10 * abs(edited.score.value)
-    assert copied == distance(truth, before, pairs=range(60))
+    assert copied == frechet_of_features(truth, before, pairs=range(60))
 
 
-@pytest.mark.parametrize("distance", [frechet_of_features, kid_of_features])
-def test_pairs_of_one_distribution_are_flagged_as_rarely_as_stated(distance):
+def test_pairs_of_one_distribution_are_flagged_as_rarely_as_stated():
     # 5 % of 1,000 is 50, one standard error 6.9: 6.5 % is 2.2 of them above. Sources of one to three pairs.
     seed, flagged = 2026, 0
     print("seed", seed)
@@ -77,7 +64,7 @@ def test_pairs_of_one_distribution_are_flagged_as_rarely_as_stated(distance):
         base = rng.normal(0, 3, (15, 4))[sources]
         offset = rng.normal(0, 1, (15, 2, 4))[sources]
         a, b = (base + offset[:, side] + rng.normal(0, 0.3, (30, 4)) for side in (0, 1))
-        flagged += distance(a, b, draw, pairs=sources.tolist()).p <= 0.05
+        flagged += frechet_of_features(a, b, draw, pairs=sources.tolist()).p <= 0.05
     assert 25 <= flagged <= 65, flagged
 
 
@@ -91,12 +78,11 @@ def test_floor_of_pairs_with_few_sources():
     assert (six.pairs, six.p) == (6, 1 / 32)
     # The truths themselves: every swap is as far, at rounding.
     assert frechet_of_features(a, a, pairs=range(12)).p == 1.0
-    assert kid_of_features(a, a, pairs=range(12)).p == 1.0
     alone = frechet_of_features(a, a + 5, pairs=[0] * 12)
     assert (alone.floor, alone.p) == (None, None)
 
 
 def test_unscored_with_reason():
     assert frechet(np.ones((1, 1)), np.ones((1, 1))).reason == "fewer than two images on a side"
-    found = kid_of_features(np.array([[1.0], [np.nan]]), np.ones((2, 1)), pairs="ab")
+    found = frechet_of_features(np.array([[1.0], [np.nan]]), np.ones((2, 1)), pairs="ab")
     assert (found.score.reason, found.floor, found.p) == ("features are not finite", None, None)

@@ -13,8 +13,7 @@ import pytest
 from pipeline.quick import CallLog, judging, quick_method, quick_recipe
 from plantain.journal import JournalReader, verify
 from plantain.offline.editor import ProceduralEditor
-from plantain.pipeline.method import Method
-from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.recipe import Method, Recipe
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_png

@@ -20,6 +20,8 @@ from plantain.journal.questions.browsing import TaskQuery, page_of
 from plantain.journal.verify import verify
 from plantain.pipeline.run import run_build
 from plantain.records import Criterion, CriterionResult, Observations, TaskState
+from plantain.release.export import export_run
+from plantain.release.plan import ExportOptions
 from plantain.roles import JudgeRequest
 
 WHY = "the borders of the finding cannot be certified"
@@ -83,7 +85,8 @@ def test_undecided_tasks_are_counted_and_listed(run: Path, capsys: pytest.Captur
 
 
 def test_undecided_edits_are_no_negative_examples(run: Path, tmp_path: Path) -> None:
-    Run(run).export(tmp_path / "release", licences=("CC-BY-4.0",))
+    layouts = ("med-banana", "parquet", "preference", "trajectory")
+    export_run(run, tmp_path / "release", ExportOptions(layouts, licences=("CC-BY-4.0",)))
     tables = {path.parent.name: path for path in (tmp_path / "release").rglob("*.parquet")}
     rows = {name: pq.read_table(path).to_pylist() for name, path in tables.items()}
     with JournalReader.open(run) as reader:

@@ -1,4 +1,4 @@
-"""Letters too small for the prepared image, drawn on a real radiograph, and read."""
+"""Letters too small for the prepared image, and letters turned or mirrored: drawn on a real radiograph, and read."""
 
 from __future__ import annotations
 
@@ -47,6 +47,25 @@ def test_grey_and_colour_are_read_alike(film: Pixels, reader: TextReader) -> Non
     colour = small_texts(drawn, reader)
     assert [text.kind for text in colour] == [TextKind.NAME]
     assert small_texts(np.ascontiguousarray(drawn[:, :, 0]), reader) == colour
+
+
+def turned(pixels: Pixels, how: str) -> Pixels:
+    view = {
+        "half": pixels[::-1, ::-1],
+        "quarter": np.rot90(pixels),
+        "mirrored": pixels[:, ::-1],
+        "flipped": pixels[::-1],
+    }
+    return np.ascontiguousarray(view[how])
+
+
+@pytest.mark.parametrize("how", ["half", "mirrored"])
+def test_a_name_is_seen_whichever_way_a_film_was_scanned(how: str, film: Pixels, reader: TextReader) -> None:
+    page = turned(lettered(film[400:900, 300:900], "MARY SMITH", 60, 250, 1.2, 2), how)
+    (name,) = [text for text in reader.read(page) if text.kind.identifying]
+    assert name.sure >= 0.6
+    plain = turned(np.ascontiguousarray(film[400:900, 300:900]), how)
+    assert not any(text.kind.identifying for text in reader.read(plain))
 
 
 @pytest.mark.parametrize("shape", [(30, 3000), (3000, 40), (1, 900), (5, 7)])

@@ -215,3 +215,5 @@ def test_json_files_of_the_tree(release: Path, reader: JournalReader) -> None:
     summaries = [f for p in release.glob("*-failed/failed_summary.json") for f in json.loads(p.read_bytes())]
     failed = [row for row in closed if row.state is TaskState.FAILED and row.task.kind is TaskKind.EDIT]
     assert len(summaries) == len(failed)
+    retries = [f for p in release.glob("*/retry_log.json") for f in json.loads(p.read_bytes())]
+    assert len(retries) == sum(row.generation > 0 for row in closed) > 0

@@ -123,9 +123,9 @@ def prepare(place: Place, limits: str) -> Made:
         (raw / "pairs.csv").write_text("\n".join(["id,organ,task,licence", *rows]) + "\n")
     if out.exists():
         out.rename(place.folder / f"out-{len(list(place.folder.iterdir()))}")
-    run = place.folder / "described"
+    run = place.folder / "out.calls"
     arguments = ["bench", "prepare", str(raw), "--to", str(out), "--describer", MODEL, "--keep", "text"]
-    return Made([*arguments, "--run", str(run), "--settings", place.settings(limits)], run)
+    return Made([*arguments, "--settings", place.settings(limits)], run)
 
 
 def audit(place: Place, limits: str) -> Made:
@@ -213,7 +213,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.run"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -67,19 +66,17 @@ def fresh() -> InstructionPipeline:
     return copy.deepcopy(untrained())
 
 
-def encoded_pairs(pipe: InstructionPipeline, examples: Sequence[TrainingPair], folder: Path) -> Encoded:
-    return _encoded(examples, folder, lambda pair: encode_pair(Encoder(pipe, SIZE), pair))
+def encoded_pairs(pipe: InstructionPipeline, examples: Sequence[TrainingPair]) -> Encoded:
+    return _encoded(examples, lambda pair: encode_pair(Encoder(pipe, SIZE), pair))
 
 
-def encoded_preferences(
-    pipe: InstructionPipeline, examples: Sequence[PreferencePair], folder: Path
-) -> Encoded:
-    return _encoded(examples, folder, lambda pair: encode_preference(Encoder(pipe, SIZE), pair))
+def encoded_preferences(pipe: InstructionPipeline, examples: Sequence[PreferencePair]) -> Encoded:
+    return _encoded(examples, lambda pair: encode_preference(Encoder(pipe, SIZE), pair))
 
 
-def _encoded(examples: Sequence[Any], folder: Path, encode: Callable[[Any], Parts]) -> Encoded:
+def _encoded(examples: Sequence[Any], encode: Callable[[Any], Parts]) -> Encoded:
     by_id = {example.id: example for example in examples}
-    return Encoded(folder, [], list(by_id), lambda ids: map(by_id.__getitem__, ids), encode)
+    return Encoded(list(by_id), lambda ids: map(by_id.__getitem__, ids), encode)
 
 
 class Counting(TrainingProgress):

@@ -24,7 +24,7 @@ from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
 from plantain.train import training
 from plantain.train.finished import DONE, read_finished, trainings, write_json
-from plantain.train.releases import ReleasePairs, StoredOriginals
+from plantain.train.releases import ReleasePreferences, StoredOriginals
 from release.runs import make_run
 
 PAGE = ROOT / "docs/how-to/train-with-other-tools.md"
@@ -103,7 +103,7 @@ def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], object]]:
 def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
     table = folder / "data" / "train" / "x.parquet"
     table.parent.mkdir(parents=True)
-    return table, lambda: ReleasePairs(folder, cast(StoredOriginals, None))
+    return table, lambda: ReleasePreferences(folder, cast(StoredOriginals, None))
 
 
 @pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_checkpoint, a_releases_table])

@@ -14,7 +14,7 @@ import pytest
 from fakes.requests import source_image
 from plantain.catalogue.store import Catalogue
 from plantain.records import InputError, SourceImage
-from plantain.train.releases import ReleasePairs, ReleasePreferences, StoredOriginals
+from plantain.train.releases import ReleasePreferences, StoredOriginals
 
 PICTURE = b"no training looks at these bytes"
 
@@ -43,33 +43,26 @@ def release(folder: Path, images: Sequence[tuple[SourceImage, bytes]], splits: S
         }
         for number, ((one, _), split) in enumerate(zip(images, splits, strict=True))
     ]
-    for table in ("success", "trajectories", "preference"):
-        (folder / "release" / "data" / table).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows), folder / "release" / "data" / table / "0.parquet")
+    (folder / "release" / "data" / "preference").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "release" / "data" / "preference" / "0.parquet")
     return folder / "release"
 
 
-@pytest.mark.parametrize("source", [ReleasePairs, ReleasePreferences])
-def test_what_comes_from_one_picture_is_one_cluster(
-    tmp_path: Path, source: type[ReleasePairs] | type[ReleasePreferences]
-) -> None:
+def test_what_comes_from_one_picture_is_one_cluster(tmp_path: Path) -> None:
     # No source gave a patient: an image, two findings drawn on it, and another slice of its file. A stranger.
     eye = image("eye")
     drawn = [image(f"eye+{name}", synthetic=True) for name in ("AMD", "Glaucoma")]
     slice_ = image("slice", source_sha256=eye[0].source_sha256, frame=3)
     made = release(tmp_path, [eye, *drawn, slice_, image("stranger")], [""] * 5)
-    listed = source(made, StoredOriginals(tmp_path / "catalogue")).listed()
+    listed = ReleasePreferences(made, StoredOriginals(tmp_path / "catalogue")).listed()
     assert len({example.cluster for example in listed[:4]}) == 1
     assert listed[4].cluster != listed[0].cluster
     assert not any(example.reserved or example.final for example in listed)
 
 
-@pytest.mark.parametrize("source", [ReleasePairs, ReleasePreferences])
-def test_a_release_s_own_splits_are_kept(
-    tmp_path: Path, source: type[ReleasePairs] | type[ReleasePreferences]
-) -> None:
+def test_a_release_s_own_splits_are_kept(tmp_path: Path) -> None:
     made = release(tmp_path, [image(name) for name in "abc"], ["train", "validation", "test"])
-    listed = source(made, StoredOriginals(tmp_path / "catalogue")).listed()
+    listed = ReleasePreferences(made, StoredOriginals(tmp_path / "catalogue")).listed()
     assert [(example.reserved, example.final) for example in listed] == [
         (False, False),
         (True, False),

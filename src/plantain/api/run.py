@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -14,8 +13,6 @@ from plantain.runs.progress import RunSummary
 
 if TYPE_CHECKING:
     import pandas
-
-    from plantain.release.export import ExportSummary
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table: column to value."""
@@ -187,32 +184,6 @@ class Run:
         from plantain.report.page import write_report
 
         return write_report(self.path, None if to is None else Path(to))
-
-    def export(
-        self,
-        to: Path | str,
-        layouts: Sequence[str] = ("med-banana", "parquet", "preference", "trajectory"),
-        *,
-        redistribution_approved: str = "",
-        licences: Sequence[str] = (),
-    ) -> ExportSummary:
-        """Write a release of the run's closed tasks, as `plantain export` does.
-
-        Args:
-            to: a new folder.
-            layouts: any of dicom, med-banana, parquet, preference, trajectory, webdataset.
-            redistribution_approved: the agreement that allows redistributing a credentialed source.
-            licences: licences of the edits, "[DATASET=]TERMS" each; needed where no source decides.
-
-        Raises:
-            plantain.records.InputError: `plantain export` would refuse it, or the extra `release` is missing.
-        """
-        from plantain.release.plan import ExportOptions
-
-        options = ExportOptions(tuple(layouts), redistribution_approved, licences=tuple(licences))
-        from plantain.release.export import export_run
-
-        return export_run(self.path, Path(to), options)
 
     def __repr__(self) -> str:
         with JournalReader.open(self.path) as reader:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.native_format import OWN, BenchmarkWriter
 from plantain.bench.benchmark.samples import SYNTHETIC_TRUTH, Sample
-from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, KnownEditor
+from plantain.bench.generate.editors import ACCURACY, PLANTED, PRESERVATION, planted_editor
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.bench.leaderboard.reading import read_scores
-from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.tables import Table, make_table
+from plantain.bench.leaderboard.tables import OVERALL, Table, make_table
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import PIXEL_METRICS, ScoreRequest, score_run
 from plantain.findings import load_taxonomy
@@ -30,7 +29,7 @@ from plantain.offline.drawing.adding import Rendering
 from plantain.offline.editor import render_instruction
 from plantain.offline.language import Intent, compose
 from plantain.offline.workers import close_workers
-from plantain.pixels.arrays import Floats, Pixels
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, Finding, SourceImage, derive_seed
 from plantain.runs.progress import SILENT, ProgressObserver
@@ -39,8 +38,6 @@ from plantain.sources.samples import sample_images
 
 SEED = 11
 SIDE = 384
-DRAWS = 2000
-"""Drawings of edits behind a recovery."""
 
 NAME = "Demo: rendered findings on real images"
 
@@ -158,25 +155,23 @@ PLANTED_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The result of comparing the editors' scores with their known order.
+    """The result of comparing the editors' mean scores with their known order.
 
     Attributes:
         metric: name of the metric.
         order: labels of the editors, best first.
-        probability: share of resamplings in which the means have this order; None if it could not be checked.
+        found: True if the means are strictly in this order; None if an editor has no mean.
     """
 
     metric: str
     order: tuple[str, ...]
-    probability: float | None
+    found: bool | None
 
     @property
     def line(self) -> str:
         order = " > ".join(label.removeprefix("planted/") for label in self.order)
-        if self.probability is None:
-            return f"{self.metric}: the planted order {order} could not be checked."
-        share = f"{100 * self.probability:.1f} %"
-        return f"{self.metric}: planted order {order} found in {share} of {DRAWS} drawings of edits."
+        ending = {True: "found", False: "not found", None: "could not be checked"}[self.found]
+        return f"{self.metric}: planted order {order}: {ending}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +182,7 @@ class Demo:
         run: folder of the run.
         report: HTML file of the leaderboard.
         table: the leaderboard's numbers.
-        recoveries: for each known order of editors, how often the scores show it.
+        recoveries: for each known order of editors, whether the scores show it.
         stopped: why the demo ended early; None if it is complete.
     """
 
@@ -213,7 +208,7 @@ async def bench_demo(
         generating, scoring: observers of the progress.
     """
     benchmark, run = demo_benchmark(folder / "benchmark", plan), folder / "run"
-    wanted = ArmRequest(editors=(EDITOR,), own={label: KnownEditor(label, benchmark) for label in PLANTED})
+    wanted = ArmRequest(editors=(EDITOR,), own={label: planted_editor(label, benchmark) for label in PLANTED})
     terms = load_terms(None, wanted.models)
     try:
         stopped = (await generate(benchmark, run, wanted, terms, seed=SEED, observer=generating)).stopped
@@ -223,94 +218,20 @@ async def bench_demo(
     finally:
         close_workers()
     with BenchRun.open(run) as opened:
-        scores = read_scores(opened)
-    found = recoveries(scores)
+        table = make_table(read_scores(opened))
+    found = recoveries(table)
     remarks = PLANTED_NOTE, *(one.line for one in found)
     report = write_leaderboard([run], folder / "leaderboard", remarks=remarks)
-    return Demo(run, report, make_table(scores), found, stopped)
+    return Demo(run, report, table, found, stopped)
 
 
-def recoveries(scores: Scores) -> tuple[Recovery, ...]:
-    """Return, for each expected order of editors, the share of resamplings of the demo's edits that show it.
-
-    The two samples of an edit are drawn together, within their organ. The findings vary and the patients do not,
-    as the images come from four sources.
-    """
-    edits = [sample.id.rpartition("-")[0] for sample in scores.samples]
-    organs = [sample.organ for sample in scores.samples]
+def recoveries(table: Table) -> tuple[Recovery, ...]:
+    """Compare the means of all samples with each known order of editors."""
     found = []
-    for name, stored, order in (
-        ("EA", f"ea@{JUDGE.label}", ACCURACY),
-        ("CP (strict)", "masked_ssim", PRESERVATION),
-    ):
-        values = {arm.label: scores.values(arm, stored) for arm in scores.arms}
-        found.append(Recovery(name, order, recovered(values, order, edits, organs, scores.seed)))
+    for metric, order in (("EA", ACCURACY), ("CP (strict)", PRESERVATION)):
+        cells = [table.cell(label, OVERALL, metric) for label in order]
+        means = [cell.estimate.value for cell in cells if cell is not None]
+        known = [mean for mean in means if mean is not None]
+        ordered = all(first > second for first, second in pairwise(known))
+        found.append(Recovery(metric, order, ordered if len(known) == len(order) else None))
     return tuple(found)
-
-
-def recovered(
-    values: Mapping[str, Floats],
-    order: Sequence[str],
-    clusters: Sequence[Hashable],
-    strata: Sequence[Hashable],
-    seed: int,
-) -> float | None:
-    """Return the share of resamplings in which the arms' means are strictly in the given order.
-
-    Args:
-        values: by arm, one value per sample, higher is better; samples missing from any arm are skipped.
-        order: arms, best first.
-        clusters, strata: cluster and stratum of each sample; clusters are drawn with replacement in each stratum.
-        seed: seed of the resampling.
-
-    Returns:
-        A share in [0, 1]; None if an arm is missing or no sample is common to all.
-    """
-    if any(label not in values for label in order):
-        return None
-    table = np.stack([values[label] for label in order])
-    common = [int(i) for i in np.flatnonzero(np.isfinite(table).all(axis=0))]
-    if not common:
-        return None
-    kept = [clusters[i] for i in common]
-    names = {cluster: n for n, cluster in enumerate(dict.fromkeys(kept))}
-    levels = {stratum: n for n, stratum in enumerate(dict.fromkeys(strata[i] for i in common))}
-    code = np.array([names[cluster] for cluster in kept])
-    groups = np.zeros(len(names), np.intp)
-    groups[code] = [levels[strata[i]] for i in common]
-    sums = np.zeros((len(names), len(order)))
-    np.add.at(sums, code, table[:, common].T)
-    totals = drawn_sums(resampled_weights(groups, seed, DRAWS), sums)
-    return float((np.diff(totals, axis=1) < 0).all(axis=1).mean())
-
-
-def resampled_weights(stratum: npt.ArrayLike, seed: int, draws: int) -> Floats:
-    """Draw bootstrap weights of clusters within strata: float64 (draws, clusters).
-
-    Within each stratum, n - 1 of its n clusters are drawn with replacement and weighted by n / (n - 1), which keeps the
-    variance of small strata unbiased (Rao and Wu 1988). A stratum of one cluster has weight 1 in every draw.
-
-    Args:
-        stratum: (clusters,), the label of each cluster's stratum.
-        seed: seed of the draws.
-        draws: number of bootstrap samples.
-    """
-    labels = np.asarray(stratum)
-    rng = np.random.default_rng(seed)
-    weights = np.ones((draws, labels.size))
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        n = members.size
-        if n > 1:
-            drawn = rng.multinomial(n - 1, np.full(n, 1.0 / n), size=draws)
-            weights[:, members] = drawn * (n / (n - 1))
-    return weights
-
-
-def drawn_sums(weights: Floats, table: Floats) -> Floats:
-    """Multiply bootstrap weights (draws, clusters) by a table (clusters, columns): float64 (draws, columns).
-
-    The result is the same on any number of cores, unlike that of a matrix product.
-    """
-    drawn: Floats = np.einsum("dc,kc->dk", weights, np.ascontiguousarray(table.T))
-    return drawn

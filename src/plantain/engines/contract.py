@@ -80,33 +80,8 @@ def _named(field: str, file: Path) -> set[str]:
     return {line.partition(":")[2].strip() for line in lines if line.startswith(field)}
 
 
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """The state of an engine.
-
-    Attributes:
-        kind: "local" or "ray".
-        workers: number of workers that are ready; `busy` of them compute.
-        queued: number of pieces of work that wait for a worker.
-        done: number of finished pieces of work.
-        lost: number of workers that have failed.
-        no_room_for: resources of a worker that the cluster cannot place while work waits; "" for none.
-    """
-
-    kind: str
-    workers: int
-    busy: int
-    queued: int
-    done: int
-    lost: int
-    no_room_for: str = ""
-
-
 class WorkEngine(Protocol):
     """The interface of engines, which run functions outside the process that owns the run."""
-
-    @property
-    def state(self) -> EngineState: ...
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a module-level function once on a worker of a role ("editor", "judge") and return its result.
@@ -233,7 +208,7 @@ class EngineSection(BaseModel):
         address: address of the cluster: "auto" for this machine's cluster, or if it has none a new one for the run;
             "host:port"; or "local" for a new one in any case.
         workers: number of workers for every role that states none.
-        editor, judge, metrics: the workers of a role.
+        editor, judge: the workers of a role.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -243,7 +218,6 @@ class EngineSection(BaseModel):
     workers: Number = "auto"
     editor: WorkersSection = WorkersSection()
     judge: WorkersSection = WorkersSection()
-    metrics: WorkersSection = WorkersSection()
 
     def of(self, role: str) -> WorkersSection:
         """Return the section of a role (the default one if it has none), with the number of workers filled in."""
@@ -251,7 +225,7 @@ class EngineSection(BaseModel):
         return section if section.workers else section.model_copy(update={"workers": self.workers})
 
 
-ROLES = ("editor", "judge", "metrics")
+ROLES = ("editor", "judge")
 """The roles that have a section of their own."""
 
 HERE = EngineSection()

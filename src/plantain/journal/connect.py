@@ -295,7 +295,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     Raises:
         RunLocked: another process is making it.
     """
-    target = Path(os.path.abspath(target))
+    target = target.resolve()
     parent = target.parent
     parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(parent)

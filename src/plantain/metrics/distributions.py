@@ -1,4 +1,4 @@
-"""Distances between edited images and their true images as sets, Fréchet and kernel, each with its floor.
+"""Fréchet distances between edited images and their true images as sets, each with its floor.
 
 With fewer images than feature dimensions a Fréchet distance mostly measures the number of images: two draws of 1,182
 from one Gaussian in 2,048 dimensions have a distance of 1,621. So every distance is reported with its floor: the
@@ -7,7 +7,7 @@ distances after random exchange of the two images of a pair, all pairs of one so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,31 +66,18 @@ def frechet_of_features(
     """
     pooled, n = np.concatenate([reference, outputs]), len(reference)
     far = frechet_in_spreads if in_spreads else frechet
-
-    def exchanged(order: npt.NDArray[np.intp]) -> float:
-        return far(pooled[order[:n]], pooled[order[n:]]).value or 0.0
-
-    scale = float(pooled.var(axis=0).sum())
-    return _with_floor(far(reference, outputs), exchanged, scale, pairs, seed)
-
-
-def kid_of_features(
-    reference: Floats, outputs: Floats, seed: int = 0, *, pairs: Sequence[Hashable]
-) -> SetDistance:
-    """Compute KID, the unbiased squared maximum mean discrepancy with kernel (x y / d + 1)^3, with its chance value.
-
-    It is about 0 for sets of one distribution, whatever n, and can be slightly negative (Binkowski et al. 2018). The
-    two rows of a sample are not compared with each other, because they share their source (U-statistic of Gretton et
-    al. 2012). Arguments as for `frechet_of_features`.
-    """
-    kernel, n = _kernel(np.concatenate([reference, outputs])), len(reference)
-
-    def distance(order: npt.NDArray[np.intp]) -> float:
-        return _discrepancy(kernel, order, n)
-
-    reason = _why_not(reference, outputs)
-    score = unscored(reason) if reason else Score(distance(np.arange(2 * n)))
-    return _with_floor(score, distance, float(np.abs(kernel).mean()), pairs, seed)
+    score, sources = far(reference, outputs), len(set(pairs))
+    if score.value is None or sources < 2:
+        return SetDistance(score, None, None, None, sources)
+    orders = _exchanged(pairs, np.random.default_rng(seed))
+    found = np.sort([far(pooled[order[:n]], pooled[order[n:]]).value or 0.0 for order in orders])
+    floor = float(found.mean())
+    if sources < FEWEST:
+        return SetDistance(score, floor, None, None, sources)
+    rounding = 1e-9 * float(pooled.var(axis=0).sum())
+    as_far = int((found >= score.value - rounding).sum())
+    critical = float(found[-int(LEVEL * (1 + found.size))])
+    return SetDistance(score, floor, critical, (1 + as_far) / (1 + found.size), sources)
 
 
 def frechet_gaussians(mean: Floats, covariance: Floats, mean2: Floats, covariance2: Floats) -> float:
@@ -141,29 +128,6 @@ def frechet_in_spreads(reference: Floats, outputs: Floats) -> Score:
     return frechet(reference / unit, outputs / unit)
 
 
-def _with_floor(
-    score: Score,
-    distance: Callable[[npt.NDArray[np.intp]], float],
-    scale: float,
-    pairs: Sequence[Hashable],
-    seed: int,
-) -> SetDistance:
-    """Compare the score with the `distance` of exchanged orders of the pooled rows.
-
-    Distances that differ by less than a billionth of `scale` count as equal.
-    """
-    sources = len(set(pairs))
-    if score.value is None or sources < 2:
-        return SetDistance(score, None, None, None, sources)
-    found = np.sort([distance(order) for order in _exchanged(pairs, np.random.default_rng(seed))])
-    floor = float(found.mean())
-    if sources < FEWEST:
-        return SetDistance(score, floor, None, None, sources)
-    as_far = int((found >= score.value - 1e-9 * scale).sum())
-    critical = float(found[-int(LEVEL * (1 + found.size))])
-    return SetDistance(score, floor, critical, (1 + as_far) / (1 + found.size), sources)
-
-
 def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[npt.NDArray[np.intp]]:
     """Yield orders of the pooled rows in which the pairs of some sources changed sides.
 
@@ -180,19 +144,6 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
     for sides in np.concatenate([np.zeros((len(bits), 1), np.intp), bits], axis=1):
         first = np.arange(n) + n * sides[source]
         yield np.concatenate([first, (first + n) % (2 * n)])
-
-
-def _kernel(rows: Floats) -> Floats:
-    result: Floats = (rows @ rows.T / rows.shape[1] + 1.0) ** 3
-    return result
-
-
-def _discrepancy(kernel: Floats, order: npt.NDArray[np.intp], n: int) -> float:
-    """Return the unbiased estimate for the first `n` of `order` against the rest."""
-    first, second = order[:n], order[n:]
-    xx, yy, xy = (kernel[np.ix_(*sides)] for sides in ((first, first), (second, second), (first, second)))
-    without_self = [block.sum() - np.trace(block) for block in (xx, yy, xy)]
-    return float(without_self[0] + without_self[1] - 2.0 * without_self[2]) / (n * (n - 1))
 
 
 def _why_not(a: Floats, b: Floats) -> str:

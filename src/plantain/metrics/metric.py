@@ -226,7 +226,7 @@ class Networks:
     """The networks available to metrics; None for a missing one.
 
     Attributes:
-        clip: CLIP; perceptual: LPIPS; reward: ImageReward; features: the encoder of FID and KID;
+        clip: CLIP; perceptual: LPIPS; reward: ImageReward; features: the encoder of FID;
             encoder: the encoder of `frechet_encoder`.
         why_not: (names of metrics, why they cannot be measured).
     """

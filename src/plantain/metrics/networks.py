@@ -34,7 +34,7 @@ def find_networks(
         wanted: names of metrics; nothing is loaded for others.
         clip: weights of CLIP: a name on the Hugging Face hub that was downloaded before, or a folder.
         inception: TorchScript file of the Inception network of FID.
-        inception_sha256: hash of the published file; without it FID and KID have the file's own name.
+        inception_sha256: hash of the published file; without it FID has the file's own name.
         encoder: folder of a vision encoder of transformers, for `frechet_encoder`.
 
     Raises:
@@ -42,7 +42,7 @@ def find_networks(
     """
     known = registered()
     used = {known[name].uses for name in wanted if name in known}
-    if wanted & {"fid", "kid"}:
+    if "fid" in wanted:
         used.add("features")
     if "frechet_encoder" in wanted:
         used.add("encoder")
@@ -50,7 +50,7 @@ def find_networks(
         ("clip", "clip", lambda: _clip(clip)),
         ("perceptual", "lpips", _lpips),
         ("reward", "image_reward", _reward),
-        ("features", "fid and kid", lambda: _inception(inception, inception_sha256)),
+        ("features", "fid", lambda: _inception(inception, inception_sha256)),
         ("encoder", "frechet_encoder", lambda: _encoder(encoder)),
     )
     loaded: dict[str, Any] = {field: load() for field, _, load in loaders if field in used}
@@ -167,7 +167,7 @@ class InceptionEncoder:
     Args:
         path: the file `inception-2015-12-05.pt`; its forward takes uint8 (N, 3, H, W) and `return_features`, and
             resizes by itself.
-        sha256: hash of the published file. The metrics are only called "fid" and "kid" if it is given and matches;
+        sha256: hash of the published file. The metric is only called "fid" if it is given and matches;
             otherwise the file's hash is added.
 
     Raises:

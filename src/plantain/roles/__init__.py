@@ -188,7 +188,7 @@ class DescribeRequest:
         pair: one image, the image before on the left, the image after on the right.
         organ, task: the treated organ, and the kind of change.
         prompt: the instruction; "" if the describer should write one.
-        given: the owner's values of modality, action, entity, region and context, by those names.
+        modality: the owner's name of the imaging modality; "" if unknown.
         image: metadata of the image before.
         seed: seed of the describer's random choices.
     """
@@ -197,7 +197,7 @@ class DescribeRequest:
     organ: str
     task: str
     prompt: str
-    given: Mapping[str, str]
+    modality: str
     image: SourceImage
     seed: int
 

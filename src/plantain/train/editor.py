@@ -5,45 +5,38 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from plantain.files.opening import files_like
 from plantain.journal.blobs import sync_folder
 from plantain.models.diffusers.weights import LORA, TRAINED
 from plantain.records import InputError
-from plantain.train.base import InstructionPipeline
+from plantain.train.base import InstructionPipeline, TrainingBase
 
 CARD = "README.md"
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The model card of trained weights.
-
-    Attributes:
-        title: name of the weights.
-        base: name of the weights that training started from.
-        licence: licence of the base; "" if unknown.
-        text: how they were trained, as Markdown.
-        side: side of the canvas in training, in pixels; the editor uses it by default.
-    """
-
-    title: str
-    base: str
-    licence: str
-    text: str
-    side: int
-
-
-def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card, *, lora: bool) -> None:
+def save_editor(
+    pipe: InstructionPipeline,
+    start: Path,
+    folder: Path,
+    base: TrainingBase,
+    *,
+    title: str,
+    text: str,
+    side: int,
+    lora: bool,
+) -> None:
     """Write the trained editor to a folder, atomically.
 
     Args:
         pipe: the trained pipeline.
-        base: folder of the pipeline that it was loaded from; unchanged files are hard-linked if possible.
+        start: folder of the pipeline that it was loaded from; unchanged files are hard-linked if possible.
         folder: the folder, replaced if it exists.
-        card: the card for its README.
+        base: the weights that training started from; the model card in README.md has their name and licence.
+        title: what was trained, for the card's heading.
+        text: how it was trained, as Markdown, for the card.
+        side: side of the canvas in training, in pixels; the editor uses it by default.
         lora: True if adapters were trained, not the whole UNet.
 
     Raises:
@@ -55,7 +48,16 @@ def save_editor(pipe: InstructionPipeline, base: Path, folder: Path, card: Card,
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        _write(pipe, base, unfinished, card, lora=lora)
+        _write_weights(pipe, start, unfinished, lora=lora)
+        head = f"---\nlicense: {base.licence}\n---\n\n" if base.licence else ""
+        (unfinished / CARD).write_text(
+            f"{head}# {base.name}, {title}\n\nTrained with plantain from `{base.name}`.\n\n{text.strip()}\n\n"
+            "For research only. These weights make synthetic images: mark their output as synthetic; it must not "
+            "be used for diagnosis or treatment, and must not be passed off as a patient's.\n",
+            encoding="utf-8",
+        )
+        (unfinished / TRAINED).write_text(json.dumps({"side": side}), encoding="utf-8")
+        sync_folder(unfinished)
     except (OSError, RuntimeError, SafetensorError) as error:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise cannot_write(folder.parent, f"the editor {folder.name}", error) from error
@@ -82,10 +84,10 @@ def cannot_write(folder: Path, what: str, error: Exception) -> InputError:
     )
 
 
-def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, *, lora: bool) -> None:
-    merge = lora and (base / LORA).is_file()  # adapters on top of adapters: both are merged into the UNet
-    for path in files_like(base, "**/*"):
-        place = path.relative_to(base)
+def _write_weights(pipe: InstructionPipeline, start: Path, unfinished: Path, *, lora: bool) -> None:
+    merge = lora and (start / LORA).is_file()  # adapters on top of adapters: both are merged into the UNet
+    for path in files_like(start, "**/*"):
+        place = path.relative_to(start)
         changed = place.parts[0] == "unet" and (merge or not lora)
         if path.is_file() and not changed and str(place) not in (CARD, LORA, TRAINED):
             _link(path, unfinished / place)
@@ -96,15 +98,6 @@ def _write(pipe: InstructionPipeline, base: Path, unfinished: Path, card: Card, 
             pipe.fuse_lora()
             pipe.unload_lora_weights()
         pipe.unet.save_pretrained(unfinished / "unet")
-    head = f"---\nlicense: {card.licence}\n---\n\n" if card.licence else ""
-    (unfinished / CARD).write_text(
-        f"{head}# {card.title}\n\nTrained with plantain from `{card.base}`.\n\n{card.text.strip()}\n\n"
-        "For research only. These weights make synthetic images: mark their output as synthetic; it must not "
-        "be used for diagnosis or treatment, and must not be passed off as a patient's.\n",
-        encoding="utf-8",
-    )
-    (unfinished / TRAINED).write_text(json.dumps({"side": card.side}), encoding="utf-8")
-    sync_folder(unfinished)
 
 
 def _link(source: Path, target: Path) -> None:

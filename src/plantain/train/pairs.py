@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,6 @@ class TrainingPair:
         cluster: name shared by dependent examples (same source image or patient), which are never split.
         instruction: the instruction of the edit.
         before, after: uint8 RGB (H, W, 3), same shape.
-        region: bool (H, W), True where the edit was made, if known; only used for measuring.
     """
 
     id: str
@@ -28,7 +27,6 @@ class TrainingPair:
     instruction: str
     before: Pixels = field(repr=False)
     after: Pixels = field(repr=False)
-    region: Mask | None = field(repr=False, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,8 @@ class FinetunePlan(Plan):
         lora_rank: rank of adapters; None to train the whole UNet.
         learning_rate: learning rate; None for `FULL_RATE`, with adapters `LORA_RATE`.
         batch: samples per step.
-        dropout: probability of each case of dropped conditions.
         seed: seed of the split and all later random choices.
         checkpoint_every: steps between checkpoints; one of a whole UNet has three times the size of its weights.
-        gradient_checkpointing: True to recompute activations: less memory, more time, the same weights.
-        bf16: True to compute in bfloat16; weights stay float32.
         judge: name of the judge of the held-out edits; "none" for metrics only.
     """
 
@@ -52,11 +49,8 @@ class FinetunePlan(Plan):
     lora_rank: AtLeast1 | None = None
     learning_rate: Rate | None = None
     batch: AtLeast1 = 1
-    dropout: Annotated[float, Field(ge=0, le=1 / 3)] = 0.05
     seed: Annotated[int, Field(ge=0)] = 0
     checkpoint_every: AtLeast1 = 500
-    gradient_checkpointing: bool = False
-    bf16: bool = False
     judge: str = "offline/instruments"
 
     @property

@@ -19,20 +19,19 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plantain.files.opening import read_inside
 from plantain.train.base import InstructionPipeline, TrainingBase
 from plantain.train.denoising import Denoising, Draw, Encoded, Encoder, draw_by_id, make_trainable
-from plantain.train.editor import Card, save_editor
+from plantain.train.editor import save_editor
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import PreferencePair, TrainingPair
 from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.releases import ReleasePreferences
 from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
-from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, identity_of, run
+from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, run
 
-SUPERVISED, MODEL, CURVE = "supervised", "model", "curve.json"
-"""In the folder of a preference training: the editor after supervised steps, the final one, and the curve."""
+SUPERVISED, MODEL = "supervised", "model"
+"""In the folder of a preference training: the editor after supervised steps, and the final one."""
 
 STARTED = "started.json"
 """Identity of the training that the folder was started with; unfinished parts of another one are not resumed."""
@@ -129,8 +128,7 @@ def prefer(
     plan: PreferencePlan,
     session: Session,
     *,
-    base: str,
-    measured: Callable[[int, Preference], None] = lambda step, preference: None,
+    identity: str,
 ) -> Checkpoint:
     """Train adapters in place so that winners are preferred, or resume from the session's checkpoint.
 
@@ -139,8 +137,7 @@ def prefer(
         pairs, monitored: preferences to train on and to measure; no cluster is in both.
         plan: settings; every `plan.every` steps the monitored pairs are measured.
         session: checkpoint, progress and stop.
-        base: text that identifies the base weights.
-        measured: called with the step and result of each measurement.
+        identity: identity of the training, as for `run`.
 
     Returns:
         The final state; if the bound was exceeded, the weights are those of the last checkpoint within it.
@@ -150,10 +147,6 @@ def prefer(
     """
     schedule = Schedule(plan.steps, plan.learning_rate, plan.batch, plan.seed, plan.every)
     weights = make_trainable(pipe, plan.lora_rank, plan.seed)
-    settings = {"lora_rank": plan.lora_rank, "beta": plan.beta, "bound": plan.bound}
-    identity = identity_of(
-        schedule, kind="dpo", base=base, pairs=pairs.ids, canvases=pairs.canvases, **settings
-    )
 
     def loss_of(numbers: list[int], step: int) -> Tensor:
         errors = preference_errors(pipe, pairs, numbers, plan.seed, "step", step)
@@ -161,7 +154,10 @@ def prefer(
 
     def reason_to_end(step: int) -> str:
         found = compare_with_reference(pipe, monitored, seed=plan.seed)
-        measured(step, found)
+        session.progress.note(
+            f"step {step}: monitored accuracy {found.accuracy:.3f}, winner's error {found.winner_ratio:.4f} of the "
+            "reference's"
+        )
         if found.winner_ratio <= plan.bound:
             return ""
         return (
@@ -205,14 +201,14 @@ def train_preferences(
         return found
     if read_finished(out / STARTED, identity) is None:
         write_json(out / STARTED, {"identity": identity})
-    if not _supervise(source, base, plan, learn, out, Session(out / "supervised.training", progress, stop)):
+    first, second = (Session(out / f"{part}.training", progress, stop) for part in ("supervised", "dpo"))
+    if not _supervise(source, base, plan, learn, out, first, identity):
         return None
-    record = _prefer(source, base, plan, (learn, watch), out, Session(out / "dpo.training", progress, stop))
+    record = _prefer(source, base, plan, (learn, watch), out, second, identity)
     if record is None:
         return None
     write_json(out / DONE, {"identity": identity, **record})
-    for work in (out / "dpo.training", out / "encoded"):
-        shutil.rmtree(work, ignore_errors=True)
+    shutil.rmtree(second.folder, ignore_errors=True)
     return read_finished(out / DONE, identity)
 
 
@@ -223,6 +219,7 @@ def _supervise(
     learn: Sequence[str],
     out: Path,
     session: Session,
+    identity: str,
 ) -> bool:
     """Make the editor after supervised steps on the winners, unless there are none; return False if interrupted."""
     if not plan.supervised_steps or (out / SUPERVISED).is_dir():
@@ -235,15 +232,15 @@ def _supervise(
         learned = TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
         return encode_pair(encoder, learned)
 
-    key = ["winners", source.digest, base.digest, plan.side]
-    pairs = Encoded(out / "encoded", key, learn, source.read, winner)
+    pairs = Encoded(learn, source.read, winner)
     schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
-    trained = fine_tune(pipe, pairs, schedule, session, base=base.digest, lora_rank=plan.lora_rank)
+    trained = fine_tune(pipe, pairs, schedule, session, identity=identity, lora_rank=plan.lora_rank)
     if trained.stopped:
         return False
     text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
-    card = Card(f"{base.name}, supervised", base.name, base.licence, text, plan.side)
-    save_editor(pipe, base.folder, out / SUPERVISED, card, lora=True)
+    save_editor(
+        pipe, base.folder, out / SUPERVISED, base, title="supervised", text=text, side=plan.side, lora=True
+    )
     shutil.rmtree(session.folder, ignore_errors=True)
     return True
 
@@ -255,41 +252,18 @@ def _prefer(
     split: tuple[Sequence[str], Sequence[str]],
     out: Path,
     session: Session,
+    identity: str,
 ) -> dict[str, object] | None:
     """Make the final editor and return the training's record; None if interrupted."""
     start = out / SUPERVISED if plan.supervised_steps else base.folder
     pipe = base.load(start)
     encoder = Encoder(pipe, plan.side)
-    key = ["preferences", source.digest, base.digest, plan.side]
-    learn, watch = (
-        Encoded(out / "encoded", key, ids, source.read, lambda pair: encode_preference(encoder, pair))
-        for ids in split
-    )
-    path = session.folder / CURVE
-    curve = {0: Preference(0.0, 1.0, 1.0)}  # at the start the model is its own reference
-    if path.is_file():
-        curve = {
-            point.pop("step"): Preference(**point) for point in json.loads(read_inside(path.parent, path))
-        }
-
-    def points() -> list[dict[str, float]]:
-        return [{"step": step, **asdict(found)} for step, found in sorted(curve.items())]
-
-    def measured(step: int, found: Preference) -> None:
-        curve[step] = found
-        write_json(path, points())
-        session.progress.note(
-            f"step {step}: monitored accuracy {found.accuracy:.3f}, winner's error {found.winner_ratio:.4f} of the "
-            "reference's"
-        )
-
+    learn, watch = (Encoded(ids, source.read, lambda pair: encode_preference(encoder, pair)) for ids in split)
     session.progress.begin("preference", plan.steps)
-    trained = prefer(
-        pipe, learn, watch, plan, session, base=f"{base.digest}+{plan.supervised_steps}", measured=measured
-    )
+    trained = prefer(pipe, learn, watch, plan, session, identity=identity)
     if trained.stopped == INTERRUPTED:
         return None
-    final = curve.get(trained.step) or compare_with_reference(pipe, watch, seed=plan.seed)
+    final = compare_with_reference(pipe, watch, seed=plan.seed)
     text = (
         f"{plan.supervised_steps} supervised steps, then {trained.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
         f"LoRA rank {plan.lora_rank}, learning rate {plan.learning_rate:g}, seed {plan.seed}) on {len(learn)} "
@@ -297,15 +271,13 @@ def _prefer(
         f"accuracy {final.accuracy:.3f}, the winner's error {final.winner_ratio:.3f} of the reference's."
         + (f" Ended early: {trained.stopped}." if trained.stopped else "")
     )
-    card = Card(f"{base.name}, preferences", base.name, base.licence, text, plan.side)
-    save_editor(pipe, start, out / MODEL, card, lora=True)
+    save_editor(pipe, start, out / MODEL, base, title="preferences", text=text, side=plan.side, lora=True)
     return {
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "source": {"name": source.name, "digest": source.digest},
         "plan": plan.model_dump(mode="json"),
         "learned_from": list(learn.ids),
         "monitored": list(watch.ids),
-        "curve": points(),
         "final": asdict(final),
         "stopped": trained.stopped,
         "step": trained.step,

@@ -1,4 +1,4 @@
-"""Pairs and preferences of a release in the `parquet` layout, with originals of the release, a run or a catalogue."""
+"""Preferences of a release in the `parquet` layout, with originals of the release, a run or a catalogue."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from plantain.files.parquet import open_parquet, rows_of_table
 from plantain.journal import JsonValue
 from plantain.journal.blobs import BlobStore
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.pixels.arrays import Mask, Pixels
-from plantain.pixels.decode import BadImage, check_header, decode, decode_mask, decode_untrusted
+from plantain.pixels.arrays import Pixels
+from plantain.pixels.decode import BadImage, check_header, decode, decode_untrusted
 from plantain.records import InputError, SourceImage
-from plantain.train.pairs import ListedExample, PreferencePair, TrainingPair
+from plantain.train.pairs import ListedExample, PreferencePair
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,21 +68,17 @@ class StoredOriginals:
 
     def read(self, sha256: str) -> Pixels:
         """Return the image, uint8 (H, W, 3). Raise InputError if it is missing or damaged."""
-        return decode(self.encoded(sha256))
-
-    def encoded(self, sha256: str) -> bytes:
-        """Return the encoded image with this SHA-256. Raise InputError if it is missing or damaged."""
         if not self.has(sha256):
             raise InputError(f"{self.folder}: no original {sha256[:12]}… here; {_WHERE}")
         if self._blobs is not None:
-            return self._blobs.read(sha256)
+            return decode(self._blobs.read(sha256))
         place = self._places[sha256]
         data = read_inside(self.folder, place) if isinstance(place, Path) else _cell(*place)
         if hashlib.sha256(data).hexdigest() != sha256:
             where = place if isinstance(place, Path) else place[0]
             raise InputError(f"{where}: the original {sha256[:12]}… is damaged")
         check_header(data, sha256)
-        return data
+        return decode(data)
 
     @cached_property
     def _places(self) -> dict[str, Path | tuple[Path, int, int]]:
@@ -114,23 +110,32 @@ class _Example:
         return ListedExample(name, self.task, groups.name(self.image), reserved, self.split == TEST)
 
 
-class _ReleaseTable:
-    """A table of examples whose records come with it, or from the table of trajectories."""
+class ReleasePreferences:
+    """Preferences of a release: (original, winner, loser) of one task, by row number.
 
-    def __init__(self, release: Path, originals: StoredOriginals, table: str) -> None:
+    Args:
+        release: folder of the release, with the preference table of the `parquet` layout.
+        originals: the images before the edits.
+
+    Raises:
+        InputError: the release has no such table.
+    """
+
+    def __init__(self, release: Path, originals: StoredOriginals) -> None:
         check_received(release)
-        self._release, self._files = release, _shards(release, table)
+        self._files = files_like(release / TABLES / "preference", "*.parquet")
+        if not self._files:
+            raise InputError(
+                f"{release}: no table {TABLES}/preference here; export the run with --layout parquet,preference"
+            )
         self._originals, self._own = originals, StoredOriginals(release)
         self.name = release.name
         sums = release / "SHA256SUMS"
         self.digest = hashlib.sha256(sums.read_bytes()).hexdigest() if sums.is_file() else ""
 
-    def _records(self) -> Mapping[str, _Example]:
-        raise NotImplementedError
-
     @cached_property
     def _examples(self) -> Mapping[str, _Example]:
-        return self._records()
+        return {str(number): _example(row) for number, row in enumerate(_rows(self._files, ["record"]))}
 
     @cached_property
     def _groups(self) -> Groups:
@@ -153,72 +158,6 @@ class _ReleaseTable:
         line = f"{self.name}: {missing} of {len(self._examples)} examples left out: no image before the edit; {_WHERE}"
         return line if missing else ""
 
-    def source_image(self, name: str) -> SourceImage:
-        """Return the record of an example's original."""
-        return self._examples[name].image
-
-    def _holder(self, sha256: str) -> StoredOriginals:
-        """Return where an image is before an edit: a later turn edits an accepted edit of the release."""
-        return self._originals if self._originals.has(sha256) else self._own
-
-    def _before(self, name: str) -> Pixels:
-        sha256 = self._examples[name].image.prepared_sha256
-        return self._holder(sha256).read(sha256)
-
-
-class ReleasePairs(_ReleaseTable):
-    """Successful edits of a release: (original, instruction, edited image), by task id.
-
-    Args:
-        release: folder of the release, with the `parquet` layout.
-        originals: the images before the edits.
-
-    Raises:
-        InputError: the release has no such tables.
-    """
-
-    def __init__(self, release: Path, originals: StoredOriginals) -> None:
-        super().__init__(release, originals, "success")
-        self._trajectories = _shards(release, "trajectories")
-
-    def _records(self) -> Mapping[str, _Example]:
-        rows = _rows(self._trajectories, ["task_id", "outcome", "record"])
-        found = {str(row["task_id"]): _example(row) for row in rows if row["outcome"] == "success"}
-        return dict(sorted(found.items()))
-
-    def read(self, ids: Sequence[str]) -> Iterator[TrainingPair]:
-        """Yield the pairs of these ids, in the release's order.
-
-        Raises:
-            InputError: an id is not that of a success, or its images are missing, damaged or of different sizes.
-        """
-        wanted = set(ids)
-        for row in _rows(self._files, ["task_id", "instruction", "image", "mask"]):
-            name = str(row["task_id"])
-            if name not in wanted:
-                continue
-            wanted.discard(name)
-            before, after = self._before(name), _image(row["image"], name)
-            if before.shape != after.shape:
-                raise InputError(
-                    f"{self.name}: task {name}: the edited image is {after.shape[:2]}, its original {before.shape[:2]}"
-                )
-            cluster = self._groups.name(self.source_image(name))
-            task, region = self._examples[name].task, _region(row["mask"])
-            yield TrainingPair(name, task, cluster, str(row["instruction"]), before, after, region)
-        if wanted:
-            raise InputError(f"{self.name}: no success of task {min(wanted)}")
-
-
-class ReleasePreferences(_ReleaseTable):
-    """Preferences of a release: (original, winner, loser) of one task, by row number; arguments as `ReleasePairs`."""
-
-    def __init__(self, release: Path, originals: StoredOriginals) -> None:
-        super().__init__(release, originals, "preference")
-
-    def _records(self) -> Mapping[str, _Example]:
-        return {str(number): _example(row) for number, row in enumerate(_rows(self._files, ["record"]))}
-
     def read(self, ids: Sequence[str]) -> Iterator[PreferencePair]:
         """Yield the pairs of these ids, in the release's order."""
         wanted = set(ids)
@@ -227,18 +166,15 @@ class ReleasePreferences(_ReleaseTable):
             if (name := str(number)) in wanted:
                 better = 0 if row["label_0"] == 1 else 1
                 winner, loser = (_decoded(row[f"jpg_{slot}"], name) for slot in (better, 1 - better))
-                cluster = self._groups.name(self.source_image(name))
+                cluster = self._groups.name(self._examples[name].image)
                 task, caption = self._examples[name].task, str(row[f"caption_{better}"])
-                yield PreferencePair(name, task, cluster, caption, self._before(name), winner, loser)
+                sha256 = self._examples[name].image.prepared_sha256
+                before = self._holder(sha256).read(sha256)
+                yield PreferencePair(name, task, cluster, caption, before, winner, loser)
 
-
-def _shards(release: Path, table: str) -> list[Path]:
-    files = files_like(release / TABLES / table, "*.parquet")
-    if not files:
-        raise InputError(
-            f"{release}: no table {TABLES}/{table} here; export the run with --layout parquet (and preference)"
-        )
-    return files
+    def _holder(self, sha256: str) -> StoredOriginals:
+        """Return where an image is before an edit: a later turn edits an accepted edit of the release."""
+        return self._originals if self._originals.has(sha256) else self._own
 
 
 def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, JsonValue]]:
@@ -265,10 +201,6 @@ def _example(row: Mapping[str, JsonValue]) -> _Example:
         raise InputError(f"a row's record is not plantain's: {error}") from error
 
 
-def _image(cell: JsonValue, name: str) -> Pixels:
-    return _decoded(cell["bytes"] if isinstance(cell, dict) else None, name)
-
-
 def _decoded(data: JsonValue, name: str) -> Pixels:
     if not isinstance(data, bytes):
         raise InputError(f"row {name}: no image in it")
@@ -276,8 +208,3 @@ def _decoded(data: JsonValue, name: str) -> Pixels:
         return decode_untrusted(data, name)
     except BadImage as error:
         raise InputError(str(error)) from error
-
-
-def _region(cell: JsonValue) -> Mask | None:
-    data = cell["bytes"] if isinstance(cell, dict) else None
-    return decode_mask(data) if isinstance(data, bytes) else None

@@ -26,12 +26,7 @@ if TYPE_CHECKING:  # these import torch
     from plantain.train.base import TrainingBase
     from plantain.train.training import Session
 
-ENCODED = "encoded"
-"""Folder of the encoded examples while a study runs, in the parent of its models."""
-
-UNRELATED = {
-    *("sizes", "seeds", "tasks", "named", "per_task", "checkpoint_every", "gradient_checkpointing", "judge")
-}
+UNRELATED = {*("sizes", "seeds", "tasks", "named", "per_task", "checkpoint_every", "judge")}
 """Settings that change no single model."""
 
 
@@ -118,7 +113,6 @@ def train_study(
         session = Session(open_folder(models, f"{cell.place}.training"), progress, stop)
         if stop() or not _train(source, base, plan, cell, models, session):
             return False
-    shutil.rmtree(models.parent / ENCODED, ignore_errors=True)
     return True
 
 
@@ -138,7 +132,7 @@ def _train(
     session: Session,
 ) -> bool:
     from plantain.train.denoising import Encoded, Encoder
-    from plantain.train.editor import Card, save_editor
+    from plantain.train.editor import save_editor
     from plantain.train.supervised import encode_pair, fine_tune
     from plantain.train.training import Schedule
 
@@ -147,26 +141,12 @@ def _train(
     session.progress.begin(str(cell), schedule.steps)
     pipe, folder, identity = base.load(), models / cell.place, _identity(source, base, plan, cell)
     encoder = Encoder(pipe, plan.side)
-    key = [source.digest, base.digest, plan.side]
-    pairs = Encoded(
-        models.parent / ENCODED, key, cell.training, source.read, lambda pair: encode_pair(encoder, pair)
-    )
-    if plan.gradient_checkpointing:
-        pipe.unet.enable_gradient_checkpointing()
-    trained = fine_tune(
-        pipe,
-        pairs,
-        schedule,
-        session,
-        base=identity,
-        lora_rank=plan.lora_rank,
-        dropout=plan.dropout,
-        bf16=plan.bf16,
-    )
+    pairs = Encoded(cell.training, source.read, lambda pair: encode_pair(encoder, pair))
+    trained = fine_tune(pipe, pairs, schedule, session, identity=identity, lora_rank=plan.lora_rank)
     if trained.stopped:
         return False
-    card = Card(f"{base.name}, {cell}", base.name, base.licence, _card(source, plan, cell), plan.side)
-    save_editor(pipe, base.folder, folder, card, lora=plan.lora_rank is not None)
+    text, lora = _card(source, plan, cell), plan.lora_rank is not None
+    save_editor(pipe, base.folder, folder, base, title=str(cell), text=text, side=plan.side, lora=lora)
     record = {
         "identity": identity,
         "task": cell.task,
@@ -188,6 +168,5 @@ def _card(source: PairSource, plan: FinetunePlan, cell: StudyCell) -> str:
     return (
         f"Fine-tuned on {counted(cell.size, 'sample')} of the task “{cell.task}” of `{source.name}` "
         f"({source.digest[:12]}…): {weights}, {counted(cell.steps(plan), 'step')} of {plan.batch}, learning rate "
-        f"{plan.rate:g}, seed {plan.seed}/{cell.seed}, images at {plan.side} pixels, no augmentation"
-        f"{', computed in bfloat16' if plan.bf16 else ''}."
+        f"{plan.rate:g}, seed {plan.seed}/{cell.seed}, images at {plan.side} pixels, no augmentation."
     )

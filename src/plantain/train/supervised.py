@@ -7,7 +7,7 @@ from torch import Tensor
 from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id, drop_conditions, make_trainable
 from plantain.train.pairs import TrainingPair
-from plantain.train.training import Checkpoint, Schedule, Session, identity_of, run
+from plantain.train.training import Checkpoint, Schedule, Session, run
 
 DROPOUT = 0.05
 """Share of steps without text, without image, and without both (InstructPix2Pix's published code)."""
@@ -30,10 +30,8 @@ def fine_tune(
     schedule: Schedule,
     session: Session,
     *,
-    base: str,
+    identity: str,
     lora_rank: int | None = None,
-    dropout: float = DROPOUT,
-    bf16: bool = False,
 ) -> Checkpoint:
     """Train the pipeline's UNet in place, or resume a checkpoint; return the state in which it ended.
 
@@ -44,32 +42,20 @@ def fine_tune(
         pairs: examples encoded by `encode_pair`.
         schedule: steps, learning rate, batch and seed.
         session: checkpoint, progress and stop.
-        base: text that identifies the base weights, e.g. their digest.
+        identity: identity of the training, as for `run`.
         lora_rank: rank of adapters; None to train the whole UNet.
-        dropout: probability of each of the three cases of dropped conditions, in [0, 1/3].
-        bf16: as `Denoising`.
 
     Raises:
         InputError: as `run`.
     """
     weights = make_trainable(pipe, lora_rank, schedule.seed)
-    denoising = Denoising(pipe, bf16=bf16)
-    identity = identity_of(
-        schedule,
-        kind="supervised",
-        base=base,
-        pairs=pairs.ids,
-        canvases=pairs.canvases,
-        lora_rank=lora_rank,
-        dropout=dropout,
-        bf16=bf16,
-    )
+    denoising = Denoising(pipe)
 
     def loss_of(numbers: list[int], step: int) -> Tensor:
         rows, ids = pairs.rows(numbers, pipe.device), [pairs.ids[number] for number in numbers]
         shape = tuple(rows["target"].shape[1:])
         drawn = draw_by_id(schedule.seed, "step", ids, step, shape, denoising.timesteps)
-        source, text = drop_conditions(rows["source"], rows["text"], rows["empty"], drawn.chance, dropout)
+        source, text = drop_conditions(rows["source"], rows["text"], rows["empty"], drawn.chance, DROPOUT)
         return denoising.errors(rows["target"], source, text, rows["weight"], drawn).sum()
 
     return run(weights, loss_of, pairs.canvases, schedule, session, identity)

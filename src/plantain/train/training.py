@@ -5,7 +5,6 @@ A kill cannot damage a checkpoint: it is written to a new folder, flushed, then 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -161,13 +160,6 @@ class Session:
     stop: Callable[[], bool] = lambda: False
 
 
-def identity_of(schedule: Schedule, **parts: object) -> str:
-    """Return a SHA-256 (hex) of schedule and parts; a training only resumes a checkpoint with the same one."""
-    settings = {**asdict(schedule), **parts}
-    settings.pop("checkpoint_every")
-    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
-
-
 def batch_of(schedule: Schedule, step: int, canvases: Sequence[tuple[int, int]]) -> list[int]:
     """Return the indices of a step's examples; the order of each epoch depends on seed and epoch only.
 
@@ -207,7 +199,7 @@ def run(
         canvases: canvas size of each example.
         schedule: steps, learning rate, batch and seed.
         session: checkpoint, progress and stop.
-        identity: identity of this training.
+        identity: hash of all that the weights depend on; only a checkpoint with the same one is resumed.
         reason_to_end: called at each checkpoint and at the end; a reason ends the training with the weights of the
             previous checkpoint, "" continues.
 

@@ -18,12 +18,10 @@ import numpy.typing as npt
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import Catalogue
 from plantain.journal import JournalReader
-from plantain.journal.connect import JOURNAL_NAME
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Direction, InputError, SourceImage, TaskKind, TaskState, derive_seed
 from plantain.records.messages import suggest
-from plantain.train.releases import TABLES, ReleasePairs, StoredOriginals
 
 SIDE = 112
 """Side of a frame in pixels."""
@@ -170,17 +168,14 @@ class LabelledFrames:
         return self.select(mask), self.select(~mask)
 
 
-def read_sets(
-    catalogue: Path, edits: Path, originals: Path | None, findings: Sequence[str]
-) -> tuple[LabelledFrames, LabelledFrames]:
+def read_sets(catalogue: Path, run: Path, findings: Sequence[str]) -> tuple[LabelledFrames, LabelledFrames]:
     """Read the real labelled images of a catalogue, and successful edits with the labels they were meant to have.
 
     Both share one naming of groups, so that edits of a held-out patient can be recognised.
 
     Args:
         catalogue: folder of a catalogue with real labelled images of the findings' modality.
-        edits: a run, or a release in the `parquet` layout.
-        originals: run or catalogue with a release's originals; None for those in the release.
+        run: the run of the edits; `plantain import` makes one of a release.
         findings: findings of the labels' columns; edits of any other finding are skipped.
 
     Raises:
@@ -188,7 +183,7 @@ def read_sets(
             `LEAST` groups are with or without a finding, or the findings have no edit with an available original.
     """
     known, frames = _real_images(catalogue, findings)
-    edited = _edits(edits, originals or edits, findings)
+    edited = _edits(run, findings)
     groups = Groups([*known, *(edit.image for edit in edited)])
     real = [image for image in known if not image.synthetic]
     labels = np.array([[name in image.labels for name in findings] for image in real])
@@ -237,17 +232,12 @@ class _Edit:
     frame: Frame
 
 
-def _edits(folder: Path, originals: Path, findings: Sequence[str]) -> list[_Edit]:
-    if (folder / JOURNAL_NAME).is_file():
-        every = list(_run_edits(folder))
-    elif (folder / TABLES).is_dir():
-        every = list(_release_edits(folder, originals))
-    else:
-        raise InputError(f"{folder}: not a run (no {JOURNAL_NAME}) or a release with tables (no {TABLES}/)")
+def _edits(run: Path, findings: Sequence[str]) -> list[_Edit]:
+    every = list(_run_edits(run))
     edits = [edit for edit in every if edit.finding in findings]
     if not edits:
         about = ", ".join(sorted({edit.finding for edit in every})) or "nothing"
-        raise InputError(f"{folder}: no successful edit of {', '.join(findings)}; its edits are of {about}")
+        raise InputError(f"{run}: no successful edit of {', '.join(findings)}; its edits are of {about}")
     return edits
 
 
@@ -261,13 +251,6 @@ def _run_edits(run: Path) -> Iterator[_Edit]:
                 frame = crop_frame(decode(reader.read_blob(kept[-1])))
                 added = row.task.direction is Direction.ADD
                 yield _Edit(reader.image(row.task.image_id), row.task.finding, added, frame)
-
-
-def _release_edits(release: Path, originals: Path) -> Iterator[_Edit]:
-    pairs = ReleasePairs(release, StoredOriginals(originals))
-    for pair in pairs.read(_sample([listed.id for listed in pairs.listed()])):
-        direction, _, finding = pair.task.partition(" ")
-        yield _Edit(pairs.source_image(pair.id), finding, direction == Direction.ADD, crop_frame(pair.after))
 
 
 def _sample(ids: list[str]) -> list[str]:

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -30,11 +29,9 @@ def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
 def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run(capsys, "check", str(published))
     assert code == 0
-    assert out.splitlines()[-2] == "OK: 6 samples from 5 sources, 5 warnings"
+    assert out.splitlines()[-2] == "OK: 6 samples from 5 sources, 4 warnings"
     assert "sample 5: task: the task adds (“Add a mark”), the prompt removes" in out
-    assert "sample 3: previous: the pair is that of sample 4 reversed" in out
     assert "2 samples share one source and count as one in intervals: 3, 4" in out
-    assert "1 contain words that often accompany a patient's name (samples 5)" in out
     assert "6 images have no stated licence" in out
     assert "example.org" not in out
 
@@ -72,12 +69,8 @@ def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[s
 
 def test_other_pixels_are_warned_of(tree: Path) -> None:
     write_png(tree / "changed" / "1.png", np.roll(picture("chelsea", left=90, top=60), 9, axis=1))
-    pixels = cv2.imread(str(tree / "previous" / "1.png"))
-    cv2.imwrite(str(tree / "previous" / "6.png"), np.clip(pixels.astype(int) + 1, 0, 255).astype(np.uint8))
-    said = found(tree, warning=True)
-    unaligned = [line for line in said if "not aligned pixel by pixel" in line]
+    unaligned = [line for line in found(tree, warning=True) if "not aligned pixel by pixel" in line]
     assert unaligned[0].startswith("changed/1.png: sample 1: pixels")
-    assert any("nearly the image of sample 6, but their clusters differ" in line for line in said)
 
 
 def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
@@ -101,24 +94,20 @@ def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
     assert told["prompt_image_similarity"]["unscored"] != ""
     assert told["prompt_image_similarity"]["spread"] is None
     first = {path.name: path.read_bytes() for path in to.iterdir()}
-    assert sorted(first) == ["description.json", "organs.svg", "properties.svg", "samples.csv", "tasks.csv"]
-    assert first["tasks.csv"].decode().splitlines()[1] == "Teeth,Add or remove braces,2,1"
+    assert sorted(first) == ["description.json", "figure-3.svg", "figure-4.svg"]
+    assert told["tasks"][0] == {"organ": "Teeth", "task": "Add or remove braces", "samples": 2, "clusters": 1}
     run(capsys, "describe", str(published), "--to", str(to), "--clip", "nobody/weights")
     assert {path.name: path.read_bytes() for path in to.iterdir()} == first, "the same bytes again"
 
 
 def test_the_papers_figures_are_named_with_what_is_missing(
-    published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tree := tmp_path / "to").mkdir()
-    code, out = run(
-        capsys, "describe", str(published), "--paper", "--to", str(tree), "--clip", "nobody/weights"
-    )
+    code, out = run(capsys, "describe", str(published), "--paper", "--clip", "nobody/weights")
     assert code == 0
     assert out.startswith("Figure 3: 6 samples of 3 organs\n  missing: no samples of Eyes, Nose, Face,")
     assert "Figure 4: similarity of 0, region of 6 samples\n  missing: similarity: " in out
     assert "Figure 5: not drawn\n  missing: a benchmark has no scores: bench table --to draws it" in out
-    assert {path.name for path in tree.glob("*.svg")} == {"figure-3.svg", "figure-4.svg"}
 
 
 def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:

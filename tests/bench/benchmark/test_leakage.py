@@ -148,20 +148,6 @@ def test_a_place_that_cannot_be_read_is_one_line(
         find_leakage(bench, tmp_path / "plac")
 
 
-def test_a_crop_and_a_mirrored_copy_are_known_again_and_said_to_be(bench: Benchmark, tmp_path: Path) -> None:
-    whole = {name: picture(name) for name in ("astronaut", "coffee", "chelsea")}
-    shown = {
-        "astronaut.png": whole["astronaut"][2:-2, 3:-3],
-        "coffee.png": whole["coffee"][:, ::-1],
-        "chelsea.png": whole["chelsea"],
-    }
-    files(tmp_path / "place", {name: encoded(pixels, "PNG") for name, pixels in shown.items()})
-    found = {(pair.sample, pair.other, pair.cut) for pair in find_leakage(bench, tmp_path / "place").pairs}
-    assert ("0", "astronaut.png", True) in found
-    assert ("2", "coffee.png", True) in found
-    assert ("3", "chelsea.png", False) in found
-
-
 def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_named(
     bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

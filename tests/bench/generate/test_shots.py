@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench.small_bench import Brightener, small_bench
 from plantain.bench.benchmark.samples import Sample, plain_image
-from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep, planned_arms
+from plantain.bench.generate.requests import ArmRequest, parse_sweep, planned_arms
 from plantain.bench.generate.runfile import Arm
 from plantain.bench.generate.shots import choose_study
 from plantain.records import InputError
@@ -80,16 +80,6 @@ def test_papers_six_tasks_are_the_default_and_others_can_be_named() -> None:
         InputError, match=r"--task: no task 'Make hair thick'.*did you mean 'Make hair thicker'"
     ):
         choose_study(samples, 0, named=["Make hair thick"])
-
-
-def test_editor_can_be_called_otherwise() -> None:
-    editors, labels = parse_editors(["diffusers//home/me/v3=Ours", "gemini/m", "diffusers/a=b/c"])
-    assert editors == ("diffusers//home/me/v3", "gemini/m", "diffusers/a=b/c")
-    assert labels == {"diffusers//home/me/v3": "Ours"}
-    with pytest.raises(InputError, match="called both 'A' and 'B'"):
-        parse_editors(["gemini/m=A", "gemini/m=B"])
-    with pytest.raises(InputError, match="letters, digits"):
-        parse_editors(["gemini/m=<b>"])
 
 
 def test_preset_brings_its_published_grid_unless_another_is_swept(tmp_path: Path) -> None:

@@ -91,16 +91,6 @@ def test_another_table_is_one_line_that_says_where(tmp_path: Path, said: object,
         published_scores(write(tmp_path / "x", said))
 
 
-def test_a_leaderboard_is_made_of_the_folder(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["bench", "table", str(folder), "--to", str(tmp_path / "out")]) == 0
-    text = (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
-    assert "counts it as kept" in text
-    assert main(["bench", "table", str(folder), "--json"]) == 0
-    capsys.readouterr()
-
-
 def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from fakes.medebench_tree import picture, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.prepare.alignment import align, apply_alignment
-from plantain.bench.prepare.pairs import PairRules, RawFile, RawPair, prepare_pair, read_raw
+from plantain.bench.prepare.pairs import PairRules, prepare_pair, read_raw
 from plantain.cli import main
 from plantain.pixels.arrays import Pixels
 from plantain.privacy.rapid_text import open_reader, why_no_reader
@@ -52,7 +51,7 @@ def write_raw(raw: Path) -> list[dict[str, str]]:
             clean = picture("chelsea", left=60, top=40, size=SIZE)
         write_png(raw / "before" / f"{name}.png", marked)
         write_png(raw / "after" / f"{name}.png", clean)
-    told = {"modality": "Photograph", "action": "removed", "entity": "the mole", "region": "left cheek"}
+    told = {"modality": "Photograph", "detailed": "The mole was removed.", "key_concept": "the mole"}
     rows = [
         row("moved", patient="Jane Doe", **told),
         row("exact", url="https://example.org/jane-doe.jpg"),
@@ -60,10 +59,6 @@ def write_raw(raw: Path) -> list[dict[str, str]]:
     ]
     write_table(raw, rows)
     return rows
-
-
-def files_of(pair: RawPair) -> tuple[RawFile, RawFile]:
-    return RawFile.read(pair.before), RawFile.read(pair.after)
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +83,7 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
     assert exact.size == (512, 375)  # 300 x 220, brought to 512 on the longest side
     assert max(moved.size) == 512
     assert exact.aligned is True
-    assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned (")
+    assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned: ")
     for sample in bench.samples:
         outside = cv2.dilate(bench.roi(sample).astype(np.uint8), np.ones((31, 31), np.uint8)) == 0
         apart = np.abs(bench.previous(sample).astype(float) - bench.changed(sample))[outside]
@@ -102,15 +97,11 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
 def test_only_what_the_owner_says_is_said_and_neither_name_nor_address(made: Path) -> None:
     bench = Benchmark.load(made)
     moved, exact = bench.sample("moved"), bench.sample("exact")
-    assert moved.detailed == "Photograph: the mole (left cheek) was removed."
+    assert (moved.detailed, moved.image.modality) == ("The mole was removed.", "Photograph")
     assert exact.detailed == "", "nothing was told of it"
-    assert moved.rephrased in ("Take away the mole.", "Erase the mole.", "Eliminate the mole.")
     assert (moved.organ, moved.task, moved.key_concept) == ("Skin", "Remove a mole", "the mole")
     assert moved.image.licence is Licence.OPEN
     assert not moved.image.text_checked
-    words = json.loads((made / "descriptions.json").read_text())
-    assert words["describer"] == "offline/as-told"
-    assert set(words["pairs"]) == {"moved", "exact"}
     for path in (path for path in made.rglob("*") if path.is_file()):
         assert b"Jane" not in path.read_bytes() and b"example.org" not in path.read_bytes()
     assert moved.cluster.startswith("person-") and exact.cluster.startswith("source-")
@@ -158,7 +149,7 @@ def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     for folder in ("before", "after"):
         write_png(tmp_path / folder / "a.png", skimage.data.astronaut()[0:300, 60:400])
     write_table(tmp_path, [row("a")])
-    pair = files_of(read_raw(tmp_path)[0])
+    pair = (tmp_path / "before/a.png", tmp_path / "after/a.png")
     assert prepare_pair(*pair, PairRules()) == "the image before shows a face"
     assert not isinstance(prepare_pair(*pair, PairRules(accept_faces=True)), str)
 
@@ -173,11 +164,12 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
     for folder, pixels in (("before", clean), ("after", named)):
         write_png(tmp_path / folder / "a.png", pixels)
     write_table(tmp_path, [row("a")])
-    said = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader))
+    pair = (tmp_path / "before/a.png", tmp_path / "after/a.png")
+    said = prepare_pair(*pair, PairRules(reader=reader))
     assert isinstance(said, str)
     assert said.startswith("the image after contains text that may identify a patient (")
     assert "SMITH" not in said, "what was read is not repeated"
-    accepted = prepare_pair(*files_of(read_raw(tmp_path)[0]), PairRules(reader=reader, accept_text=True))
+    accepted = prepare_pair(*pair, PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
 
 
@@ -266,7 +258,7 @@ def test_a_known_map_is_found_again_through_light_and_the_change(pixels: Pixels)
     found = align(marked, after)
     assert found.refusal == ""
     assert corner_error(found.matrix, used) < 1.5
-    assert found.quality > 0.9 > found.before
+    assert found.quality > 0.9
     warped, covered = apply_alignment(after, found.matrix, SIZE)
     place = covered & ~spot(pixels, (140, 100), 34)[1]
     assert np.abs(warped.astype(float) - (pixels * 0.85 + 18.0))[place].mean() < 4.0

@@ -54,7 +54,7 @@ def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
     raw = tmp_path / "raw"
     write_png(raw / "before" / "a.png", spot(IMAGE, (60, 50), 10)[0])
     write_png(raw / "after" / "a.png", IMAGE)
-    (raw / "pairs.csv").write_text("id,organ,task,entity\na,Skin,Remove a mole,the mole\n")
+    (raw / "pairs.csv").write_text("id,organ,task,key_concept\na,Skin,Remove a mole,the mole\n")
     out = tmp_path / "bench"
     args = grounded(*weights)
     assert main(["bench", "prepare", str(raw), "--to", str(out), *args]) == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.small_bench import KnownEditor, made, small_bench
+from bench.small_bench import made, planted_editor, small_bench
 from fakes import openai_format
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.generate.requests import ArmRequest
@@ -38,7 +38,7 @@ def test_published_protocol_gives_columns_under_their_published_names(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     benchmark = small_bench(tmp_path / "bench", samples=3)
-    exact = KnownEditor("planted/exact", benchmark)
+    exact = planted_editor("planted/exact", benchmark)
     made(benchmark, tmp_path / "run", ArmRequest(own={exact.name: exact}))
     with FakeProvider([judge]) as server:
         settings = tmp_path / "settings.toml"
@@ -72,7 +72,7 @@ def test_published_protocol_gives_columns_under_their_published_names(
     row = next(line for line in printed.splitlines() if line.strip().startswith("planted/exact"))
     assert {"0.90", "0.80"} <= set(row.split())
     # An editor that came later is unscored: the resuming line is the one that was typed, with its settings.
-    made(benchmark, tmp_path / "run", ArmRequest(own={"late": KnownEditor("planted/half", benchmark)}))
+    made(benchmark, tmp_path / "run", ArmRequest(own={"late": planted_editor("planted/half", benchmark)}))
     assert main(["bench", "table", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert f"(plantain judge audit {tmp_path / 'run'} --settings {settings} --judge openai/m --run" in printed

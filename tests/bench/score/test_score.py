@@ -170,17 +170,6 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
             assert (row.detail["asked"], row.detail["scored"]) == (2, 2)
 
 
-def test_another_served_model_stops_the_scoring(folder: Path) -> None:
-    class Drifting(SpokenJudge):
-        async def judge(self, request: JudgeRequest) -> Reply[Observations]:
-            reply = await super().judge(request)
-            return replace(reply, usage=Usage(served_model=f"spoken-{len(self.seen) // 5}"))
-
-    summary = run_score(folder, spoken(), judges=[Drifting(lambda request: report(5))])
-    assert summary.failed
-    assert "is now served by" in (summary.stopped or "")
-
-
 def test_a_users_own_rubric_is_judged_by_and_tabulated(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -224,10 +213,10 @@ def test_distances_of_sets_are_reported_with_their_floor(
 ) -> None:
     means = Means("mean-colour")
     request = ScoreRequest(
-        metrics=["fid", "kid", "frechet_encoder", "frechet_radiomics"],
+        metrics=["fid", "frechet_encoder", "frechet_radiomics"],
         networks=Networks(features=means, encoder=means),
     )
-    assert run_score(folder, request).sets == 4 * len(ARMS)
+    assert run_score(folder, request).sets == 3 * len(ARMS)
     assert run_score(folder, request).sets == 0
     with BenchRun.open(folder / "run") as run:
         distances = {(d.arm, d.metric): d for d in read_scores(run).distances}

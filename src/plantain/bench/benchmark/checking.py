@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 
 from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resized_bicubic, resized_region
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
-from plantain.files.opening import files_like
 from plantain.metrics.pixelwise import masked_ssim, ssim
-from plantain.pixels.arrays import Field, Mask, Pixels
+from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
 from plantain.records import Direction, Licence
 from plantain.records.messages import counted
@@ -27,24 +24,6 @@ pairs of photographs reach 0.32 to 0.73; an edit of the same file stays above.""
 
 SMALLEST_SIDE = 64
 """Shortest side in pixels below which metrics are unreliable."""
-
-ALIKE, NEARLY_ONE = 0.97, 0.999
-"""Correlations of thumbnails from which two images count as one: of reversed pairs, and of previous images."""
-
-_THUMBNAIL = 24
-
-_NAMING = re.compile(
-    r"patient|facebook\.|instagram\.|linkedin\.|twitter\.|tiktok\.|/(?:mr|mrs|ms|miss)[-_ .]|testimonial",
-    re.IGNORECASE,
-)
-"""Words that often occur in addresses of named patients. The list is incomplete, so every address is hashed."""
-
-_HALVES = re.compile(r"\b(?:left|right)(?:-hand)?\s+(?:image|picture|half|panel)s?\b", re.IGNORECASE)
-"""Words of a describer that saw both images side by side; published descriptions have them."""
-
-
-Thumbnails = dict[str, tuple[Field, Field | None]]
-"""Small previous and changed image by sample id."""
 
 
 def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = None) -> Reading:
@@ -59,21 +38,18 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     """
     reading = read_benchmark(path)
     found = list(reading.problems)
-    thumbnails: Thumbnails = {}
     for index, sample in enumerate(reading.samples):
-        found += _check_pixels(reading, sample, thumbnails)
+        found += _check_pixels(reading, sample)
         found += _check_texts(reading, sample)
         if progress:
             progress(index + 1, len(reading.samples))
-    found += _reversed_pairs(reading, thumbnails)
     found += _check_sources(reading)
-    found += _stray_files(reading)
     found.sort(key=lambda problem: problem.warning)
     return replace(reading, problems=tuple(found))
 
 
-def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> list[BenchmarkProblem]:
-    """Decode one sample's images and compare them; adds its thumbnails."""
+def _check_pixels(reading: Reading, sample: Sample) -> list[BenchmarkProblem]:
+    """Decode one sample's images and compare them."""
     found: list[BenchmarkProblem] = []
 
     def note(field: str, detail: str, path: Path | None = None, *, warning: bool = True) -> None:
@@ -102,8 +78,6 @@ def _check_pixels(reading: Reading, sample: Sample, thumbnails: Thumbnails) -> l
         if mask.remark:
             broken = mask.kind in ("empty", "full")
             note("pixels", f"mask ({mask.kind}): {mask.remark}", sample.roi, warning=not broken)
-    if previous is not None:
-        thumbnails[sample.id] = (_thumbnail(previous), None if changed is None else _thumbnail(changed))
     if previous is not None and changed is not None:
         changed = resized_bicubic(changed, sample.size)
         if np.array_equal(previous, changed):
@@ -138,36 +112,6 @@ def _check_texts(reading: Reading, sample: Sample) -> Iterator[BenchmarkProblem]
         )
     if not sample.detailed:
         yield note("detailed", "no description of the change: a judge can only be given the prompt")
-    if _HALVES.search(sample.detailed):
-        yield note("detailed", "mentions a left or right image, but images are shown separately")
-    if sample.rephrased and _plain(sample.rephrased) == _plain(sample.prompt):
-        yield note("rephrased", "the paraphrase is the prompt")
-
-
-def _reversed_pairs(reading: Reading, thumbnails: Thumbnails) -> Iterator[BenchmarkProblem]:
-    """Yield pairs that are each other reversed, and previous images that are nearly one in different clusters."""
-    samples = [sample for sample in reading.samples if sample.id in thumbnails]
-    if len(samples) < 2:
-        return
-    before = np.stack([thumbnails[sample.id][0] for sample in samples])
-    none = np.zeros_like(before[0])
-    after = np.stack([none if (t := thumbnails[sample.id][1]) is None else t for sample in samples])
-    crossed = before @ after.T
-    own = np.diagonal(crossed) > ALIKE  # their own images are this similar, which shows nothing
-    both = (crossed > ALIKE) & (crossed.T > ALIKE) & ~own[:, None] & ~own[None, :]
-    for one, other in _pairs_of(samples, both):
-        apart = "" if one.cluster == other.cluster else "; their clusters differ, give both the same"
-        detail = f"the pair is that of sample {other.id} reversed{apart}"
-        yield BenchmarkProblem(reading.metadata, "previous", detail, one.id, warning=True)
-    for one, other in _pairs_of(samples, before @ before.T > NEARLY_ONE):
-        if one.cluster != other.cluster:
-            detail = f"nearly the image of sample {other.id}, but their clusters differ: intervals will be too narrow"
-            yield BenchmarkProblem(reading.metadata, "cluster", detail, one.id, warning=True)
-
-
-def _pairs_of(samples: list[Sample], alike: np.ndarray) -> Iterator[tuple[Sample, Sample]]:
-    for first, second in zip(*np.nonzero(np.triu(alike, 1)), strict=True):
-        yield samples[first], samples[second]
 
 
 def _check_sources(reading: Reading) -> Iterator[BenchmarkProblem]:
@@ -184,43 +128,14 @@ def _check_sources(reading: Reading) -> Iterator[BenchmarkProblem]:
             shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
             detail = f"{counted(len(ids), 'sample')} share one source and count as one in intervals: {shown}"
             yield note(f"cluster {cluster}", detail)
-    sourced = [sample for sample in reading.samples if sample.source]
-    naming = [sample.id for sample in sourced if _NAMING.search(sample.source)]
+    sourced = sum(bool(sample.source) for sample in reading.samples)
     if sourced:
-        detail = f"{counted(len(sourced), 'sample')} with a source address; addresses are kept as hashes only"
-        if naming:
-            shown = ", ".join(naming[:8]) + (" …" if naming[8:] else "")
-            detail += f"; {len(naming)} contain words that often accompany a patient's name (samples {shown})"
-        yield note("url", detail)
+        yield note(
+            "url", f"{counted(sourced, 'sample')} with a source address; addresses are kept as hashes only"
+        )
     unknown = sum(sample.image.licence is Licence.UNKNOWN for sample in reading.samples)
     if unknown:
         images = counted(unknown, "image has", "images have")
         yield note(
             "licence", f"{images} no stated licence: hosted models need their owner's recorded consent"
         )
-
-
-def _stray_files(reading: Reading) -> Iterator[BenchmarkProblem]:
-    """Yield the number of files in each folder that no sample names."""
-    named = {path for s in reading.samples for path in (s.previous, s.changed, s.roi) if path is not None}
-    with_problems = {problem.file for problem in reading.problems}
-    counts: Counter[str] = Counter()
-    for folder in sorted({path.parent for path in named} - {reading.root}):
-        for path in files_like(folder, "*"):
-            known = path in named or str(path.relative_to(reading.root)) in with_problems
-            counts[str(folder.relative_to(reading.root))] += path.is_file() and not known
-    for name, count in counts.items():
-        if count:
-            yield BenchmarkProblem(name, "files", f"{count} that no usable sample names", warning=True)
-
-
-def _thumbnail(pixels: Pixels) -> Field:
-    """Return a small colour image minus its mean as a unit vector, float32."""
-    small = cv2.resize(pixels, (_THUMBNAIL, _THUMBNAIL), interpolation=cv2.INTER_AREA).astype(np.float32)
-    vector = (small - small.mean()).ravel()
-    length = float(np.linalg.norm(vector))
-    return vector / length if length > 1e-3 else np.zeros_like(vector)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\W+", " ", text).strip().casefold()

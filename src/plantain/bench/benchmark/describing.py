@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -26,10 +26,8 @@ from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
 from plantain.records.messages import counted
 
-DEVIATIONS = (0.1, 0.2, 0.3)
-"""Standard deviations of two models' differences between sources: similar, usual and very different models."""
-
-USUAL = 0.2
+DEVIATION = 0.2
+"""Usual standard deviation of two models' differences between sources, for scores in [0, 1]."""
 
 PAIRS_OF_SEVEN = 21
 """Pairs of the paper's seven models."""
@@ -42,13 +40,11 @@ BINS = 20
 
 @dataclass(frozen=True, slots=True)
 class OrganRow:
-    """The counts and measurements of one organ's samples.
+    """The counts of one organ's samples.
 
     Attributes:
         clusters: number of independent sources.
         roi_share: mean share of the image that the regions cover, in [0, 1]; None without regions.
-        detectable: smallest detectable difference between two models whose differences vary between sources with
-            standard deviation `USUAL`; None below five sources.
     """
 
     organ: str
@@ -56,7 +52,6 @@ class OrganRow:
     tasks: int
     clusters: int
     roi_share: float | None
-    detectable: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +65,6 @@ class TaskRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Statistics of a quantity over the `n` samples that have it; `low` and `high` are its 5th and 95th percentile."""
-
-    n: int
-    mean: float
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread | None:
-        if not values:
-            return None
-        low, median, high = (float(value) for value in np.quantile(values, (0.05, 0.5, 0.95)))
-        return cls(len(values), float(np.mean(values)), median, low, high)
-
-
-@dataclass(frozen=True, slots=True)
 class Description:
     """The contents of a benchmark.
 
@@ -95,16 +72,17 @@ class Description:
         name, samples, clusters: its name, and the numbers of samples and of independent sources.
         organs: by number of samples; tasks: all, by organ and number of samples.
         directions: samples that add, remove or change.
-        sizes: samples by longest side in pixels.
-        with_truth, with_roi, with_detailed: samples with an image after, a region, a description of the change.
+        longest_sides: samples by longest side in pixels.
+        with_truth, with_roi, with_description: samples with an image after, a region, a description of the change.
         with_synthetic_truth: samples whose image after is synthetic.
         roi_shares: the region's share of the frame, by sample id.
         similarity: cosine of prompt and previous image, by sample id; empty without CLIP.
         similarity_name: "clip_talign", with the weights' name if they are not the published ones.
         no_similarity: the reason if it was not measured, else "".
         detectable: the smallest difference between two models' scores in [0, 1] that a benchmark of this size detects
-            with 80 % power at the 5 % level, by the standard deviation of the differences between sources; None below
-            five sources. detectable_of_seven: the same for a pair among seven models, corrected for all pairs.
+            with 80 % power at the 5 % level if the differences vary between sources with standard deviation
+            `DEVIATION`; None below five sources.
+        detectable_of_seven: the same for a pair among seven models, corrected for all pairs.
     """
 
     name: str
@@ -113,21 +91,17 @@ class Description:
     organs: tuple[OrganRow, ...]
     tasks: tuple[TaskRow, ...]
     directions: dict[str, int]
-    sizes: dict[int, int]
+    longest_sides: dict[str, int]
     with_truth: int
     with_synthetic_truth: int
     with_roi: int
-    with_detailed: int
+    with_description: int
     roi_shares: dict[str, float]
     similarity: dict[str, float]
     similarity_name: str
     no_similarity: str
-    detectable: dict[float, float | None]
-    detectable_of_seven: dict[float, float | None]
-
-    def table5(self) -> tuple[TaskRow, ...]:
-        """Return the paper's Table 5: tasks with more than 5 (`MORE_THAN`) samples."""
-        return tuple(row for row in self.tasks if row.samples > MORE_THAN)
+    detectable: float | None
+    detectable_of_seven: float | None
 
 
 def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
@@ -175,17 +149,17 @@ def describe_benchmark(
         organs=_organs(samples, shares),
         tasks=_tasks(samples),
         directions=dict(sorted(Counter(sample.direction.value for sample in samples).items())),
-        sizes=dict(sorted(Counter(max(sample.size) for sample in samples).items())),
+        longest_sides={str(side): n for side, n in sorted(Counter(max(s.size) for s in samples).items())},
         with_truth=sum(sample.changed is not None for sample in samples),
         with_synthetic_truth=sum(sample.synthetic_truth for sample in samples),
         with_roi=sum(sample.roi is not None for sample in samples),
-        with_detailed=sum(bool(sample.detailed) for sample in samples),
+        with_description=sum(bool(sample.detailed) for sample in samples),
         roi_shares=shares,
         similarity=similarity,
         similarity_name=name,
         no_similarity=why_none if encoder is None else "",
-        detectable={sd: plan.detectable(sd) for sd in DEVIATIONS},
-        detectable_of_seven={sd: plan.detectable(sd, pairs=PAIRS_OF_SEVEN) for sd in DEVIATIONS},
+        detectable=plan.detectable(DEVIATION),
+        detectable_of_seven=plan.detectable(DEVIATION, pairs=PAIRS_OF_SEVEN),
     )
 
 
@@ -193,12 +167,11 @@ def _organs(samples: Sequence[Sample], shares: dict[str, float]) -> tuple[OrganR
     rows = []
     for organ in dict.fromkeys(sample.organ for sample in samples):
         members = [sample for sample in samples if sample.organ == organ]
-        clusters = [sample.cluster for sample in members]
+        clusters = {sample.cluster for sample in members}
         known = [shares[sample.id] for sample in members if sample.id in shares]
         share = float(np.mean(known)) if known else None
         tasks = len({sample.task for sample in members})
-        detectable = ClusteredMeans(clusters).detectable(USUAL)
-        rows.append(OrganRow(organ, len(members), tasks, len(set(clusters)), share, detectable))
+        rows.append(OrganRow(organ, len(members), tasks, len(clusters), share))
     return tuple(sorted(rows, key=lambda row: (-row.samples, row.organ)))
 
 
@@ -212,25 +185,11 @@ def _tasks(samples: Sequence[Sample]) -> tuple[TaskRow, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PaperFigure:
-    """A figure of MedEBench's paper for this benchmark.
-
-    Attributes:
-        name: its name in the paper, e.g. "Figure 3".
-        file: name of its SVG file; "" for a figure that cannot be drawn.
-        shown: the numbers of samples that it shows, in words; "" without a file.
-        missing: missing parts, and why; "" if complete.
-    """
-
-    name: str
-    file: str
-    shown: str
-    missing: str
+FIGURES = ("figure-3.svg", "figure-4.svg")
 
 
-def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
-    """Describe the paper's Figures 3, 4 and 5 for this benchmark: file, contents, and what is missing and why.
+def paper_figures(description: Description) -> list[dict[str, str]]:
+    """Describe the paper's Figures 3, 4 and 5 for this benchmark: name, file, shown numbers, and missing parts and why.
 
     Figure 5 never has a file, as it needs a run's scores.
     """
@@ -245,43 +204,33 @@ def paper_figures(description: Description) -> tuple[PaperFigure, ...]:
     organs = f"{counted(description.samples, 'sample')} of {counted(len(found), 'organ')}"
     measured = f"similarity of {len(description.similarity)}, region of {len(description.roi_shares)} samples"
     why = "a benchmark has no scores: bench table --to draws it from a scored run"
-    return (
-        PaperFigure("Figure 3", "figure-3.svg", organs, f"no samples of {absent}" if absent else ""),
-        PaperFigure("Figure 4", "figure-4.svg", measured, "; ".join(gaps)),
-        PaperFigure("Figure 5", "", "", why),
+    rows = (
+        ("Figure 3", FIGURES[0], organs, f"no samples of {absent}" if absent else ""),
+        ("Figure 4", FIGURES[1], measured, "; ".join(gaps)),
+        ("Figure 5", "", "", why),
     )
+    return [dict(zip(("name", "file", "shown", "missing"), row, strict=True)) for row in rows]
+
+
+def spread(values: Iterable[float]) -> dict[str, float] | None:
+    """Return number, mean, median, and 5th and 95th percentile ("low", "high") of values; None without any."""
+    known = list(values)
+    if not known:
+        return None
+    low, median, high = (float(value) for value in np.quantile(known, (0.05, 0.5, 0.95)))
+    return {"n": len(known), "mean": float(np.mean(known)), "median": median, "low": low, "high": high}
 
 
 def as_json(description: Description) -> dict[str, object]:
     """Return the description as JSON values, with summary statistics instead of one number per sample."""
-    shares, cosines = (
-        Spread.of(list(found.values())) for found in (description.roi_shares, description.similarity)
-    )
-    return {
-        "name": description.name,
-        "samples": description.samples,
-        "clusters": description.clusters,
-        "organs": [asdict(row) for row in description.organs],
-        "tasks": [asdict(row) for row in description.tasks],
-        "directions": description.directions,
-        "longest_sides": {str(side): n for side, n in description.sizes.items()},
-        "with_truth": description.with_truth,
-        "with_synthetic_truth": description.with_synthetic_truth,
-        "with_roi": description.with_roi,
-        "with_description": description.with_detailed,
-        "detectable_difference": {
-            "power": 0.8,
-            "level": 0.05,
-            "two_models": {str(sd): found for sd, found in description.detectable.items()},
-            "among_seven": {str(sd): found for sd, found in description.detectable_of_seven.items()},
-        },
-        "roi_share": shares and asdict(shares),
-        "prompt_image_similarity": {
-            "metric": description.similarity_name,
-            "unscored": description.no_similarity,
-            "spread": cosines and asdict(cosines),
-        },
+    document = asdict(description)
+    document["roi_share"] = spread(document.pop("roi_shares").values())
+    document["prompt_image_similarity"] = {
+        "metric": document.pop("similarity_name"),
+        "unscored": document.pop("no_similarity"),
+        "spread": spread(document.pop("similarity").values()),
     }
+    return document
 
 
 def organs_figure(description: Description) -> str:

@@ -1,8 +1,7 @@
 """Data leakage: images of a benchmark that also occur elsewhere, such as in an editor's training data.
 
 Near duplicates are found by the 256-bit codes of `pixels.likeness`, which survive another codec, size or exposure.
-Images are compared whole, without uniform borders (a build pads images to a square), cropped by up to 3 % on all sides,
-and mirrored.
+Images are compared whole and without uniform borders, as a build pads images to a square.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -34,7 +32,7 @@ from plantain.files.opening import (
 from plantain.files.parquet import BATCH, open_parquet, unpacks_too_far
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, one_line
-from plantain.pixels.likeness import BITS, LIMIT, Codes, distances, likeness
+from plantain.pixels.likeness import LIMIT, distances, likeness
 from plantain.records import InputError
 from plantain.records.messages import counted, like_path
 
@@ -43,12 +41,6 @@ if TYPE_CHECKING:
 
 SHOWN_UNREAD = 10
 """Unread files in a printed line; the JSON has all."""
-
-CUT_LIMIT = 25
-"""Most bits between an image and a cropped or mirrored copy: half a step of `_CUTS` changes up to 22 of them."""
-
-_CUTS = (0.01, 0.02, 0.03)
-"""Shares of each side that are cut off: a crop in between is at most half a step away."""
 
 _SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp"})
 _BORDER_LEVELS, _SMALLEST = 6, 64
@@ -65,7 +57,6 @@ class Duplicate:
         shown: "previous" or "changed".
         other: path or name of the duplicate.
         bits: number of differing bits of the two images' 256-bit codes.
-        cut: True if they only match after one of them is cropped or mirrored.
     """
 
     sample: str
@@ -73,7 +64,6 @@ class Duplicate:
     shown: str
     other: str
     bits: int
-    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +112,6 @@ class Leakage:
         return {
             **asdict(self),
             "limit_bits": LIMIT,
-            "limit_bits_cut": CUT_LIMIT,
             "samples_found": self.samples_found,
             "clusters_found": self.clusters_found,
         }
@@ -148,17 +137,15 @@ def find_leakage(
     """
     names: list[str] = []
     codes: list[bytes] = []
-    cuts: list[bool] = []
     unread: list[str] = []
     for seen, (name, pixels) in enumerate(_images_of(place, unread), 1):
         progress(seen, None)
-        for cut, of_image in ((False, _whole_codes(pixels)), (True, _cut_codes(pixels))):
-            names += [name] * len(of_image)
-            codes += of_image
-            cuts += [cut] * len(of_image)
+        of_image = _codes(pixels)
+        names += [name] * len(of_image)
+        codes += of_image
     if not codes:
         raise InputError(f"{place}: no images to compare with{_not_read(unread)}")
-    there = _CodesOfPlace(np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1), np.array(cuts))
+    there = np.frombuffer(b"".join(codes), np.uint8).reshape(len(codes), -1)
     pairs = []
     for done, sample in enumerate(bench.samples, 1):
         progress(done, len(bench.samples))
@@ -166,12 +153,11 @@ def find_leakage(
         if sample.changed is not None:
             shown["changed"] = bench.changed(sample)
         for what, pixels in shown.items():
-            mirrored = np.ascontiguousarray(pixels[:, ::-1])
-            found = [there.nearest(code, False) for code in _whole_codes(pixels)]
-            found += [there.nearest(code, True) for code in _cut_codes(pixels) + _whole_codes(mirrored)]
-            rank, bits, at, either_cut = min(found)
-            if rank < 2 * BITS:
-                pairs.append(Duplicate(sample.id, sample.cluster, what, names[at], bits, either_cut))
+            bits = np.stack([distances(np.frombuffer(code, np.uint8), there) for code in _codes(pixels)])
+            nearest = bits.min(axis=0)
+            at = int(nearest.argmin())
+            if nearest[at] <= LIMIT:
+                pairs.append(Duplicate(sample.id, sample.cluster, what, names[at], int(nearest[at])))
     clusters = len({sample.cluster for sample in bench.samples})
     return Leakage(
         bench.name,
@@ -185,36 +171,10 @@ def find_leakage(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _CodesOfPlace:
-    """Codes (N, 32) of a place's images, and whether the image was cut for it."""
-
-    codes: Codes
-    cut: npt.NDArray[np.bool_]
-
-    def nearest(self, code: bytes, cut: bool) -> tuple[int, int, int, bool]:
-        """Return (rank, bits, index, whether either was cut) of the nearest code.
-
-        The rank is below `BITS` for whole images within the limit, below twice that for cut ones, else above.
-        """
-        bits = distances(np.frombuffer(code, np.uint8), self.codes)
-        either = self.cut | cut
-        beyond = bits > np.where(either, CUT_LIMIT, LIMIT)
-        rank = bits + 2 * BITS * beyond + BITS * (either & ~beyond)
-        at = int(rank.argmin())
-        return int(rank[at]), int(bits[at]), at, bool(either[at])
-
-
-def _whole_codes(pixels: Pixels) -> list[bytes]:
+def _codes(pixels: Pixels) -> list[bytes]:
     """Return the codes of an image, as it is and without uniform borders."""
     within = _without_borders(pixels)
     return [likeness(pixels)] + ([likeness(within)] if within.shape != pixels.shape else [])
-
-
-def _cut_codes(pixels: Pixels) -> list[bytes]:
-    height, width = pixels.shape[:2]
-    cuts = [(round(height * share), round(width * share)) for share in _CUTS]
-    return [likeness(pixels[down : height - down, right : width - right]) for down, right in cuts]
 
 
 def _without_borders(pixels: Pixels) -> Pixels:

@@ -42,7 +42,6 @@ class _Row(BaseModel):
     direction: Direction = Direction.CHANGE
     finding: _Text = ""
     cluster: _Text = ""
-    source: _Text = ""
     changed: str | None = None
     roi: str | None = None
     aligned: bool | None = None
@@ -186,7 +185,7 @@ def _row_of(sample: Sample, paths: dict[str, str], hashes: dict[str, str]) -> di
     row["image"] = asdict(replace(sample.image, prepared_sha256=hashes["previous"]))
     row |= {
         name: value
-        for name in ("rephrased", "detailed", "key_concept", "finding", "source", "notes")
+        for name in ("rephrased", "detailed", "key_concept", "finding", "notes")
         if (value := getattr(sample, name))
     }
     return row if sample.aligned is None else row | {"aligned": sample.aligned}

@@ -27,7 +27,7 @@ from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.native_format import encode_png
-from plantain.pixels.arrays import Mask, Pixels
+from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode, one_line
 from plantain.pixels.encode import compressed
 from plantain.records import InputError, Outcome, OutcomeKind, Usage, derive_seed
@@ -80,76 +80,63 @@ TRICKS: dict[str, Callable[[Pixels], tuple[Pixels, str]]] = {
 }
 
 
-class Trick:
-    """A baseline editor that ignores its instruction, such as `copy-input` or `jpeg-75`."""
-
-    def __init__(self, label: str) -> None:
-        self.name = f"{PROVIDER}/{label}"
-        self.fingerprint = f"{label}@{VERSION}"
-        self._trick = TRICKS[label]
-
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        return Reply(await asyncio.to_thread(self._edited, request.original), usage=Usage(images=1))
-
-    def _edited(self, original: EncodedImage) -> EditedImage:
-        pixels, note = self._trick(decode(original.data))
-        return EditedImage(EncodedImage(encode_png(pixels), "image/png"), note=note)
-
-
-class Truth:
-    """An editor that returns the real image after the procedure, which shows the scores of a perfect edit.
+class LocalEditor:
+    """A baseline or planted editor: it ignores its instruction.
 
     Args:
-        read: returns a sample's real image by its id, uint8 (H, W, 3) of the previous image's size, or None.
+        name: "baseline/NAME" or "planted/NAME".
+        make: returns (output for an image and its sample's id, uint8 (H, W, 3), or None without the truth; a note).
     """
 
-    name = f"{PROVIDER}/{GROUND_TRUTH}"
-    fingerprint = f"{GROUND_TRUTH}@{VERSION}"
-
-    def __init__(self, read: Callable[[str], Pixels | None]) -> None:
-        self._read = read
+    def __init__(self, name: str, make: Callable[[Pixels, str], tuple[Pixels | None, str]]) -> None:
+        self.name, self.fingerprint = name, f"{name.partition('/')[2]}@{VERSION}"
+        self._make = make
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the sample's real image after the procedure as PNG; a `not_applicable` outcome if it has none."""
-        pixels = await asyncio.to_thread(self._read, request.image.id)
-        if pixels is None:
+        """Return the output as PNG; a `not_applicable` outcome if the sample has no image after the procedure."""
+        data, note = await asyncio.to_thread(self._edited, request)
+        if data is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, NO_TRUTH))
-        image = EncodedImage(await asyncio.to_thread(encode_png, pixels), "image/png")
-        return Reply(EditedImage(image, note="the real image after"), usage=Usage(images=1))
+        return Reply(EditedImage(EncodedImage(data, "image/png"), note=note), usage=Usage(images=1))
+
+    def _edited(self, request: EditRequest) -> tuple[bytes | None, str]:
+        pixels, note = self._make(decode(request.original.data), request.image.id)
+        return None if pixels is None else encode_png(pixels), note
 
 
-Spoil = Callable[[Pixels, Pixels, Mask, np.random.Generator], Pixels]
-"""(before, truth, region, generator) -> output; images are uint8 (H, W, 3)."""
+def baseline_editor(label: str, benchmark: Benchmark) -> LocalEditor:
+    """Make the editor of a baseline, e.g. `copy-input`; `ground-truth` returns the real image after the procedure."""
+    name = f"{PROVIDER}/{label}"
+    if label == GROUND_TRUTH:
+        return LocalEditor(name, lambda pixels, sample: (_truth(benchmark, sample), "the real image after"))
+    return LocalEditor(name, lambda pixels, sample: TRICKS[label](pixels))
+
+
+def _truth(benchmark: Benchmark, sample_id: str) -> Pixels | None:
+    sample = benchmark.sample(sample_id)
+    return None if sample.changed is None else benchmark.changed(sample)
+
+
+Spoil = Callable[[Pixels, Pixels, np.random.Generator], Pixels]
+"""(before, truth, generator) -> output; images are uint8 (H, W, 3)."""
 
 NOISE = 2.0
-"""Standard deviation of `noisy`, in grey levels."""
+"""Standard deviation of `planted/noisy`, in grey levels, the same in all channels."""
 
 COARSE = 8
-"""Factor by which `repainted` shrinks an image before it enlarges it again."""
+"""Factor by which `planted/repainted` shrinks an image before it enlarges it again."""
 
 
-def exact(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the real image after, uint8 (H, W, 3): the whole change; `region` and `rng` are not used."""
-    return _moved(before, truth, 1.0)
+def _partly(share: float) -> Spoil:
+    """Return an editor's function that makes this share of the true change."""
+    return lambda before, truth, rng: _bytes(before + share * (truth.astype(np.float64) - before))
 
 
-def half(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the mean of the images before and after, uint8 (H, W, 3); `region` and `rng` are not used."""
-    return _moved(before, truth, 0.5)
+def _noisy(before: Pixels, truth: Pixels, rng: np.random.Generator) -> Pixels:
+    return _bytes(truth + rng.normal(0.0, NOISE, before.shape[:2])[..., None])
 
 
-def faint(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with a fifth of the true change, uint8 (H, W, 3); `region` and `rng` are not used."""
-    return _moved(before, truth, 0.2)
-
-
-def noisy(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the real image after with Gaussian noise drawn from `rng`, the same in all channels, uint8 (H, W, 3)."""
-    grain = rng.normal(0.0, NOISE, before.shape[:2])[..., None]
-    return _bytes(truth + grain)
-
-
-def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
+def _repainted(before: Pixels, truth: Pixels, rng: np.random.Generator) -> Pixels:
     """Return the real image after, shrunk eightfold (`COARSE`) and back, moved 0.6 % right and 0.4 % up."""
     height, width = truth.shape[:2]
     small = cv2.resize(truth, (width // COARSE, height // COARSE), interpolation=cv2.INTER_AREA)
@@ -160,40 +147,21 @@ def repainted(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Genera
     )
 
 
-def misplaced(before: Pixels, truth: Pixels, region: Mask, rng: np.random.Generator) -> Pixels:
-    """Return the image before with the change elsewhere, uint8 (H, W, 3); the region itself is unchanged.
-
-    The change is mirrored left to right, or moved down by a third of the height if the mirrored region overlaps the
-    region.
-    """
-    change = truth.astype(np.float64) - before
-    there, elsewhere = change[:, ::-1], region[:, ::-1]
-    if (elsewhere & region).any():
-        away = region.shape[0] // 3
-        there, elsewhere = np.roll(change, away, axis=0), np.roll(region, away, axis=0)
-    return _bytes(before + np.where((elsewhere & ~region)[..., None], there, 0.0))
-
-
-def _moved(before: Pixels, truth: Pixels, share: float) -> Pixels:
-    return _bytes(before + share * (truth.astype(np.float64) - before))
-
-
 def _bytes(values: np.ndarray) -> Pixels:
     return np.asarray(np.clip(np.rint(values), 0, 255), np.uint8)
 
 
-PLANTED: dict[str, Spoil] = {
-    f"planted/{spoil.__name__}": spoil for spoil in (exact, half, faint, noisy, repainted, misplaced)
+PLANTED: dict[str, tuple[Spoil, str]] = {
+    "planted/exact": (_partly(1.0), "the true change, and nothing else"),
+    "planted/half": (_partly(0.5), "half of the change"),
+    "planted/faint": (_partly(0.2), "a fifth of the change"),
+    "planted/noisy": (_noisy, "the true change, with noise over the whole image"),
+    "planted/repainted": (
+        _repainted,
+        "the true change in a redrawn image: coarser, and a little displaced everywhere",
+    ),
 }
-
-_NOTES: dict[Spoil, str] = {
-    exact: "the true change, and nothing else",
-    half: "half of the change",
-    faint: "a fifth of the change",
-    noisy: "the true change, with noise over the whole image",
-    repainted: "the true change in a redrawn image: coarser, and a little displaced everywhere",
-    misplaced: "the whole change on the other side of the image, or elsewhere if the change is on both sides",
-}
+"""By name: how the editor makes its image, and the same in words."""
 
 ACCURACY = ("planted/exact", "planted/half", "planted/faint", "copy-input")
 """Planted order in editing accuracy: more of the change first."""
@@ -202,28 +170,16 @@ PRESERVATION = ("planted/exact", "planted/noisy", "planted/repainted")
 """Planted order in context preservation: smaller changes of the rest first."""
 
 
-class KnownEditor:
-    """An editor of known quality: it returns the real image after, altered in one stated way."""
+def planted_editor(label: str, benchmark: Benchmark) -> LocalEditor:
+    """Make an editor of known quality: it returns the real image after, altered in one stated way."""
+    spoil, note = PLANTED[label]
 
-    def __init__(self, label: str, benchmark: Benchmark) -> None:
-        self.name = label
-        self.fingerprint = f"{label.partition('/')[2]}@{VERSION}"
-        self._spoil, self._benchmark = PLANTED[label], benchmark
+    def make(before: Pixels, sample_id: str) -> tuple[Pixels | None, str]:
+        truth = _truth(benchmark, sample_id)
+        rng = np.random.default_rng(derive_seed(0, label, sample_id))
+        return None if truth is None else spoil(before, truth, rng), f"planted: {note}"
 
-    async def edit(self, request: EditRequest) -> Reply[EditedImage]:
-        """Return the altered real image as PNG; a `not_applicable` outcome if image or region is missing."""
-        sample = self._benchmark.sample(request.image.id)
-        if sample.changed is None or sample.roi is None:
-            return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "a planted edit needs a truth and a region"))
-        data = await asyncio.to_thread(self._edited, request.image.id)
-        note = f"planted: {_NOTES[self._spoil]}"
-        return Reply(EditedImage(EncodedImage(data, "image/png"), note=note))
-
-    def _edited(self, sample_id: str) -> bytes:
-        sample = self._benchmark.sample(sample_id)
-        rng = np.random.default_rng(derive_seed(0, self.name, sample_id))
-        before, truth = self._benchmark.previous(sample), self._benchmark.changed(sample)
-        return encode_png(self._spoil(before, truth, self._benchmark.roi(sample), rng))
+    return LocalEditor(label, make)
 
 
 AnyImage: TypeAlias = Pixels | Image.Image

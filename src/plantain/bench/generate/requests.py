@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, PROVIDER, Trick, Truth
-from plantain.bench.generate.output_files import LABEL, ImportedOutputs
+from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, baseline_editor
+from plantain.bench.generate.output_files import ImportedOutputs
 from plantain.bench.generate.runfile import (
     INSTRUCTION,
     Arm,
@@ -22,7 +22,6 @@ from plantain.bench.generate.runfile import (
 )
 from plantain.bench.generate.shots import ShotStudy
 from plantain.models.registry import Preset, presets
-from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import suggest
 from plantain.roles import (
@@ -59,7 +58,6 @@ class ArmRequest:
         tasks: names of the few-shot study's tasks; () for the paper's.
         outputs: output files made elsewhere.
         own: editors of a Python caller, by label.
-        labels: names of editors in tables, where they differ.
         retry: outputs of these editors with these outcomes are requested again.
     """
 
@@ -72,7 +70,6 @@ class ArmRequest:
     tasks: tuple[str, ...] = ()
     outputs: tuple[ImportedOutputs, ...] = ()
     own: Mapping[str, Editor] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
     retry: frozenset[OutcomeKind] = frozenset()
 
     @property
@@ -152,13 +149,8 @@ def planned_arms(
 
 
 def _baseline(benchmark: Benchmark, label: str) -> PlannedArm:
-    def truth(sample_id: str) -> Pixels | None:
-        sample = benchmark.sample(sample_id)
-        return None if sample.changed is None else benchmark.changed(sample)
-
-    editor: Editor = Truth(truth) if label == GROUND_TRUTH else Trick(label)
-    arm = Arm(label, f"{PROVIDER}/{label}", ArmKind.BASELINE, fingerprint=editor.fingerprint)
-    return PlannedArm(arm, editor)
+    editor = baseline_editor(label, benchmark)
+    return PlannedArm(Arm(label, editor.name, ArmKind.BASELINE, fingerprint=editor.fingerprint), editor)
 
 
 def _editor_arms(
@@ -171,12 +163,12 @@ def _editor_arms(
     ]
     named += [(label, editor, None) for label, editor in wanted.own.items()]
     for name, editor, preset in named:
-        called, sweep = wanted.labels.get(name, name), wanted.sweep
+        sweep = wanted.sweep
         if not sweep and preset is not None and name in wanted.preset_names:
             sweep = preset.sweep
         _check_editor(name, editor, sweep, wanted)
         arm = Arm(
-            arm_label(called, wanted.prompt),
+            arm_label(name, wanted.prompt),
             editor.name if name in wanted.own else model_of(name),
             prompt=wanted.prompt,
             words=preset.prompt if preset is not None and preset.model else INSTRUCTION,
@@ -189,7 +181,7 @@ def _editor_arms(
             continue
         arm = replace(arm, samples=study.samples, demonstrations=study.demonstrations)
         for shots in wanted.shots:
-            few = replace(arm, label=arm_label(called, wanted.prompt, shots), shots=shots)
+            few = replace(arm, label=arm_label(name, wanted.prompt, shots), shots=shots)
             by_example = str(getattr(editor, "by_example", "")) if shots else ""
             planned.append(PlannedArm(few, editor, by_example))
     return planned
@@ -228,24 +220,6 @@ def model_of(name: str) -> str:
     """Return the model that is called for an editor's name: that of a hosted preset, else the name itself."""
     preset = presets().get(name)
     return preset.model if preset is not None and preset.model else name
-
-
-def parse_editors(given: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Parse "provider/model" and "provider/model=NAME" into (editors, names for tables by editor).
-
-    Raises:
-        InputError: a name is not usable as a folder's name, or one editor has two names.
-    """
-    labels: dict[str, str] = {}
-    for text in given:
-        model, equals, label = text.rpartition("=")
-        if not equals or "/" in label:  # a folder with "=" in its name
-            model, label = text, text
-        elif not LABEL.match(label):
-            raise InputError(f"--editor: the name {label!r}; letters, digits, space and . _ + - are allowed")
-        if labels.setdefault(model, label) != label:
-            raise InputError(f"--editor: {model} is called both {labels[model]!r} and {label!r}")
-    return tuple(labels), {model: label for model, label in labels.items() if model != label}
 
 
 def arm_label(editor: str, prompt: PromptVariant, shots: int | None = None) -> str:

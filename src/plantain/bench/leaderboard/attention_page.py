@@ -202,7 +202,15 @@ def write_attention_page(
     records = [record for row in rows for record in _records(row)]
     document = {
         "rows": records,
-        "failures": [_failure_record(one) for one in failures],
+        "failures": [
+            {
+                "model": one.arm,
+                "counts": {kind.value: count for kind, count in one.counts.items()},
+                "unscored": one.unscored,
+                "paper": dict(zip(("high_iou", "low_iou"), one.split, strict=True)),
+            }
+            for one in failures
+        ],
         "cut_offs": CUTS,
     }
     write_page(target.with_suffix(".json"), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -244,15 +252,6 @@ def _records(row: GroundingRow) -> Iterator[dict[str, object]]:
             "n": estimate.n,
             "coverage": estimate.n / row.samples,
         }
-
-
-def _failure_record(row: FailureRow) -> dict[str, object]:
-    return {
-        "model": row.arm,
-        "counts": {kind.value: count for kind, count in row.counts.items()},
-        "unscored": row.unscored,
-        "paper": {"high_iou": row.split[0], "low_iou": row.split[1]},
-    }
 
 
 def _overlays(

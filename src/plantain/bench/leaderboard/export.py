@@ -8,21 +8,20 @@ from plantain.bench.generate.runfile import Arm
 from plantain.bench.leaderboard.measures import STRICTER, Measure
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell
 from plantain.files.tables import written_csv
-from plantain.metrics.statistics.means import Estimate
 from plantain.metrics.statistics.paired import Difference
-from plantain.pages.wording import escaped
+from plantain.pages.wording import DASH, escaped
 
 ORGANS_ACROSS = 6
 """Organs side by side; further ones go into another block."""
 
 
 def table_two(table: Table) -> str:
-    """Return MedEBench's Table 2 as LaTeX: EA, both CP and VQ per organ and overall, then distances; baselines last."""
+    """Return MedEBench's Table 2 as LaTeX: EA, both CP and VQ per organ and overall; baselines last."""
     organs = [*table.scores.organs, OVERALL]
     blocks = [organs[start : start + ORGANS_ACROSS] for start in range(0, len(organs), ORGANS_ACROSS)]
     lines = [r"% needs \usepackage{booktabs}", r"\begin{table*}", r"\centering\small"]
     for block in blocks:
-        lines.extend(_block(table, block, last=block is blocks[-1]))
+        lines.extend(_block(table, block))
     lines += [rf"\caption{{{' '.join(_caption(table))}}}", r"\end{table*}"]
     return "\n".join(lines) + "\n"
 
@@ -55,10 +54,16 @@ def table_against(table: Table) -> str:
 
 
 def _difference(pair: Difference | None) -> str:
+    return difference_text(pair).replace("-", "$-$").replace("p ", "$p$ ").replace(DASH, "--")
+
+
+def difference_text(pair: Difference | None) -> str:
+    """Format a difference, e.g. "+0.12 +0.03 to +0.21, p 0.012": value, 95 % interval, Holm's p; a dash without one."""
     if pair is None or pair.estimate.value is None:
-        return "--"
-    p = "" if pair.p_holm is None else f", $p$ {pair.p_holm:.3f}"
-    return f"{pair.estimate.value:+z.2f}{_bounds(pair.estimate)}".replace("-", "$-$") + p
+        return DASH
+    found = pair.estimate
+    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
+    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
 
 
 def _caption(table: Table) -> list[str]:
@@ -78,14 +83,12 @@ def _caption(table: Table) -> list[str]:
     ]
 
 
-def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
+def _block(table: Table, organs: Sequence[str]) -> list[str]:
     measures = table.main
-    distances = table.scores.distance_names if last else []
-    columns = len(measures) * len(organs) + len(distances)
+    columns = len(measures) * len(organs)
     titles = [escaped("Overall" if organ == OVERALL else organ) for organ in organs]
     heads = [rf"\multicolumn{{{max(1, len(measures))}}}{{c}}{{{title}}}" for title in titles]
-    heads += [escaped(name.upper()) for name in distances]
-    names = [escaped(m.name) for _ in organs for m in measures] + [""] * len(distances)
+    names = [escaped(m.name) for _ in organs for m in measures]
     lines = [
         rf"\begin{{tabular}}{{l{'r' * columns}}}",
         r"\toprule",
@@ -97,17 +100,14 @@ def _block(table: Table, organs: Sequence[str], *, last: bool) -> list[str]:
         lines.extend([r"\midrule"] * bool(number))
         if name == "informed":
             lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
-        lines.extend(_line(table, arm, organs, distances) for arm in arms)
+        lines.extend(_line(table, arm, organs) for arm in arms)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 
 
-def _line(table: Table, arm: Arm, organs: Sequence[str], distances: Sequence[str]) -> str:
+def _line(table: Table, arm: Arm, organs: Sequence[str]) -> str:
     cells = [(table.cell(arm.label, organ, m.name), m) for organ in organs for m in table.main]
-    values = [_number(cell, m) for cell, m in cells]
-    intervals = [_interval(cell, m) for cell, m in cells] + [""] * len(distances)
-    found = {d.metric: d.value for d in table.scores.distances if d.arm == arm.label}
-    values += ["--" if found.get(name) is None else f"{found[name]:z.2f}" for name in distances]
-    line = f"{escaped(arm.label)} & {' & '.join(values)} " + r"\\"
+    intervals = [_interval(*one) for one in cells]
+    line = f"{escaped(arm.label)} & {' & '.join(_number(*one) for one in cells)} " + r"\\"
     return f"{line}\n & {' & '.join(intervals)} " + r"\\" if any(intervals) else line
 
 
@@ -123,10 +123,6 @@ def _number(cell: TableCell | None, measure: Measure) -> str:
         return "--"
     text = f"{cell.estimate.value:.{measure.digits}f}".replace("-", "$-$")
     return {"best": rf"\textbf{{{text}}}", "second": rf"\underline{{{text}}}"}.get(cell.mark, text)
-
-
-def _bounds(found: Estimate) -> str:
-    return "" if found.low is None else f" [{found.low:z.2f}, {found.high:z.2f}]"
 
 
 def table_json(cells: Iterable[TableCell], table: Table) -> list[dict[str, object]]:

@@ -64,7 +64,6 @@ class SampleStory:
         facts: the sample.
         size: (width, height) of its image in pixels.
         previous, truth: the images before and after as data URIs; `truth` is None without an image after.
-        truth_values: scores of the baseline `ground-truth`, whose output is the image after and not shown again.
         synthetic: (True if the image before is synthetic, True if the image after is).
         outline: the region as an SVG path in pixels; "" without a region.
         outputs: output 0 of each arm except `ground-truth`; of a sweep, one output per setting.
@@ -74,7 +73,6 @@ class SampleStory:
     size: tuple[int, int]
     previous: str
     truth: str | None
-    truth_values: Values
     synthetic: tuple[bool, bool]
     outline: str
     outputs: tuple[GalleryOutput, ...]
@@ -143,18 +141,14 @@ class Gallery:
         """Return a sample with outputs, each (label below it, arm, number of the output)."""
         sample, benchmark = self._benchmark.sample(facts.id), self._benchmark
         truth: str | None = None
-        truth_values: Values = ()
         if sample.changed is not None:
             truth = data_uri(benchmark.changed(sample), SIDE, limit, synthetic=sample.synthetic_truth)
-            truths = [self._values(facts.id, arm, 0) for _, arm, _ in outputs if arm.label == GROUND_TRUTH]
-            truth_values = truths[0] if truths else ()
             outputs = [one for one in outputs if one[1].label != GROUND_TRUTH]
         return SampleStory(
             facts=facts,
             size=sample.size,
             previous=data_uri(benchmark.previous(sample), SIDE, limit, synthetic=sample.image.synthetic),
             truth=truth,
-            truth_values=truth_values,
             synthetic=(sample.image.synthetic, sample.synthetic_truth),
             outline="" if sample.roi is None else outline(benchmark.roi(sample)),
             outputs=tuple(self._output(sample, label, arm, k, limit) for label, arm, k in outputs),

@@ -70,14 +70,7 @@ _NOT_REGISTERED = (
 """Measured by `bench attention` or of an arm, not by a metric of `--metrics`."""
 
 _FIRST = (
-    *(
-        "cp_reference",
-        "masked_ssim",
-        "ssim",
-        "psnr",
-        "text_kept",
-        "lpips",
-    ),
+    *("cp_reference", "masked_ssim", "ssim", "psnr", "text_kept", "lpips"),
     *("clip_isim", "clip_talign", "clip_dalign", "image_reward"),
 )
 """Metrics that come first in tables, in this order."""

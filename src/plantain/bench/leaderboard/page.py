@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -32,9 +33,6 @@ PAGE = "leaderboard.html"
 
 GALLERY = 8
 """Most samples that a leaderboard shows."""
-
-REASONS = 3
-"""Reasons of unscored outputs that a cell names."""
 
 
 @dataclass(slots=True)
@@ -244,18 +242,9 @@ def arm_note(arm: Arm, scores: Scores) -> str:
 
 
 def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, int]]:
-    """Return (reason, count) for a cell's unscored outputs: the commonest reasons, then one entry for all others.
-
-    Args:
-        cell: a cell of the table.
-        scores: the scores of its run.
-        stored: name of the cell's metric in the journal.
-    """
-    missing = scores.missing.get((cell.model, stored))
-    counted = sorted(missing.items() if missing else (), key=lambda one: (-one[1], one[0]))
-    rest = counted[REASONS:]
-    others = [(f"{len(rest)} other reasons", sum(n for _, n in rest))] if rest else []
-    return counted[:REASONS] + others
+    """Return (reason, count) for the unscored outputs of a cell, by its metric's stored name, the commonest first."""
+    missing = scores.missing.get((cell.model, stored), Counter())
+    return sorted(missing.items(), key=lambda one: (-one[1], one[0]))
 
 
 def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list[ShotRow]]]:

@@ -59,13 +59,11 @@ def published_scores(*paths: Path) -> Scores:
         file.rows = {s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()}
         spelt.update(own.values())
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
-    rows: dict[str, dict[str, dict[str, float]]] = {}
-    for file in files:
-        for sample, by_model in file.rows.items():
-            for model, row in by_model.items():
-                rows.setdefault(sample, {}).setdefault(model, {}).update(row)
-    samples = sorted(rows, key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key))
-    models = list(dict.fromkeys(model for sample in samples for model in rows[sample]))
+    samples = sorted(
+        {sample for file in files for sample in file.rows},
+        key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key),
+    )
+    models = list(dict.fromkeys(m for sample in samples for file in files for m in file.rows.get(sample, ())))
     scores = Scores(
         runs=("published",),
         benchmark="MedEBench, published numbers" if FILE in names else ", ".join(names),
@@ -90,19 +88,21 @@ def published_scores(*paths: Path) -> Scores:
         arms=tuple(Arm(model, f"outputs/{model}", ArmKind.OUTPUTS) for model in models),
         remarks=(COLLECTED,) if any(file.ranks for file in files) else (),
     )
-
-    def put(model: str, stored: str, i: int, value: float) -> None:
-        scores.outputs.setdefault((model, stored), np.full((len(samples), 1), np.nan))[i, 0] = value
-
-    for i, sample in enumerate(samples):
-        for model, row in rows[sample].items():
-            for name, value in row.items():
-                stored, high = _STORED[name]
-                if value == FAILED and high == 10.0:
-                    reasons = scores.missing.setdefault((model, stored), Counter())
-                    reasons["the published judge failed (-1)"] += 1
+    place = {sample: i for i, sample in enumerate(samples)}
+    for file in files:
+        for sample, by_model in file.rows.items():
+            for model, name, value in (
+                (m, name, v) for m, row in by_model.items() for name, v in row.items()
+            ):
+                key, unit = (
+                    (model, _STORED[name]),
+                    10.0 if name in LIMITS and LIMITS[name][1] == 10.0 else 1.0,
+                )
+                if value == FAILED and unit == 10.0:
+                    scores.missing.setdefault(key, Counter())["the published judge failed (-1)"] += 1
                 else:
-                    put(model, stored, i, value / high)
+                    blank = np.full((len(samples), 1), np.nan)
+                    scores.outputs.setdefault(key, blank)[place[sample], 0] = value / unit
     return scores
 
 
@@ -124,13 +124,13 @@ LIMITS = {"masked_ssim": (-1.0, 1.0)} | {
 }
 """Published name of a score -> lowest and highest number."""
 
-_STORED = {"masked_ssim": ("cp_reference", 1.0)} | {
-    f"gpt4o_{name}{suffix}": (f"{short}@{JUDGE}/{variant}", 10.0)
+_STORED = {"masked_ssim": "cp_reference"} | {
+    f"gpt4o_{name}{suffix}": f"{short}@{JUDGE}/{variant}"
     for suffix, variant in (("_detailed", "D"), ("", "P"))
     for name, short in _JUDGED.items()
 }
-_STORED |= {name: (f"rank_{ours.lower()}", 1.0) for name, ours in RANKED.items()}
-"""Published name -> stored name, and the number that is 1."""
+_STORED |= {name: f"rank_{ours.lower()}" for name, ours in RANKED.items()}
+"""Published name -> stored name."""
 
 
 COLLECTED = (

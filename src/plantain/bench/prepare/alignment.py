@@ -36,21 +36,15 @@ class Alignment:
 
     Attributes:
         matrix: float64 (2, 3); maps pixels (x, y) of the image after to those of the image before.
-        method: "as it is" without alignment, else the best method: "correlation", "features" or "search".
         quality: median over tiles of the correlation of the two images, in [-1, 1].
-        before: the same after resizing alone.
         similarity: SSIM over the overlap, in [-1, 1].
         overlap: share of the image before that is covered, in [0, 1].
-        shift: largest movement of a corner, as a share of the longest side.
     """
 
     matrix: Floats
-    method: str
     quality: float
-    before: float
     similarity: float
     overlap: float
-    shift: float
 
     @property
     def refusal(self) -> str:
@@ -64,10 +58,7 @@ class Alignment:
     @property
     def line(self) -> str:
         """The alignment as one line for a sample's notes."""
-        return (
-            f"aligned ({self.method}): quality {self.quality:.2f} (was {self.before:.2f}), SSIM {self.similarity:.2f} "
-            f"on an overlap of {self.overlap:.0%}, corners moved by {self.shift:.1%}"
-        )
+        return f"aligned: quality {self.quality:.2f}, SSIM {self.similarity:.2f} on an overlap of {self.overlap:.0%}"
 
 
 def align(previous: Pixels, changed: Pixels) -> Alignment:
@@ -88,35 +79,21 @@ def align(previous: Pixels, changed: Pixels) -> Alignment:
     )
     moving = _grey(changed, size)
     identity = np.eye(2, 3)
-    plain = tile_quality(fixed, moving, np.ones(fixed.shape, bool))
-    best = (plain, "as it is", identity)
-    starts: dict[str, Floats | None] = {}
-    if plain < 1.0 - WORTH:
-        starts = {
-            "correlation": identity,
-            "features": _features(fixed, moving),
-            "search": _searched(fixed, moving),
-        }
-    for method, start in starts.items():
+    quality, small = tile_quality(fixed, moving, np.ones(fixed.shape, bool)), identity
+    starts: tuple[Floats | None, ...] = ()
+    if quality < 1.0 - WORTH:
+        starts = identity, _features(fixed, moving), _searched(fixed, moving)
+    for start in starts:
         for matrix in () if start is None else (start, _refined(fixed, moving, start)):
             if matrix is None or not _plausible(matrix):
                 continue
-            quality = tile_quality(fixed, *_warped(moving, matrix, size))
-            if quality > best[0] + WORTH:
-                best = (quality, method, matrix)
-    quality, method, small = best
+            found = tile_quality(fixed, *_warped(moving, matrix, size))
+            if found > quality + WORTH:
+                quality, small = found, matrix
     enlarge = np.array([[width / size[0]], [height / size[1]]])
     full = enlarge * (small @ np.vstack([stretch, [0.0, 0.0, 1.0]]))
     warped, covered = _warped(moving, small, size)
-    return Alignment(
-        full,
-        method,
-        quality,
-        plain,
-        _similarity(fixed, warped, covered),
-        float(covered.mean()),
-        _shift(small, size),
-    )
+    return Alignment(full, quality, _similarity(fixed, warped, covered), float(covered.mean()))
 
 
 def apply_alignment(changed: Pixels, matrix: Floats, size: tuple[int, int]) -> tuple[Pixels, Mask]:
@@ -268,9 +245,3 @@ def _similarity(fixed: Field, warped: Field, covered: Mask) -> float:
     place = np.s_[top : top + height, left : left + width]
     first, second = (np.clip(np.rint(one[place]), 0, 255).astype(np.uint8) for one in (fixed, warped))
     return ssim(np.ascontiguousarray(first), np.ascontiguousarray(second)).value or 0.0
-
-
-def _shift(matrix: Floats, size: tuple[int, int]) -> float:
-    corners = np.array([[0, 0, 1], [size[0], 0, 1], [0, size[1], 1], [size[0], size[1], 1]], np.float64)
-    moved = corners @ matrix.T
-    return float(np.abs(moved - corners[:, :2]).max() / max(size))

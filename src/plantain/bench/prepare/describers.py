@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import cv2
 import numpy as np
 import orjson
 
-from plantain.bench.prepare.pairs import GIVEN
 from plantain.calls import CallSpec
 from plantain.journal import CallResult
 from plantain.pixels.arrays import Pixels
@@ -22,8 +20,7 @@ from plantain.pixels.encode import compressed
 from plantain.records import Direction, EditTask, InputError, SourceImage, Step, TaskKind, TaskState
 from plantain.records.messages import suggest
 from plantain.roles import ChangeDescription, Describer, DescribeRequest, EncodedImage, Reply
-from plantain.runs.engine import engine_alone
-from plantain.runs.open_run import OpenRun, together
+from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import NewRun, RunSetup, changed_since
 from plantain.runs.terms import Terms
@@ -36,19 +33,6 @@ PUBLISHED = "published"
 PUBLISHED_TASKS = 70
 """Tasks of MedEBench; its Table 5 names those with more than five samples."""
 
-_VERBS = {
-    "remove": ("Take away", "Erase", "Eliminate"),
-    "add": ("Insert", "Introduce", "Put in"),
-    "repair": ("Restore", "Rebuild", "Reconstruct"),
-    "restore": ("Repair", "Rebuild", "Reconstruct"),
-    "reconstruct": ("Rebuild", "Restore", "Repair"),
-    "reduce": ("Decrease", "Diminish", "Make smaller"),
-    "correct": ("Fix", "Rectify", "Repair"),
-    "fill": ("Close", "Fill in", "Fill up"),
-    "straighten": ("Make straight", "Align", "Realign"),
-    "replace": ("Exchange", "Substitute", "Swap"),
-}
-
 Describe = Callable[[DescribeRequest], Awaitable[ChangeDescription | str]]
 """Return the description of a pair, or the reason for its failure."""
 
@@ -57,9 +41,9 @@ Carry = Callable[[int, Describe], Awaitable[None]]
 
 
 async def walk_pairs(
-    pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path, seed: int
+    pairs: int, images: Iterable[SourceImage], carry: Carry, terms: Terms, run: Path
 ) -> RunSummary:
-    """Call `carry` for every pair, several at once; return counts, cost and the reason if stopped early.
+    """Call `carry` for every pair; return counts, cost and the reason if stopped early.
 
     Args:
         pairs: number of pairs.
@@ -67,26 +51,23 @@ async def walk_pairs(
         carry: called once per pair with its number and the function that describes it.
         terms: limits and consent; they name the one describer.
         run: folder of the journal of a hosted describer's calls.
-        seed: seed of the describer's draws.
 
     Raises:
         InputError: the describer is unknown or differs from earlier calls', or an image may not be sent to it.
     """
     name = terms.models[0]
     if name == BY_OWNER:
-        numbers = iter(range(pairs))
-
-        async def some() -> None:
-            for number in numbers:
-                await carry(number, described_by_owner)
-
-        async with engine_alone(terms.engine) as room:
-            await together(some() for _ in range(max(1, 2 * room)))
+        for number in range(pairs):
+            await carry(number, described_by_owner)
         return RunSummary()
     setup = RunSetup(terms)
     setup.check(images=images, named=[name], by="--describer")
-    describer = _hosted_describer(setup, name)
-    new = NewRun("descriptions", seed, {"kind": "describe", "seed": seed})
+    if name.startswith("offline/") or "/" not in name:
+        raise InputError(f"--describer: {name!r}; choose {BY_OWNER} or a hosted provider/model")
+    describer = setup.describer(name)
+    if not isinstance(describer, Describer):
+        raise InputError(f"--describer: {name!r} cannot describe pairs")
+    new = NewRun("descriptions", 0, {"kind": "describe"})
     async with setup.open(run, new) as opened:
         changed = await changed_since(opened.journal, "describe.models", {"describer": describer.fingerprint})
         if changed:
@@ -102,46 +83,9 @@ async def walk_pairs(
     return opened.summary
 
 
-def _hosted_describer(setup: RunSetup, name: str) -> Describer:
-    if name.startswith("offline/") or "/" not in name:
-        raise InputError(f"--describer: {name!r}; choose {BY_OWNER} or a hosted provider/model")
-    describer = setup.describer(name)
-    if not isinstance(describer, Describer):
-        raise InputError(f"--describer: {name!r} cannot describe pairs")
-    return describer
-
-
 async def described_by_owner(request: DescribeRequest) -> ChangeDescription:
-    """Describe a pair by the words in its owner's table; without a prompt there, the task is the prompt."""
-    given = {name: request.given.get(name, "").strip() for name in GIVEN}
-    prompt = request.prompt.strip() or f"{request.task.strip().rstrip('.')}."
-    return ChangeDescription(
-        prompt=prompt, rephrasings=rephrased(prompt), description=_sentence(given), **given
-    )
-
-
-def rephrased(prompt: str) -> tuple[str, ...]:
-    """Return paraphrases of an instruction that starts with a known verb; () for any other instruction.
-
-    Example:
-        >>> rephrased("Remove the mole.")
-        ('Take away the mole.', 'Erase the mole.', 'Eliminate the mole.')
-    """
-    match = re.match(r"\s*(?:please\s+)?([a-z]+)\s+(.+)", prompt, re.IGNORECASE | re.DOTALL)
-    if match is None:
-        return ()
-    return tuple(f"{verb} {match[2].strip()}" for verb in _VERBS.get(match[1].casefold(), ()))
-
-
-def _sentence(given: Mapping[str, str]) -> str:
-    """Return the owner's description as one sentence; "" without an action and an entity."""
-    if not given["action"] or not given["entity"]:
-        return ""
-    start = f"{given['modality']}: " if given["modality"] else ""
-    where = f" ({given['region']})" if given["region"] else ""
-    rest = f"; {given['context']}" if given["context"] else ""
-    text = f"{start}{given['entity']}{where} was {given['action']}{rest}."
-    return text[0].upper() + text[1:]
+    """Describe a pair by its owner's prompt; without one, the task is the prompt."""
+    return ChangeDescription(request.prompt or f"{request.task}.")
 
 
 def concatenated(previous: Pixels, changed: Pixels) -> EncodedImage:
@@ -167,7 +111,7 @@ async def _described(
     identity: dict[str, object] = {
         "fingerprint": describer.fingerprint,
         "pair": pair,
-        "said": [request.organ, request.task, request.prompt, sorted(request.given.items())],
+        "said": [request.organ, request.task, request.prompt, request.modality],
         "seed": request.seed,
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +24,12 @@ from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted, grey_bits, one_line
 from plantain.pixels.encode import resize
 from plantain.privacy.faces import photographed_faces
-from plantain.privacy.rapid_text import reader_named
 from plantain.privacy.small_text import small_texts
 from plantain.privacy.text import TextReader
 from plantain.records import InputError, Licence
 from plantain.records.messages import counted, suggest
 
 TABLE = "pairs.csv"
-
-GIVEN = ("modality", "action", "entity", "region", "context")
-"""Columns that describe a pair, in addition to organ, task and prompt."""
 
 COLUMNS = {
     "id": "names the pair; letters, digits, '.', '_' and '-'",
@@ -43,14 +39,10 @@ COLUMNS = {
     "rephrased": "a paraphrase of it",
     "detailed": "the expected change in one sentence",
     "modality": "imaging modality",
-    "action": "the change, in the past tense",
-    "entity": "the changed object",
-    "region": "its location",
-    "context": "unchanged surroundings",
     "key_concept": "the words whose attention should be on the region",
     "licence": "open, attribution, credentialed or unknown",
     "patient": "a name or number of the patient; only its hash is kept",
-    "url": "source of the pair; only its hash is kept without --keep urls",
+    "url": "source of the pair; only its hash is kept",
     "before": "file name in the folder before/",
     "after": "file name in the folder after/",
 }
@@ -70,7 +62,7 @@ class RawPair:
 
     Attributes:
         id, organ, task, prompt, rephrased, detailed, key_concept: as in `Sample`.
-        given: the cells of the columns `GIVEN`, by column: the owner's description of the pair.
+        modality: imaging modality, in the owner's words.
         licence: licence of the images.
         patient: name or number of the patient, not hashed yet.
         url: source of the pair, not hashed yet.
@@ -84,7 +76,7 @@ class RawPair:
     rephrased: str
     detailed: str
     key_concept: str
-    given: dict[str, str]
+    modality: str
     licence: Licence
     patient: str
     url: str
@@ -161,7 +153,7 @@ def _pair(raw: Path, row: dict[str, str]) -> RawPair:
         rephrased=row.get("rephrased", ""),
         detailed=row.get("detailed", ""),
         key_concept=row.get("key_concept", ""),
-        given={name: row.get(name, "") for name in GIVEN},
+        modality=row.get("modality", ""),
         licence=Licence(licence),
         patient=row.get("patient", ""),
         url=row.get("url", ""),
@@ -233,25 +225,13 @@ class PreparedPair:
     synthetic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RawFile:
-    """An image file of a raw pair: its bytes, and its name for messages."""
-
-    data: bytes
-    name: str
-
-    @classmethod
-    def read(cls, path: Path) -> RawFile:
-        name = f"{path.parent.name}/{path.name}"
-        return cls(read_regular(path, name), name)
-
-
-def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedPair | str:
-    """Check, align and crop a raw pair; return it, or the reason for refusing it."""
+def prepare_pair(before: Path, after: Path, rules: PairRules) -> PreparedPair | str:
+    """Check, align and crop a raw pair of image files; return it, or the reason for refusing it."""
+    names = [f"{path.parent.name}/{path.name}" for path in (before, after)]
+    files = [read_regular(path, name) for path, name in zip((before, after), names, strict=True)]
     try:
-        bits = max(grey_bits(file.data, file.name) for file in (before, after))
-        previous = decode_untrusted(before.data, before.name, bits)
-        changed = decode_untrusted(after.data, after.name, bits)
+        bits = max(map(grey_bits, files, names))
+        previous, changed = (decode_untrusted(*file, bits) for file in zip(files, names, strict=True))
     except BadImage as error:
         return str(error)
     if min(*previous.shape[:2], *changed.shape[:2]) < 64:
@@ -267,23 +247,13 @@ def prepare_pair(before: RawFile, after: RawFile, rules: PairRules) -> PreparedP
     first, second, cut = _in_one_frame(previous, changed, None if why else alignment, rules.side)
     if cut < 0.999:
         notes.append(f"cut to the {cut:.0%} of the image before that both images show")
-    if term := declared_synthetic(before.data):
+    if term := declared_synthetic(files[0]):
         notes.append(f"the image before is synthetic: declared in its file ({term})")
-    if truth := declared_synthetic(after.data):
+    if truth := declared_synthetic(files[1]):
         notes.append(f"{SYNTHETIC_TRUTH}: declared in the file of the image after ({truth})")
     aligned = not why and alignment.similarity >= PIXEL_ALIGNED
-    sha256 = hashlib.sha256(before.data).hexdigest()
+    sha256 = hashlib.sha256(files[0]).hexdigest()
     return PreparedPair(first, second, not why, aligned, tuple(notes), sha256, bool(term))
-
-
-def prepared_there(
-    before: RawFile, after: RawFile, rules: PairRules, reads: str
-) -> PreparedPair | str | None:
-    """Run `prepare_pair` in a worker process; return None if it has no text reader named `reads`."""
-    reader = reader_named(reads) if reads else None
-    if reads and reader is None:
-        return None
-    return prepare_pair(before, after, replace(rules, reader=reader))
 
 
 def _identifying(previous: Pixels, changed: Pixels, rules: PairRules) -> str:

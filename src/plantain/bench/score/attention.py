@@ -23,8 +23,7 @@ from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watched import WatchedEditor
-from plantain.models.diffusers.attention.watching import AttentionLook
+from plantain.models.diffusers.attention.watched import AttentionLook, WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
@@ -52,24 +51,23 @@ def recordable_arms(run: BenchRun, wanted: Sequence[str]) -> list[Arm]:
         InputError: no such arm, or its editor is not an open-weight one.
     """
     add = command_line("bench", "generate", run.benchmark_root, "--run", run.run, "--editor")
+    usable = {
+        label: arm
+        for label, arm in run.arms.items()
+        if arm.kind is ArmKind.EDITOR and arm.model.startswith("diffusers/")
+    }
     for label in wanted:
-        if label not in run.arms:
+        if label not in usable:
+            has = f"it has {', '.join(usable)}; " if usable else ""
             raise InputError(
-                f"--editor {label}: this run has no such arm; it has {', '.join(run.arms)}; add one: {add} MODEL"
+                f"--editor {label}: attention can be recorded of open editors (diffusers/…) only; {has}"
+                f"add one: {add} MODEL"
             )
-    arms = [run.arms[label] for label in wanted] or [
-        arm for arm in run.arms.values() if arm.model.startswith("diffusers/")
-    ]
-    if not arms:
+    if not usable:
         raise InputError(
             f"{run.run}: no outputs of an open editor; add some: {add} diffusers/medebench-instruct-pix2pix"
         )
-    for arm in arms:
-        if arm.kind is not ArmKind.EDITOR or not arm.model.startswith("diffusers/"):
-            raise InputError(
-                f"--editor {arm.label}: attention can be recorded of open editors (diffusers/…) only"
-            )
-    return arms
+    return [usable[label] for label in wanted or usable]
 
 
 async def measure_attention(

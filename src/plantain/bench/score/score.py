@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
@@ -20,7 +20,6 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.set_distances import SETS, measure_sets
-from plantain.engines.contract import WorkEngine, engine_in_place
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
@@ -45,10 +44,8 @@ PAPER = {
     "masked ssim": "cp_reference",
     "context preservation": "cp_reference",
     "imagereward_p": "image_reward",
-} | {
     "imagereward_d": "image_reward_d",
-    **{(kind.column or name).lower(): name for name, kind in registered().items()},
-}
+} | {(kind.column or name).lower(): name for name, kind in registered().items()}
 """Names in tables and in the paper, in small letters -> names of metrics."""
 _JUDGED = re.compile(r"(?:ea|vq|(?:editing)?accuracy|(?:visual)?quality|context)[pd]?")
 
@@ -59,8 +56,8 @@ REQUIREMENTS = {
     "detailed": "the sample has no description of the change",
 }
 
-Detail = Mapping[str, JsonValue]
-Measured = tuple[Score, Detail]
+Measured = tuple[Score, Mapping[str, JsonValue]]
+"""A score with its detail."""
 Read = Callable[[Output], bytes]
 """Return an output's PNG."""
 
@@ -102,20 +99,13 @@ def open_metrics(wanted: set[str], networks: Networks) -> tuple[list[Metric], li
 
 
 class SampleCase:
-    """A benchmark's sample as input of metrics (`MetricSample`); each image is read on its first use.
-
-    A pickled case contains only the images read before; the others are None.
-    """
+    """A benchmark's sample as input of metrics (`MetricSample`); each image is read on its first use."""
 
     def __init__(self, benchmark: Benchmark, sample: Sample) -> None:
         self.prompt = sample.prompt
         self.detailed = sample.detailed
         self._sample = sample
         self._benchmark = benchmark
-
-    def __getstate__(self) -> dict[str, object]:
-        kept = {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
-        return {"truth": None, "roi": None, "roi_grey": None, **kept}
 
     @cached_property
     def before(self) -> Pixels:
@@ -147,40 +137,26 @@ def measured(metric: Metric, case: MetricSample, output: Pixels) -> Measured:
     return found if isinstance(found, tuple) else (found, {})
 
 
-@dataclass(frozen=True, slots=True)
-class MissingScores:
-    """An output with the metrics for which it has no current score."""
-
-    output: Output
-    metrics: tuple[Metric, ...]
-
-    def row(self, metric: Metric, found: Measured) -> StoredScore:
-        """Make the journal's row of a score, with the metric's version and the hash of the measured image."""
-        score, detail = found
-        detail = {"version": metric.version, "blob": self.output.edited, **detail}
-        return self.output.score(metric.name, score, detail)
+Missing = tuple[Output, list[Metric]]
+"""An output with the metrics for which it has no current score."""
 
 
-def missing_scores(
-    run: BenchRun, outputs: Iterable[Output], metrics: Sequence[Metric]
-) -> Iterator[MissingScores]:
+def missing_scores(run: BenchRun, outputs: Iterable[Output], metrics: Sequence[Metric]) -> Iterator[Missing]:
     """Yield each output with the metrics to measure: their score is missing or of another version or image."""
     for output in outputs:
-        rows = run.scores(output)
-        missing = []
-        for metric in metrics:
-            row = rows.get(metric.name)
-            if row is None or (row.detail.get("version"), row.detail.get("blob")) != (
-                metric.version,
-                output.edited,
-            ):
-                missing.append(metric)
+        stored = {
+            name: (row.detail.get("version"), row.detail.get("blob"))
+            for name, row in run.scores(output).items()
+        }
+        missing = [metric for metric in metrics if stored.get(metric.name) != (metric.version, output.edited)]
         if missing:
-            yield MissingScores(output, tuple(missing))
+            yield output, missing
 
 
-def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, networks: Lock) -> list[StoredScore]:
+def measure(case: SampleCase, work: Sequence[Missing], read: Read, networks: Lock) -> list[StoredScore]:
     """Compute the missing scores of the outputs of one sample. It is thread-safe.
+
+    The detail of a score has the metric's version and the hash of the measured image.
 
     Args:
         case: the sample.
@@ -191,65 +167,16 @@ def measure(case: SampleCase, work: Sequence[MissingScores], read: Read, network
     rows: list[StoredScore] = []
     for alone in (False, True):
         with networks if alone else nullcontext():
-            for one in work:
-                metrics = [metric for metric in one.metrics if metric.alone is alone]
-                if one.output.edited is None:
-                    missing = unscored(one.output.reason)
-                    rows += [one.row(metric, (missing, {})) for metric in metrics]
-                elif metrics:
-                    pixels = decode(read(one.output))
-                    rows += [one.row(metric, measured(metric, case, pixels)) for metric in metrics]
+            for output, missing in work:
+                metrics = [metric for metric in missing if metric.alone is alone]
+                pixels = decode(read(output)) if metrics and output.edited is not None else None
+                for metric in metrics:
+                    found: Measured = unscored(output.reason), {}
+                    if pixels is not None:
+                        found = measured(metric, case, pixels)
+                    detail = {"version": metric.version, "blob": output.edited, **found[1]}
+                    rows.append(output.score(metric.name, found[0], detail))
     return rows
-
-
-async def measure_on(
-    engine: WorkEngine, case: SampleCase, work: Sequence[MissingScores], read: Read
-) -> tuple[list[StoredScore], list[MissingScores]]:
-    """Measure the outputs of one sample in a worker process of an engine.
-
-    Returns:
-        The scores, and those still missing: the output has no image, or the worker failed or has another version.
-    """
-    made, rest = [one for one in work if one.output.edited], [one for one in work if not one.output.edited]
-    requests = await asyncio.to_thread(_read, case, made, read)
-    ran = await engine.run("metrics", measure_here, (case, requests))
-    if ran.value is None:
-        return [], list(work)
-    rows: list[StoredScore] = []
-    for one, values in zip(made, ran.value, strict=True):
-        found = dict(zip(one.metrics, values, strict=True))
-        rows += [one.row(metric, value) for metric, value in found.items() if value is not None]
-        if missing := tuple(metric for metric, value in found.items() if value is None):
-            rest.append(MissingScores(one.output, missing))
-    return rows, rest
-
-
-MetricRequest = tuple[bytes, list[tuple[str, str]]]
-"""An output's file, and the name and version of each metric to be measured."""
-
-
-def _read(case: SampleCase, work: Sequence[MissingScores], read: Read) -> list[MetricRequest]:
-    """Read the files that a worker needs: the outputs, and the images of the sample that a metric uses."""
-    needs = {need for one in work for metric in one.metrics for need in metric.needs}
-    for name in {"before", *needs, *(["roi_grey"] if "roi" in needs else [])}:
-        getattr(case, name)
-    return [(read(one.output), [(metric.name, metric.version) for metric in one.metrics]) for one in work]
-
-
-def measure_here(case: SampleCase, requests: Sequence[MetricRequest]) -> list[list[Measured | None]]:
-    """Compute, in a worker, the scores of each request; None where the metric's version is not installed."""
-    return [[_measured_by(metric, case, decode(data)) for metric in metrics] for data, metrics in requests]
-
-
-def _measured_by(wanted: tuple[str, str], case: SampleCase, pixels: Pixels) -> Measured | None:
-    metric = _metric(wanted[0])
-    return measured(metric, case, pixels) if metric is not None and metric.version == wanted[1] else None
-
-
-@cache
-def _metric(name: str) -> Metric | None:
-    made, _ = open_metrics({name}, find_networks({name}))
-    return made[0] if made else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,27 +278,23 @@ def _check_run(run: Path, benchmark: Benchmark) -> None:
 async def _measure_all(
     benchmark: Benchmark, run: BenchRun, opened: OpenRun, metrics: Sequence[Metric]
 ) -> int:
-    """Add the missing metrics, a sample per thread, or per worker of the run's engine; return how many."""
+    """Add the missing metrics, a sample per thread; return how many."""
     opened.observer.stage_started("metrics", len(run.samples))
     loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-    workers, engine = _cores(), engine_in_place.get()
-    at_once = workers + 1 if engine is None else 2 * max(1, opened.terms.room)
+    workers = _cores()
     with ThreadPoolExecutor(workers) as executor, _one_thread_each():
 
         async def carry(item: tuple[str, list[Output]]) -> None:
             nonlocal stored
-            rows: list[StoredScore] = []
-            work = list(missing_scores(run, item[1], metrics))
-            case = SampleCase(benchmark, benchmark.sample(item[0]))
-            if work and engine is not None:
-                rows, work = await measure_on(engine, case, work, run.read)
+            count, work = 0, list(missing_scores(run, item[1], metrics))
             if work:
-                rows += await loop.run_in_executor(executor, measure, case, work, run.read, one_network)
-            count = await opened.journal.add_scores(rows) if rows else 0
+                case = SampleCase(benchmark, benchmark.sample(item[0]))
+                rows = await loop.run_in_executor(executor, measure, case, work, run.read, one_network)
+                count = await opened.journal.add_scores(rows)
             stored += count
             opened.observer.advanced(count)
 
-        await opened.walk(run.by_sample(), carry, at_once=at_once)
+        await opened.walk(run.by_sample(), carry, at_once=workers + 1)
     return stored
 
 

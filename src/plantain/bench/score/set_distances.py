@@ -16,7 +16,7 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.journal import JournalReader
-from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, frechet_of_features, kid_of_features
+from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, frechet_of_features
 from plantain.metrics.metric import ImageEncoder, Networks, label
 from plantain.metrics.radiomics import FEATURES, FEWEST_IMAGES, RadiomicsEncoder
 from plantain.pixels.arrays import Floats, Pixels
@@ -24,7 +24,7 @@ from plantain.pixels.decode import decode
 from plantain.records import unscored
 from plantain.runs.open_run import OpenRun
 
-SETS = ("fid", "kid", "frechet_radiomics", "frechet_encoder")
+SETS = ("fid", "frechet_radiomics", "frechet_encoder")
 """Distances between all outputs of an arm and the ground truths."""
 
 PUBLISHED = FID_WEIGHTS | {RadiomicsEncoder.name}
@@ -33,7 +33,7 @@ PUBLISHED = FID_WEIGHTS | {RadiomicsEncoder.name}
 DISTANCES = "bench.sets"
 """Key of a run's meta: a JSON list of `Distance`."""
 MADE = "bench.sets.made"
-"""Key of a run's meta: (arm, metrics, encoder) -> digest of the images that its distances rest on."""
+"""Key of a run's meta: "ARM METRIC" -> digest of the images that the distance rests on."""
 VERSION = "3"
 
 
@@ -96,15 +96,14 @@ async def measure_sets(benchmark: Benchmark, opened: OpenRun, networks: Networks
     run = BenchRun(opened.journal.reader)
     computed = 0
     encoders: tuple[ImageEncoder | None, ...] = (networks.features, RadiomicsEncoder(), networks.encoder)
-    for encoder, own in zip(encoders, (SETS[:2], SETS[2:3], SETS[3:]), strict=True):
-        names = [name for name in own if name in wanted]
+    for encoder, name in zip(encoders, SETS, strict=True):
         truths: dict[str, Floats] = {}
-        if encoder is None or not names:
+        if encoder is None or name not in wanted:
             continue
         for arm in run.arms:
             if opened.stopping:
                 break
-            computed += await _measure_arm(benchmark, opened, arm, encoder, names, truths)
+            computed += await _measure_arm(benchmark, opened, arm, encoder, name, truths)
     return computed
 
 
@@ -113,12 +112,11 @@ async def _measure_arm(
     opened: OpenRun,
     arm: str,
     encoder: ImageEncoder,
-    names: Sequence[str],
+    name: str,
     truths: dict[str, Floats],
-) -> int:
-    """Store the distances of an arm over one encoder, unless they are of the same images; return how many."""
+) -> bool:
+    """Store the distance of an arm over one encoder; return False if the stored one is of the same images."""
     run = BenchRun(opened.journal.reader)
-    kept = stored_distances(run.reader)
     made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
     outputs = [
         output
@@ -126,41 +124,38 @@ async def _measure_arm(
         if output.edited is not None and benchmark.sample(output.sample_id).changed is not None
     ]
     images = [(o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs]
-    rests_on = orjson.dumps([[VERSION, encoder.name, sorted(names)], images])
-    key, digest = " ".join([arm, *names, encoder.name]), hashlib.sha256(rests_on).hexdigest()
+    metric = label(name, PUBLISHED, encoder.name)
+    rests_on = orjson.dumps([[VERSION, encoder.name, name], images])
+    key, digest = f"{arm} {metric}", hashlib.sha256(rests_on).hexdigest()
     if made.get(key) == digest:
-        return 0
+        return False
     clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
     reason = "fewer than two outputs with a ground truth" if len(outputs) < 2 else ""
     if isinstance(encoder, RadiomicsEncoder) and len(outputs) < FEWEST_IMAGES:
         reason = f"{len(outputs)} images in each set; {len(FEATURES)} features need {FEWEST_IMAGES}"
     if reason:
-        none = unscored(reason)
-        found = {name: SetDistance(none, None, None, None, len(set(clusters))) for name in names}
+        found = SetDistance(unscored(reason), None, None, None, len(set(clusters)))
     else:
         sets = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
-        found = {name: _distance(name, sets, run.reader.header.seed, clusters) for name in names}
-    rows = [
-        Distance(
-            arm=arm,
-            metric=label(name, PUBLISHED, encoder.name),
-            value=one.score.value,
-            floor=one.floor,
-            floor_high=one.floor_high,
-            reason=one.score.reason,
-            p=one.p,
-            pairs=one.pairs,
-            images=len(outputs),
-            features=encoder.name,
-        )
-        for name, one in found.items()
-    ]
-    metrics = {row.metric for row in rows}
-    kept = [row for row in kept if row.arm != arm or row.metric not in metrics] + rows
+        seed, in_spreads = run.reader.header.seed, name == "frechet_radiomics"
+        found = frechet_of_features(*sets, seed, pairs=clusters, in_spreads=in_spreads)
+    row = Distance(
+        arm=arm,
+        metric=metric,
+        value=found.score.value,
+        floor=found.floor,
+        floor_high=found.floor_high,
+        reason=found.score.reason,
+        p=found.p,
+        pairs=found.pairs,
+        images=len(outputs),
+        features=encoder.name,
+    )
+    kept = [one for one in stored_distances(run.reader) if (one.arm, one.metric) != (arm, metric)]
     made[key] = digest
-    await opened.journal.set_meta(DISTANCES, orjson.dumps([asdict(row) for row in kept]).decode())
+    await opened.journal.set_meta(DISTANCES, orjson.dumps([asdict(one) for one in [*kept, row]]).decode())
     await opened.journal.set_meta(MADE, orjson.dumps(made).decode())
-    return len(rows)
+    return True
 
 
 def _features(
@@ -182,9 +177,3 @@ def _features(
         np.stack([truths[output.sample_id] for output in outputs]),
         np.stack([features(decode(run.read(output))) for output in outputs]),
     )
-
-
-def _distance(name: str, sets: tuple[Floats, Floats], seed: int, clusters: Sequence[str]) -> SetDistance:
-    if name == "kid":
-        return kid_of_features(*sets, seed, pairs=clusters)
-    return frechet_of_features(*sets, seed, pairs=clusters, in_spreads=name == "frechet_radiomics")

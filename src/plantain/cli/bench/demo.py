@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import sys
-import time
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
 
-from plantain.bench.demo import DRAWS, Demo, bench_demo
+from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.export import table_json
 from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
@@ -19,7 +18,6 @@ from plantain.cli.terminal.progress import StageProgress, print_stop
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import status_summary
-from plantain.pipeline.demo import peak_rss_mb
 from plantain.records.messages import next_line
 
 NOTICE = """\
@@ -37,13 +35,12 @@ def demo(
 
     Example: plantain bench demo bench-demo
     """
-    started = time.monotonic()
     if not as_json:
         print(NOTICE, file=sys.stderr)
     with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
-        print_json(_as_dict(made, time.monotonic() - started))
+        print_json(_as_dict(made))
     else:
         print_table(leaderboard(made.table))
         for recovery in made.recoveries:
@@ -52,7 +49,7 @@ def demo(
     return 0 if made.stopped is None else print_stop(context, made.stopped)
 
 
-def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
+def _as_dict(made: Demo) -> dict[str, object]:
     with JournalReader.open(made.run) as reader:
         status = status_summary(reader)
     return {
@@ -61,17 +58,6 @@ def _as_dict(made: Demo, seconds: float) -> dict[str, object]:
         "report": str(made.report),
         "samples": len(made.table.scores.samples),
         "rows": table_json(made.table.cells.values(), made.table),
-        "recovered": [
-            {
-                "metric": recovery.metric,
-                "order": list(recovery.order),
-                "probability": recovery.probability,
-                "draws": DRAWS,
-            }
-            for recovery in made.recoveries
-        ],
+        "recovered": [asdict(recovery) for recovery in made.recoveries],
         "stopped": made.stopped,
-        "seconds": round(seconds, 3),
-        "peak_rss_mb": round(peak_rss_mb(), 1),
-        "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
     }

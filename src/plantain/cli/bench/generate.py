@@ -15,7 +15,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.editors import function_in_file
 from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
-from plantain.bench.generate.requests import ArmRequest, parse_editors, parse_sweep
+from plantain.bench.generate.requests import ArmRequest, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
 from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
@@ -25,13 +25,15 @@ from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
 
+_FUNCTION = re.compile(r"\.py(:\w+)?$")
+
 
 def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
     run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
     editor: list[str] | None = typer.Option(
-        None, metavar="MODEL[=NAME]", help="provider/model, or my_file.py:my_function; repeatable."
+        None, metavar="MODEL", help="provider/model, or my_file.py:my_function; repeatable."
     ),
     preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
     prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
@@ -59,14 +61,11 @@ def generate_outputs(
     Example: plantain bench generate medebench --run runs/bench --editor gemini/gemini-3.1-flash-image --seeds 3
     """
     benchmark = Benchmark.load(bench)
-    editors, labels = parse_editors(editor or ())
-    functions = [name for name in editors if re.search(r"\.py(:\w+)?$", name)]
-    own = {labels.get(name, made.name): made for name in functions for made in (function_in_file(name),)}
-    editors = tuple(name for name in editors if name not in functions)
+    editors = tuple(dict.fromkeys(editor or ()))
+    functions = [function_in_file(name) for name in editors if _FUNCTION.search(name)]
     wanted = ArmRequest(
-        editors=editors,
-        labels=labels,
-        own=own,
+        editors=tuple(name for name in editors if not _FUNCTION.search(name)),
+        own={made.name: made for made in functions},
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
         seeds=seeds,
@@ -78,7 +77,7 @@ def generate_outputs(
     )
     if task and not wanted.shots:
         raise InputError("--task: names the tasks of a few-shot study; give --shots as well")
-    if wanted.shots and not (wanted.names or own):
+    if wanted.shots and not wanted.models:
         raise InputError("--shots: name the editors with --editor")
     for imported in wanted.outputs:
         if imported.strangers:

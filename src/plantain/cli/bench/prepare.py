@@ -16,10 +16,10 @@ from plantain.bench.benchmark.concepts import read_concepts, store_concepts, wri
 from plantain.bench.benchmark.from_build import benchmark_from_build
 from plantain.bench.prepare.describers import BY_OWNER, PUBLISHED_TASKS, listed_procedures
 from plantain.bench.prepare.pairs import COLUMNS, NEEDED, SIDE, TABLE, PairRules
-from plantain.bench.prepare.preparing import PreparedBenchmark, PreparePlan, prepare_benchmark
+from plantain.bench.prepare.preparing import PreparedBenchmark, prepare_benchmark
 from plantain.bench.prepare.regions_grounded import GroundedProposer
 from plantain.bench.prepare.regions_proposed import DifferenceProposer
-from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, RunArgument, Seed, SettingsFile
+from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument, SettingsFile
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
@@ -44,9 +44,9 @@ class Regions(StrEnum):
 
 
 class Keep(StrEnum):
-    """Pairs and addresses that are omitted by default and can be kept."""
+    """Pairs that are omitted by default and can be kept."""
 
-    UNALIGNED, TEXT, FACES, URLS = "unaligned", "text", "faces", "urls"
+    UNALIGNED, TEXT, FACES = "unaligned", "text", "faces"
 
 
 def prepare(
@@ -59,14 +59,9 @@ def prepare(
     segmenter: str = typer.Option("huge", help="SAM of Grounded-SAM: base, large, huge or a folder."),
     side: int = typer.Option(SIDE, min=64, max=4096, help="Longest side in pixels."),
     keep: list[Keep] | None = typer.Option(
-        None, help="Keep (and mark) unaligned pairs, images with identifying text or faces, urls; repeatable."
+        None, help="Keep (and mark) unaligned pairs, or images with identifying text or faces; repeatable."
     ),
     settings: SettingsFile = None,
-    engine: EngineKind = "",
-    run: Path | None = typer.Option(
-        None, metavar="DIR", help="Run of a hosted describer; default: OUT.calls."
-    ),
-    seed: Seed = 0,
     procedures: str = typer.Option(
         "", metavar="NAME", help="published: list the tasks of MedEBench's Table 5."
     ),
@@ -86,7 +81,7 @@ def prepare(
 
     Example: plantain bench prepare raw --to benches/hands
     """
-    terms = load_terms(settings, (describer,), engine=engine)
+    terms = load_terms(settings, (describer,))
     if procedures:
         return _print_procedures(procedures, as_json)
     if out is not None and (concepts or study):
@@ -105,18 +100,14 @@ def prepare(
     if reader is None and Keep.TEXT not in kept:
         print(f"plantain: warning: text in images is not detected: {why_no_reader()}", file=sys.stderr)
     rules = PairRules(side, Keep.UNALIGNED in kept, Keep.TEXT in kept, Keep.FACES in kept, reader)
-    plan = PreparePlan(
-        out.name,
-        rules,
-        terms,
-        run or out.with_name(f"{out.name}.calls"),
-        GroundedProposer(detector, segmenter) if regions is Regions.GROUNDED_SAM else DifferenceProposer(),
-        seed,
-        regions is not Regions.NONE,
-        Keep.URLS in kept,
-    )
+    grounded = regions is Regions.GROUNDED_SAM
+    proposer = GroundedProposer(detector, segmenter) if grounded else DifferenceProposer()
+    first = regions is not Regions.NONE
     with progress_bar("pairs") as progress:
-        made = asyncio.run(prepare_benchmark(raw, out, plan, progress))
+        work = prepare_benchmark(
+            raw, out, terms, rules=rules, proposer=proposer, first_region=first, progress=progress
+        )
+        made = asyncio.run(work)
     if as_json:
         print_json(_as_dict(made))
     else:

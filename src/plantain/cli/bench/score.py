@@ -78,7 +78,8 @@ def score(
     usual = (["P", "D"] if prompts == PUBLISHED else ["D"]) if described else ["P"]
     names = tuple(
         JudgeName(model, way, not without_truth, draws, folder, judged_by)
-        for model in _judges(judge)
+        for model in dict.fromkeys(judge or [OFFLINE])
+        if model != NONE
         for way in dict.fromkeys(variant or usual)
     )
     terms = load_terms(settings, tuple(name.model for name in names), engine=engine, run=run)
@@ -100,11 +101,6 @@ def score(
         )
     _print_scores(run, root, summary, as_json=as_json)
     return print_end(context, summary)
-
-
-def _judges(given: list[str] | None) -> list[str]:
-    """Return the named judges, each once; without any, the instruments."""
-    return [name for name in dict.fromkeys(given or [OFFLINE]) if name != NONE]
 
 
 def _print_scores(run: Path, bench: Path, summary: RunSummary, *, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
-from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
+from plantain.bench.leaderboard.export import difference_text, table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import trained_rows
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
@@ -31,7 +31,6 @@ from plantain.cli.bench.rank import correlations
 from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, folded, print_json, print_table, right
 from plantain.journal import JournalReader
-from plantain.metrics.statistics.paired import Difference
 from plantain.pages.wording import DASH, decimal, percent, plain
 from plantain.records import InputError
 from plantain.records.messages import (
@@ -187,16 +186,8 @@ def differences(made: Table) -> RichTable:
     for arm in made.general:
         pairs = [made.against.get((arm.label, measure.name)) for measure in made.main]
         if any(pairs):
-            shown.add_row(plain(arm.label), *map(_difference, pairs))
+            shown.add_row(plain(arm.label), *map(difference_text, pairs))
     return shown
-
-
-def _difference(pair: Difference | None) -> str:
-    if pair is None or pair.estimate.value is None:
-        return "–"
-    found = pair.estimate
-    bounds = "" if found.low is None else f" {found.low:+z.2f} to {found.high:+z.2f}"
-    return f"{found.value:+z.2f}{bounds}" + ("" if pair.p_holm is None else f", p {pair.p_holm:.3f}")
 
 
 def _caption(made: Table) -> list[str]:

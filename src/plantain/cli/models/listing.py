@@ -120,9 +120,7 @@ def _preset_facts(preset: Preset) -> dict[str, Any]:
     about: dict[str, Any] = {"preset": published, "prompt": preset.prompt, "source": preset.source}
     if preset.model:
         return {**about, "model": preset.model, "note": f"for the benchmark; {preset.model} answers"}
-    facts = facts_of(preset)
-    names = ("licence", "conditions", "disk_gb", "memory", "on_disk", "note")
-    return {**about, "weights": list(facts.weights), **{name: getattr(facts, name) for name in names}}
+    return {**about, **facts_of(preset)}
 
 
 def _price(price: Price | None) -> dict[str, float] | None:

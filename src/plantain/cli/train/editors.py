@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, get_origin
@@ -15,17 +14,14 @@ import typer
 from pydantic import ValidationError
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.benchmark.from_build import SYNTHETIC
 from plantain.bench.benchmark.medebench import paper_tasks
-from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import Sample, plain_image
 from plantain.bench.generate.generate import generate
 from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.options import BASE_MODEL, AsJson, DryRun, Originals, SettingsFile
+from plantain.cli.terminal.options import BASE_MODEL, AsJson, BenchArgument, DryRun, Originals, SettingsFile
 from plantain.cli.terminal.progress import (
     StageProgress,
     TrainingBar,
@@ -43,9 +39,9 @@ from plantain.roles import Editor
 from plantain.runs.progress import RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms, load_terms
-from plantain.train.pairs import ListedExample, PairSource, TrainingPair
+from plantain.train.pairs import ListedExample, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
-from plantain.train.releases import TABLES, ReleasePairs, ReleasePreferences, StoredOriginals
+from plantain.train.releases import ReleasePreferences, StoredOriginals
 from plantain.train.split import TaskSplit
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
@@ -85,10 +81,9 @@ def _written(value: object) -> str:
 
 def finetune(
     context: typer.Context,
-    source: Path = typer.Argument(..., metavar="SOURCE", help="Benchmark, or release with Parquet tables."),
+    bench: BenchArgument,
     model: str = typer.Option(..., help=BASE_MODEL),
     to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
-    originals: Originals = None,
     task: list[str] | None = typer.Option(
         None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
     ),
@@ -111,14 +106,8 @@ def finetune(
     """
     plan = read_plan(FinetunePlan, chosen or ())
     terms = load_terms(settings, (model,))
-    benchmark = None if (source / TABLES).is_dir() else Benchmark.load(source)
-    pairs: PairSource = (
-        ReleasePairs(source, StoredOriginals(originals or source))
-        if benchmark is None
-        else BenchmarkPairs(benchmark)
-    )
-    if isinstance(pairs, ReleasePairs):
-        _print_left_out(pairs)
+    benchmark = Benchmark.load(bench)
+    pairs = BenchmarkPairs(benchmark)
     sizes = Counter(example.task for example in pairs.listed())
     named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
     plan = plan.model_copy(update={"named": named})
@@ -135,7 +124,7 @@ def finetune(
         done = train_study(pairs, base, plan, to / "models", progress=bar, stop=stop)
     if not done:
         return print_stop(context, "interrupted")
-    held_out = _held_out(benchmark, pairs, splits, to)
+    held_out = benchmark.subset([sample for split in splits for sample in split.held_out])
     folders: dict[tuple[int, int], dict[str, Path]] = {(0, 0): {s.task: base.folder for s in splits}}
     for cell in cells:
         folders.setdefault((cell.size, cell.seed), {})[cell.task] = to / "models" / cell.place
@@ -172,62 +161,6 @@ class BenchmarkPairs:
         for sample in map(self._benchmark.sample, ids):
             before, after = self._benchmark.previous(sample), self._benchmark.changed(sample)
             yield TrainingPair(sample.id, sample.task, sample.cluster, sample.prompt, before, after)
-
-
-def write_held_out(pairs: Iterable[TrainingPair], out: Path, name: str, digest: str) -> Benchmark:
-    """Write held-out pairs as a benchmark, unless it exists, and return it.
-
-    Its ground truths are edits that a judge accepted, as their notes state.
-
-    Args:
-        pairs: the pairs, read one at a time.
-        out: folder of the benchmark.
-        name: name of the benchmark.
-        digest: hash of the pairs' source and selection; a folder with another digest is refused.
-
-    Raises:
-        InputError: the folder has other contents.
-    """
-    named = f"{name} {hashlib.sha256(digest.encode()).hexdigest()[:12]}"
-    if (out / "benchmark.json").is_file():
-        benchmark = Benchmark.load(out)
-        if benchmark.name != named:
-            raise InputError(
-                f"{out}: contains the held-out pairs of another training; use another --to folder"
-            )
-        return benchmark
-    with BenchmarkWriter(out, named) as writer:
-        for pair in pairs:
-            height, width = pair.before.shape[:2]
-            sample = Sample(
-                id=pair.id,
-                organ=pair.task,
-                task=pair.task,
-                prompt=pair.instruction,
-                cluster=pair.cluster,
-                image=plain_image(pair.id, (width, height), name),
-                previous=Path(),
-                size=(width, height),
-                aligned=True,
-                notes=(SYNTHETIC,),
-            )
-            writer.add(sample, pair.before, pair.after, pair.region)
-    return Benchmark.load(out)
-
-
-def _held_out(
-    benchmark: Benchmark | None, pairs: PairSource, splits: Sequence[TaskSplit], to: Path
-) -> Benchmark:
-    ids = [sample for split in splits for sample in split.held_out]
-    if benchmark is not None:
-        return benchmark.subset(ids)
-    identity = hashlib.sha256(orjson.dumps([pairs.name, pairs.digest, sorted(ids)])).hexdigest()
-    return write_held_out(pairs.read(ids), to / "held-out", pairs.name, identity)
-
-
-def _print_left_out(source: ReleasePairs | ReleasePreferences) -> None:
-    if line := source.left_out():
-        print(f"plantain: {line}", file=sys.stderr)
 
 
 def _print_plan(
@@ -327,7 +260,8 @@ def dpo(
     from plantain.train.preference import MODEL, train_preferences
 
     source = ReleasePreferences(release, StoredOriginals(originals or release))
-    _print_left_out(source)
+    if line := source.left_out():
+        print(f"plantain: {line}", file=sys.stderr)
     base = open_base(model, load_terms(settings, (model,)).provider_as(model, Settings))
     with TrainingBar(quiet=as_json) as bar, stopping_on_ctrl_c() as stop:
         record = train_preferences(source, base, plan, to, progress=bar, stop=stop)

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from rich.table import Table
 
-from plantain.cli.terminal.options import AsJson, Originals
+from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.progress import TrainingBar
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.files.installed import require_extra
@@ -18,12 +18,11 @@ from plantain.train.utility_images import read_sets
 
 
 def utility(
-    folder: Path = typer.Argument(..., metavar="RUN|RELEASE", help="Source of the successful edits."),
+    run: RunArgument,
     real: Path = typer.Option(..., metavar="CATALOGUE", help="Real labelled images."),
     finding: list[str] = typer.Option(..., metavar="NAME", help="A finding to classify; repeatable."),
     n: int = typer.Option(200, min=8, help="Real images in each training set."),
     seeds: int = typer.Option(5, min=2, help="Trainings per training set."),
-    originals: Originals = None,
     as_json: AsJson = False,
 ) -> int:
     """Train one small classifier on real images, on real images and edits, and on augmented real images.
@@ -39,7 +38,7 @@ def utility(
     names = tuple(dict.fromkeys(finding))
     with TrainingBar(quiet=as_json) as bar:
         bar.begin("reading images", 0)
-        images, edits = read_sets(real, folder, originals, names)
+        images, edits = read_sets(real, run, names)
 
         def progress(done: int, total: int) -> None:
             if done == 0:
@@ -57,7 +56,7 @@ def utility(
     for arm, rows in found.differences.items():
         table.add_row(f"{arm}, difference", *map(_interval, rows.values()))
     print_table(table)
-    print(next_line("view", folder))
+    print(next_line("view", run))
     return 0
 
 

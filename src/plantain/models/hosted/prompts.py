@@ -330,9 +330,9 @@ def with_images(text: str, images: Mapping[str, Sequence[EncodedImage]]) -> list
 
 def describe_prompt(library: PromptLibrary, request: DescribeRequest) -> Prompt:
     """Make the prompt that requests a description of a real pair of images, before and after."""
-    facts = [{"what": what, "value": value} for what, value in request.given.items() if value]
-    values = {"organ": request.organ, "task": request.task, "prompt": request.prompt, "facts": facts}
-    return library.render("describe", values)
+    return library.render(
+        "describe", {name: getattr(request, name) for name in ("organ", "task", "prompt", "modality")}
+    )
 
 
 def modality_of(name: str) -> str:

@@ -381,8 +381,9 @@ def _render_all(library: PromptLibrary) -> None:
             for request in asked[: 1 if rubric == MED_BANANA else 2]:
                 judge_prompt(library, request)
     for prompt in ("", "example"):
-        facts = [{"what": "modality", "value": "example"}]
-        library.render("describe", {"organ": "example", "task": "example", "prompt": prompt, "facts": facts})
+        library.render(
+            "describe", dict.fromkeys(("organ", "task", "modality"), "example") | {"prompt": prompt}
+        )
     library.render("edit", {"instruction": "example", "shown": "example"})
     library.render("edit_by_example", {"examples": ["example"], "instruction": "example", "shown": ""})
     library.render("again", {"problem": "example", "answer": "example"})

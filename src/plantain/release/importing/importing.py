@@ -108,9 +108,8 @@ def import_release(path: Path, run: Path, originals: Path | None = None) -> Impo
     return summary
 
 
-_KEPT = (
-    *("models", "left_out", "method", "terms"),
-    *("run_id", "name", "seed", "code_version", "frozen"),
+_KEPT = frozenset(
+    ["models", "left_out", "method", "terms", "run_id", "name", "seed", "code_version", "frozen"]
 )
 """Facts in run.json that an import keeps."""
 
@@ -158,7 +157,7 @@ async def _fill(
         journal.blobs.synced = False
         await asyncio.to_thread(_store_images, journal, source, named, held, summary)
         await journal.add_images(_images(source, named))
-        await journal.add_recorded(map(recorded_task, _once(source)))
+        await journal.add_recorded(map(recorded_task, source.records()))
         await journal.set_meta(IMPORTED, orjson.dumps(facts).decode())
         await journal.set_meta(BLOBS_ABSENT, "1")
 
@@ -166,7 +165,7 @@ async def _fill(
 def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
     """Check every record before anything is written."""
     named = _Named()
-    for record in _once(source):
+    for record in source.records():
         _check_record(record)
         summary.tasks += 1
         summary.attempts += len(record.attempts)
@@ -255,19 +254,10 @@ def _store_images(
 
 def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage, BlobRef]]:
     seen: set[str] = set()
-    for record in _once(source):
+    for record in source.records():
         if record.image.id not in seen:
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
             size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
             yield record.image, BlobRef(sha256, size, media_type)
-
-
-def _once(source: ReleaseSource) -> Iterator[TaskRecord]:
-    """Yield every task once: tables with several rows a task repeat its record."""
-    seen: set[str] = set()
-    for record in source.records():
-        if record.task_id not in seen:
-            seen.add(record.task_id)
-            yield record

@@ -1,7 +1,7 @@
 """The Med-Banana layout: a tree of JPEG files named by image, finding and direction, with its JSON files.
 
 The entries of the JSON files have the paper's schema with our fields added (section 5.2 of Med-Banana-50K). The
-published scripts wrote more files; a release has four of them so that code written for that dataset runs on it.
+published scripts wrote five more files; a release has them so that code written for that dataset runs on it.
 """
 
 from __future__ import annotations
@@ -131,6 +131,21 @@ def api_failures(record: TaskRecord) -> Iterator[JsonValue]:
         yield _failure(record, step, record.round, record.reason.removeprefix("writer: "))
 
 
+def retry(record: TaskRecord) -> JsonValue:
+    """Return a retried task's entry in retry_log.json, without a time, which releases do not contain."""
+    before = [attempt for attempt in record.attempts if attempt.superseded]
+    last = before[-1] if before else None
+    faults = [o for o in (last.edit_outcome, last.judge_outcome) if o and not o.ok] if last else []
+    return {
+        "task": record.key,
+        "step": "verify_image" if last and last.edited is not None else "edit_image" if last else None,
+        "original_error": faults[0].reason if faults else None,
+        "retry_success": record.state is TaskState.SUCCESS,
+        "retry_error": None if record.state is TaskState.SUCCESS else record.reason or None,
+        "timestamp": None,
+    }
+
+
 def _failure(record: TaskRecord, step: str, round: int | None, error: str) -> JsonValue:
     return {
         "task": record.direction.value,
@@ -190,6 +205,7 @@ def _write_json_files(staging: Staging, folder: str) -> None:
         f"{folder}/progress.json": (b"{}", lambda task, paths: [status_of(task)]),
         f"{folder}/final_prompts.json": (b"{}", lambda task, paths: [final_prompt(task)]),
         f"{folder}/api_failures.json": (b"[]", lambda task, paths: api_failures(task)),
+        f"{folder}/retry_log.json": (b"[]", lambda task, paths: [retry(task)] if task.generation else []),
     }
     staging.write_together(
         list(files), "record", lambda open_files: _stream(staging, folder, open_files, list(files.values()))
