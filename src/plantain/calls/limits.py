@@ -94,9 +94,9 @@ class Budget:
     """The budget of a run: its limit, the money spent and the money reserved. For one event loop.
 
     Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the maximum cost of calls in flight.
-    `held` is the reservation of calls of unknown cost. A provider that bills more than the estimated maximum can exceed the budget.
-    From the first such bill on, every call of its step has a larger reservation, also those in flight, so that a run
-    exceeds its budget at most by the calls in flight at that moment.
+    `held` is the reservation of calls of unknown cost. A provider that bills more than the estimated maximum can exceed
+    the budget. From the first such bill on, every call of its step has a larger reservation, also those in flight, so
+    that a run exceeds its budget at most by the calls in flight at that moment.
 
     Args:
         budget_usd: the limit in US dollars; None for no limit.

@@ -26,8 +26,8 @@ from plantain.records import FREE, InputError, Price, Reach, Step, Usage
 from plantain.records.tasks import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings, destination
 from plantain.runs.settings_file import (
+    ConsentGiven,
     Limits,
-    Permissions,
     RoleTables,
     Settings,
     check_provider_names,
@@ -62,7 +62,7 @@ class Terms:
     models: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
-    consent: Permissions = None
+    consent: ConsentGiven | None = None
     consent_section: str = "consent"
     settings: RoleTables = field(default_factory=dict)
     engine: EngineSection = HERE
