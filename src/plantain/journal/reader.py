@@ -58,6 +58,13 @@ _ATTEMPT = (
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
 )
 
+_NEXT = "SELECT min(started_at) FROM session n WHERE n.started_at > s.started_at"
+_LAST_CALL = f"SELECT max(started_at) FROM call WHERE started_at > s.started_at AND started_at < ({_NEXT})"
+_SECONDS = (
+    f"SELECT 86400 * TOTAL(julianday(coalesce(ended_at, ({_LAST_CALL}), started_at)) - julianday(started_at)) "
+    "FROM session s WHERE id < (SELECT max(id) FROM session)"
+)
+
 BLOBS_ABSENT = "blobs_absent"
 """Meta key of a run that was imported from a release: hashes are known whose bytes were never published."""
 
@@ -87,8 +94,7 @@ class JournalReader:
 
     def meta(self, key: str) -> str | None:
         """Return a value that `Journal.set_meta` stored, or None."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        return meta_value(self.connection, key)
 
     def _header(self) -> RunHeader:
         values = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
@@ -98,9 +104,9 @@ class JournalReader:
     def sessions(self) -> list[SessionRow]:
         """Return every process that wrote to the run, oldest first."""
         rows = self.connection.execute(
-            "SELECT id, pid, host, started_at, ended_at, replayed, peak_rss_mb, detail FROM session ORDER BY id"
+            "SELECT id, pid, host, started_at, ended_at, replayed FROM session ORDER BY id"
         )
-        return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
+        return [SessionRow(*row) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
         """Return the number of tasks by state, for every state; of one kind if given."""
@@ -129,9 +135,8 @@ class JournalReader:
         return float(known) + account_of(self.connection).cost_usd
 
     def seconds_worked(self) -> float:
-        """Return the seconds that all processes worked on the run, except the latest."""
-        query = "SELECT TOTAL(seconds) FROM session WHERE id < (SELECT max(id) FROM session)"
-        return float(self.connection.execute(query).fetchone()[0])
+        """Return the seconds that all processes worked on the run, except the latest; a killed one to its last call."""
+        return float(self.connection.execute(_SECONDS).fetchone()[0])
 
     def blob_bytes(self) -> int:
         """Return the bytes of all blobs that the journal refers to."""
@@ -366,13 +371,12 @@ class Account:
     Attributes:
         salt, marks: key, and keyed hashes of groups, images and tasks; `others`: those of merged runs, by key.
         releases: paths of releases that contain images or edits of a group or image, by its hash.
-        calls, cost_usd: number and cost of the removed calls; unknown costs count as in the budget.
+        cost_usd: cost of the removed calls; unknown costs count as in the budget.
     """
 
     salt: str = ""
     marks: tuple[str, ...] = ()
     releases: dict[str, list[str]] = field(default_factory=dict)
-    calls: int = 0
     cost_usd: float = 0.0
     others: dict[str, list[str]] = field(default_factory=dict)
 
@@ -402,7 +406,6 @@ def joined_accounts(accounts: Iterable[Account]) -> Account:
         joined = replace(
             joined,
             releases=joined.releases | account.releases,
-            calls=joined.calls + account.calls,
             cost_usd=joined.cost_usd + account.cost_usd,
             others=joined.others | account.others | own,
         )

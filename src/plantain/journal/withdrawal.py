@@ -199,11 +199,8 @@ def _added(
     connection: sqlite3.Connection, account: Account, asked: Withdrawal, releases: Iterable[str]
 ) -> Account:
     """The account with this withdrawal in it."""
-    calls, cost = connection.execute(
-        f"SELECT count(*), TOTAL(cost_usd) FROM call WHERE {_OF_TASKS}"
-    ).fetchone()
-    for money in money_by_step(connection, _OF_TASKS).values():
-        cost += money.held_usd
+    (cost,) = connection.execute(f"SELECT TOTAL(cost_usd) FROM call WHERE {_OF_TASKS}").fetchone()
+    cost += sum(money.held_usd for money in money_by_step(connection, _OF_TASKS).values())
     tasks = [task for (task,) in connection.execute("SELECT id FROM gone_task ORDER BY id")]
     named = [account.mark(text) for text in asked.marks().values()]
     return replace(
@@ -211,7 +208,6 @@ def _added(
         marks=tuple(sorted({*account.marks, *named, *(account.mark(f"task {task}") for task in tasks)})),
         releases=account.releases
         | {mark: sorted({*account.releases.get(mark, []), *releases}) for mark in named},
-        calls=account.calls + int(calls),
         cost_usd=account.cost_usd + float(cost),
     )
 

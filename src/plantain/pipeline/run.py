@@ -101,7 +101,7 @@ async def run_build(
         ) as opened:
             journal = opened.journal
             if ready.share is not None:
-                observer.note(in_words(recipe, ready.share))
+                observer.note(in_words(ready.share))
                 await store_share(journal, ready.share)
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)

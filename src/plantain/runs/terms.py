@@ -412,6 +412,6 @@ def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:
     """Return the seconds left of `limits.max_hours`, counting all processes of the run; None without that limit.
 
-    A killed process counts up to a second before its end.
+    A killed process counts up to its last call.
     """
     return None if limits.max_hours is None else limits.max_hours * 3600.0 - reader.seconds_worked()

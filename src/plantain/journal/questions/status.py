@@ -114,7 +114,7 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     outcomes = {outcome.value: n for outcome, n in reader.outcomes().items()}
     unpriced = "SELECT count(*) FROM call WHERE outcome IS NOT NULL AND cost_usd IS NULL"
     won = "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY round ORDER BY round"
-    replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
+    (replayed,) = connection.execute("SELECT TOTAL(replayed) FROM session").fetchone()
     report = reader.run / "report.html"
     return {
         "tasks": {"total": sum(counts.values()), **{state.value: counts[state] for state in TaskState}},
@@ -123,14 +123,13 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
         "attempts_superseded": reader.attempt_count(superseded=True),
         "calls": {
             "made": sum(outcomes.values()),
-            "replayed": replayed or 0,
+            "replayed": int(replayed),
             "open": len(reader.open_calls()),
         },
         "outcomes": outcomes,
         "cost_usd": round(reader.spent_usd(), 6),
         "cost_reported": reported_cost(reader),
         "calls_of_unknown_cost": connection.execute(unpriced).fetchone()[0],
-        "peak_rss_mb": peak,
         "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],
         "report": clean_text(str(report)) if report.exists() else None,
         "not_closed": not_closed(reader),
