@@ -13,8 +13,6 @@ from plantain.findings import Taxonomy, load_taxonomy
 from plantain.records import Finding, InputError, Visibility
 from plantain.records.messages import command_line, suggest
 
-PAPER = ("chest_xray", "brain_mri", "fundus")
-
 
 def findings(
     name: str = typer.Argument("", metavar="NAME", help="Print this finding in full."),
@@ -58,19 +56,6 @@ def shown_on(visibility: Visibility) -> str:
     return "; ".join(part for part in conditions if part) or "any"
 
 
-def how_23_is_reached(taxonomy: Taxonomy) -> str:
-    """Explain how the paper's 23 classes follow from the built-in findings."""
-    counts = [(len(taxonomy.targets(m)), taxonomy.normal(m).name) for m in PAPER]
-    own = {finding.name for m in PAPER for finding in taxonomy.targets(m)}
-    optional = [f.name for m in PAPER for f in taxonomy.targets(m, optional=True) if f.name not in own]
-    sums = " + ".join(f"({count} + 1 {normal})" for count, normal in counts)
-    return (
-        f"Med-Banana-50K counts 23 classes: {sums} = {sum(count + 1 for count, _ in counts)}. The paper states 12, 4"
-        " and 7 and names the normal class for brain and fundus; for the chest it is inferred from the samples."
-        f" Optional, not counted: {', '.join(optional)}; name it in the recipe to use it."
-    )
-
-
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
@@ -87,8 +72,6 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
             )
             table.add_row(*cells)
         print_table(table)
-    if {finding.modality for finding in shown} >= set(PAPER):
-        print(how_23_is_reached(load_taxonomy()))
     one = command_line("findings", "Pleural Effusion")
     print(f"One in full: {one}. Definitions follow cited sources; no clinician has reviewed them yet.")
 
