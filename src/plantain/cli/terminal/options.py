@@ -36,7 +36,6 @@ RunArgument = Annotated[
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in TOML.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")]
-AsLatex = Annotated[bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs).")]
 Originals = Annotated[
     Path | None,
     typer.Option(
