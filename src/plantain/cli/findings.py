@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import typer
 from rich.table import Table
@@ -10,7 +10,7 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.records import Finding, InputError, Visibility
+from plantain.records import Differential, Finding, InputError, Visibility
 from plantain.records.messages import command_line, suggest
 
 
@@ -77,41 +77,25 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
 
 
 def _print_one(finding: Finding) -> None:
-    console = TerminalConsole()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, value in _rows(finding):
-        if value:
-            table.add_row(label, value)
-    console.print(table)
+    table.add_row(finding.name, f"{finding.title} ({finding.modality}{', optional' * finding.optional})")
+    for field in fields(finding):
+        value = getattr(finding, field.name)
+        if value and field.name not in ("name", "title", "modality", "optional", "draw"):
+            table.add_row(field.name.replace("_", " "), _written(value))
+    TerminalConsole().print(table)
 
 
-def _rows(finding: Finding) -> list[tuple[str, str]]:
-    def lines(values: tuple[str, ...]) -> str:
-        return "\n".join(f"- {value}" for value in values)
-
-    needs = [
-        f"{zone}: {shown_on(condition)}{f' ({condition.note})' if condition.note else ''}"
-        for zone, condition in finding.zone_visibility.items()
-    ]
-    kind = "normal class, source for add" if finding.normal else f"{finding.polarity}, {finding.support}"
-    return [
-        (finding.name, f"{finding.title} ({finding.modality}{', optional' if finding.optional else ''})"),
-        ("changes", kind),
-        ("anatomy", finding.anatomy),
-        ("sides", ", ".join(finding.sides)),
-        ("zones", ", ".join(finding.zones)),
-        ("zone needs", lines(tuple(needs))),
-        ("shown on", shown_on(finding.visibility)),
-        ("condition", finding.visibility.note),
-        ("signs", lines(finding.signs)),
-        ("secondary signs", lines(finding.secondary_signs)),
-        ("distinguish from", lines(tuple(f"{other.name}: {other.how}" for other in finding.differentials))),
-        ("removal restores", lines(finding.restores)),
-        ("limits", lines(finding.limits)),
-        ("implies", ", ".join(finding.implies)),
-        ("labels", ", ".join(f"{source}: {label}" for source, label in finding.labels.items())),
-        ("other words", ", ".join(finding.synonyms)),
-        ("source", finding.source),
-    ]
+def _written(value: object) -> str:
+    """Return a field's value as text: one line for each sign, zone or similar finding."""
+    if isinstance(value, Visibility):
+        return f"{shown_on(value)}{f' ({value.note})' if value.note else ''}"
+    if isinstance(value, Differential):
+        return f"{value.name}: {value.how}"
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {_written(one)}" for name, one in value.items())
+    if isinstance(value, tuple):
+        return "\n".join(map(_written, value))
+    return "yes" if value is True else str(value)

@@ -17,7 +17,7 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
+from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile, parse_settings
 from plantain.cli.terminal.progress import Bar, print_stop, say
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.engines.contract import EngineThread
@@ -35,7 +35,6 @@ from plantain.sources.registry import (
     TableRead,
     kinds,
     load,
-    parse_settings,
 )
 
 SHOWN, EXAMPLES = 20, 3

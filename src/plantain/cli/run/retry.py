@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
-from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
+from plantain.cli.terminal.options import AsJson, DryRun, RunArgument, chosen_words
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
 from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
@@ -66,8 +66,10 @@ def retry(
         _settle_held(run, settle_held, dry_run=dry_run)
         if not outcome and not state:
             return
-    outcomes, states, steps = _words(outcome), _words(state), _words(step)
-    findings, directions = finding or (), _words(direction)
+    outcomes = chosen_words("--outcome", outcome.split(","), OUTCOMES)
+    states = chosen_words("--state", state.split(","), STATES)
+    steps = chosen_words("--step", step.split(","), Step)
+    directions = chosen_words("--direction", direction.split(","), DIRECTIONS)
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
             outputs = f"bench generate with --retry {','.join(outcomes) or 'refused'}"
@@ -77,16 +79,7 @@ def retry(
             )
         if not outcomes and not states:
             raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
-        for what, given, allowed in (
-            ("--outcome", outcomes, OUTCOMES),
-            ("--state", states, STATES),
-            ("--step", steps, tuple(Step)),
-            ("--finding", findings, tuple(sorted(findings_of_tasks(reader)))),
-            ("--direction", directions, DIRECTIONS),
-        ):
-            for value in given:
-                if value not in allowed:
-                    raise InputError(f"{what} {value!r}: not one of {', '.join(allowed)}")
+        findings = chosen_words("--finding", finding or (), sorted(findings_of_tasks(reader)))
         chosen = [
             task
             for task in ended_without_success(reader)
@@ -154,7 +147,3 @@ async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
     async with Journal.open(run) as journal:
         continued = set(await journal.continue_tasks(ids))
         return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for raw in text.split(",") if (word := raw.strip())))

@@ -20,9 +20,17 @@ from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.options import BASE_MODEL, AsJson, BenchArgument, DryRun, Originals, SettingsFile
+from plantain.cli.terminal.options import (
+    BASE_MODEL,
+    AsJson,
+    BenchArgument,
+    DryRun,
+    Originals,
+    SettingsFile,
+    parse_settings,
+)
 from plantain.cli.terminal.progress import (
+    BuildProgress,
     StageProgress,
     TrainingBar,
     print_end,
@@ -51,10 +59,7 @@ P = TypeVar("P", bound=Plan)
 def read_plan(form: type[P], settings: Sequence[str]) -> P:
     """Make a training plan from NAME=VALUE settings. Raise InputError, naming an unknown or invalid one."""
     values: dict[str, object] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set {setting}: write NAME=VALUE")
+    for name, value in parse_settings(settings).items():
         if name not in form.model_fields:
             raise InputError(f"--set {name}: no such setting; {suggest(name, form.model_fields)}")
         several = get_origin(form.model_fields[name].annotation) is tuple
@@ -214,7 +219,7 @@ async def measure_trained(
         label = trained_label(size, seed)
         models = {task: setup.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
         editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
-    with generate_progress(quiet=quiet) as progress:
+    with BuildProgress(quiet=quiet, what="generate") as progress:
         made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
     if made.stopped is not None:
         return made, None
