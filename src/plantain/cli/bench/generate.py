@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,12 +11,20 @@ import typer
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.editors import function_in_file
+from plantain.bench.generate.editors import FUNCTION, function_in_file
 from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
-from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
+from plantain.cli.terminal.options import (
+    AsJson,
+    BenchArgument,
+    EngineKind,
+    ModelChange,
+    Seed,
+    SettingsFile,
+    chosen_words,
+)
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.pages.wording import plain
@@ -25,15 +32,13 @@ from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
 
-_FUNCTION = re.compile(r"\.py(:\w+)?$")
-
 
 def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
     run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
     editor: list[str] | None = typer.Option(
-        None, metavar="MODEL", help="provider/model, or my_file.py:my_function; repeatable."
+        None, metavar="MODEL", help="provider/model, or my_file.py:my_function[=NAME]; repeatable."
     ),
     preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
     prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
@@ -62,9 +67,9 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors = tuple(dict.fromkeys(editor or ()))
-    functions = [function_in_file(name) for name in editors if _FUNCTION.search(name)]
+    functions = [function_in_file(name) for name in editors if FUNCTION.fullmatch(name)]
     wanted = ArmRequest(
-        editors=tuple(name for name in editors if not _FUNCTION.search(name)),
+        editors=tuple(name for name in editors if not FUNCTION.fullmatch(name)),
         own={made.name: made for made in functions},
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,
@@ -88,7 +93,7 @@ def generate_outputs(
                 file=sys.stderr,
             )
     terms = load_terms(settings, wanted.models, engine=engine, run=run)
-    with generate_progress(quiet=as_json) as progress:
+    with BuildProgress(quiet=as_json, what="generate") as progress:
         summary = run_to_end(
             generate(
                 benchmark,
@@ -141,12 +146,8 @@ def parse_shots(text: str) -> tuple[int, ...]:
 
 def parse_retry(text: str) -> frozenset[OutcomeKind]:
     """Parse names of outcomes, e.g. "refused,transport". Raise InputError for unknown ones."""
-    allowed = [kind.value for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    for word in words:
-        if word not in allowed:
-            raise InputError(f"--retry: {word!r}; choose from {', '.join(allowed)}")
-    return frozenset(map(OutcomeKind, words))
+    allowed = [kind for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
+    return frozenset(map(OutcomeKind, chosen_words("--retry", text.split(","), allowed)))
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
@@ -181,13 +182,3 @@ def _print_table(rows: list[dict[str, object]]) -> None:
             print(f"{row['arm']}: {n} without an image: {plain(reason)}")
         if len(reasons) > REASONS:
             print(f"{row['arm']}: and {len(reasons) - REASONS} more reasons (--json names them)")
-
-
-def generate_progress(*, quiet: bool) -> BuildProgress:
-    """Make the progress display for generating a benchmark's outputs."""
-    return BuildProgress(
-        quiet=quiet,
-        what="generate",
-        words=("complete", "without an image"),
-        steps=lambda tasks, outputs: counted(outputs, "output") if outputs != tasks else "one output each",
-    )
