@@ -45,13 +45,13 @@ from PIL import Image
 from plantain.catalogue.store import Catalogue
 from plantain.journal import CallResult, JournalReader
 from plantain.pipeline.loop import Rounds
-from plantain.pipeline.method import method_of
-from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.recipe import Recipe, method_of
 from plantain.pipeline.run import run_build
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source, prepare
 from plantain.records import Attempt, SourceImage
 from plantain.roles import EditedImage
+from plantain.runs.setup import RunSetup
 from simulated.images import source_image
 from simulated.serve import serving
 
@@ -115,7 +115,7 @@ def whole_path(provider: str, url: str, catalogue: Path, run: Path) -> tuple[flo
         }
     )
     started = time.process_time()
-    summary = asyncio.run(run_build(recipe, run, method=method_of(recipe)))
+    summary = asyncio.run(run_build(recipe, run, method=method_of(recipe, RunSetup(recipe.terms))))
     spent = time.process_time() - started
     assert summary.stopped is None, summary.stopped
     with JournalReader.open(run) as reader:

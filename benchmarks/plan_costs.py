@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
-from plantain.pipeline.method import forecast
+from plantain.pipeline.forecast import forecast
 from plantain.pipeline.recipe import load_recipe
 from plantain.sources.samples import sample_images
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,8 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plantain.journal import Journal
-from plantain.pipeline.demo import peak_rss_mb
-from plantain.pipeline.method import Method
+from plantain.pipeline.recipe import Method
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import Reply, WriteRequest
@@ -36,7 +36,7 @@ class First(Simulated):
     """Print the time and the peak memory (MiB) at the first call, and end the process."""
 
     async def write(self, request: WriteRequest) -> Reply[str]:
-        print(time.time(), peak_rss_mb(), flush=True)
+        print(time.time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True)
         os._exit(0)
 
 

@@ -37,7 +37,6 @@ def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> No
     assert sum(n for number, n in told["rounds"].items() if number != "1") >= 1, (
         "none succeeded after round 1"
     )
-    assert told["peak_rss_mb"] > 0 and set(told["seconds_per_call"]) == {"write", "edit", "judge"}
     page = Path(told["report"]).read_text(encoding="utf-8")
     # Four people's pictures are too few for any judge; the blob's rate stands beside its own.
     (card,) = told["cards"]

@@ -70,7 +70,7 @@ def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:
 
 
 def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
-    async def work(engine: RayEngine) -> tuple[object, str]:
+    async def work(engine: RayEngine) -> str:
         large = b"x" * 100_000
         ran = await engine.run("editor", bytes.upper, (large,))
         assert ran.value == large.upper() and "numpy" in ran.on and not ran.lost
@@ -83,9 +83,9 @@ def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
             "a package is missing on a worker of the cluster: No module named 'no_such_package'"
             in lacking.broken
         )
-        return engine.state.done, engine.state.kind
+        return engine.line
 
-    assert on(work) == (1, "ray")
+    assert on(work).startswith("ray: 1 worker, 0 busy, 0 queued")
 
 
 def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serves_the_next(
@@ -217,9 +217,9 @@ def test_work_without_room_is_said_and_starts_when_there_is_some(
         engine.open()
         try:
             waiting = asyncio.create_task(engine.run("editor", len, ("abc",)))
-            while not engine.state.no_room_for:  # noqa: ASYNC110 (looked at as a progress line does)
+            while "no room" not in engine.line:  # noqa: ASYNC110 (looked at as a progress line does)
                 await asyncio.sleep(0.01)
-            said = engine.state.no_room_for
+            said = engine.line.partition("worker of ")[2]
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
             return said
@@ -236,12 +236,12 @@ def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None,
     async def work(engine: RayEngine) -> Any:
         lost = await engine.run("editor", exec, (dying,))
         again = await engine.run("editor", len, ("abc",))
-        return lost, again, engine.state
+        return lost, again, engine.line
 
-    lost, again, state = on(work)
+    lost, again, line = on(work)
     assert lost.value is None and "died" in lost.lost
     assert log.read_text() == "once\n"
-    assert (again.value, state.lost, state.workers) == (3, 1, 1)
+    assert again.value == 3 and line.startswith("ray: 1 worker, ") and ", 1 lost" in line
 
 
 def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
@@ -264,14 +264,14 @@ def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_it
         await engine.run("editor", len, ("abc",))
         long = [asyncio.create_task(engine.run("editor", time.sleep, (600,))) for _ in range(3)]
         await asyncio.sleep(0.1)
-        state = engine.state
+        line = engine.line
         for task in long:
             task.cancel()
         await asyncio.gather(*long, return_exceptions=True)
-        return state, await engine.run("editor", len, ("abcd",))
+        return line, await engine.run("editor", len, ("abcd",))
 
-    state, after = on(work)
-    assert (state.busy, state.queued) == (1, 2)
+    line, after = on(work)
+    assert line.startswith("ray: 1 worker, 1 busy, 2 queued")
     assert after.value == 4
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import shutil
 import sqlite3
 import subprocess
@@ -99,17 +98,6 @@ def test_task_by_prefix(do: Do, journal: Journal) -> None:
 def test_reader_cannot_write(journal: Journal) -> None:
     with pytest.raises(Exception, match="readonly"):
         journal.reader.connection.execute("DELETE FROM meta")
-
-
-def test_put_then_read(tmp_path: Path) -> None:
-    store = BlobStore(tmp_path / "blobs")
-    reference, is_new = store.put(b"pixels", "image/png")
-    assert is_new
-    assert reference.sha256 == hashlib.sha256(b"pixels").hexdigest()
-    assert (reference.bytes, reference.media_type) == (6, "image/png")
-    assert store.path(reference.sha256) == tmp_path / "blobs" / reference.sha256[:2] / reference.sha256
-    assert store.read(reference.sha256) == b"pixels"
-    assert store.put(b"pixels", "image/png") == (reference, False)
 
 
 @pytest.mark.parametrize("damage", [b"pixelS", b"pix"])

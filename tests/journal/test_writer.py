@@ -154,22 +154,6 @@ def test_wrong_operations_are_refused_and_change_nothing(do: Do, journal: Journa
         do(journal.set_meta("plan_digest", "abe"))
 
 
-def test_observer_counts_durable_events(do: Do, journal: Journal) -> None:
-    seen: list[int] = []
-
-    async def many() -> None:
-        await asyncio.gather(*(journal.set_meta("a", str(n)) for n in range(5)))
-
-    journal.on_commit = seen.append
-    journal.put_blob(b"new", "image/png")
-    journal.put_blob(b"new", "image/png")  # is there: no event
-    do(journal.set_meta("a", "1"))
-    do(many())
-    assert seen[1] - seen[0] == 1
-    assert seen[-1] - seen[0] == 6  # one blob, 1 + 5 operations
-    assert seen == sorted(seen)
-
-
 def test_operation_that_fails_in_a_group_fails_alone_and_leaves_no_half(do: Do, journal: Journal) -> None:
     task, other = a_task(0).id, a_task(1).id
     call = do(journal.start_call(a_call(task)))

@@ -16,8 +16,7 @@ import numpy as np
 import skimage.data
 
 from plantain.catalogue.store import Catalogue
-from plantain.pipeline.method import Method
-from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.recipe import Method, Recipe
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_mask, encode_source, prepare
 from plantain.records import (

@@ -31,10 +31,11 @@ from plantain.cli import main
 from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.questions.accepted import PartCount, accepted_rows
+from plantain.pipeline.further import ending
 from plantain.pipeline.merge import merge
 from plantain.pipeline.plan import Shard, enumerate_tasks
 from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.run import ending, run_build
+from plantain.pipeline.run import run_build
 from plantain.records import Observations, TaskState, task_id
 from plantain.report.page import write_report
 from plantain.roles import JudgeRequest, Reply

@@ -20,8 +20,8 @@ from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.sending import sent_with_sources
-from plantain.pipeline import method as pipeline_method
-from plantain.pipeline.method import forecast
+from plantain.pipeline import run as pipeline_run
+from plantain.pipeline.forecast import forecast
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Licence
@@ -198,7 +198,7 @@ def test_a_licence_stated_later_replaces_an_unknown_one(tmp_path: Path) -> None:
 def test_a_batch_jobs_file_is_cleared_as_a_whole(
     licence: Licence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline_method, "check_consent", lambda *given: None)  # but for the gate
+    monkeypatch.setattr(pipeline_run, "check_consent", lambda *given: None)  # but for the gate
     jobs = FakeJobs(gemini_route)
     with FakeProvider([jobs]) as server, RecordedConnections() as connections:
         url = look_hosted(monkeypatch, server.url)
@@ -227,7 +227,7 @@ def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.run"):
             patch.setattr(f"{module}.check_consent", lambda *given: None)
         summary = asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(log)))
     assert summary.failed and "is credentialed" in str(summary.stopped) and log.lines() == []

@@ -11,8 +11,7 @@ import pytest
 
 from pipeline.quick import CallLog, QuickEditor, QuickJudge, quick_method, quick_recipe
 from plantain.journal import JournalReader
-from plantain.pipeline.method import Method
-from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.recipe import Method, Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Observations, TaskState, Usage
 from plantain.roles import EditedImage, EditRequest, JudgeRequest, Reply

@@ -75,14 +75,14 @@ def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None
     asyncio.run(run_build(quick_recipe(catalogue), tmp_path / "run", method=quick_method(CallLog(None))))
     pilot = read_pilot(tmp_path / "run")
     made = planned(priced(catalogue), pilot)
-    mean = sum(pilot.whole.rounds) / pilot.whole.tasks
+    mean = sum(pilot.rounds) / len(pilot.rounds)
     assert made.rounds.expected == pytest.approx(12 * mean)
     assert made.rounds.low <= made.rounds.expected <= made.rounds.high <= 36.0
     # every attempt was written and edited once; a refused one was not judged
     assert made.calls_by[(Step.WRITE, "quick/writer")].expected == pytest.approx(made.rounds.expected)
     assert made.calls_by[(Step.JUDGE, "quick/judge")].expected < made.rounds.expected
     assert made.success is not None
-    assert made.success.expected == pytest.approx(pilot.whole.succeeded)
+    assert made.success.expected == pytest.approx(pilot.succeeded)
     assert made.success.low < made.success.expected < made.success.high <= 12.0
 
 

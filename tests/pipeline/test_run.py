@@ -23,8 +23,7 @@ from pipeline.quick import (
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.verify import verify
-from plantain.pipeline.method import Method
-from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.recipe import Method, Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, Outcome, OutcomeKind, TaskState
 from plantain.report.page import write_report

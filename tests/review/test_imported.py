@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import subprocess
+import errno
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 
 import cv2
 import numpy as np
 import pytest
 
-from fakes.commands import json_of, plantain, refused
+from fakes.commands import json_of, refused
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.records import TaskState
@@ -113,24 +111,16 @@ def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_p
         assert line in refused(*words[:2], tmp_path / "no", *words[3:], *more)
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 400 kB of its own."""
-    folder, mount, umount = tmp_path / "small", which("mount"), which("umount")
-    folder.mkdir()
-    if mount is None or umount is None:
-        pytest.skip("no mount here")
-    made = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], capture_output=True, text=True
-    )
-    if made.returncode:
-        pytest.skip(f"no disk of its own here: {made.stderr.strip()}")
-    yield folder
-    subprocess.run([umount, folder], check=True)
+def test_a_study_that_finds_no_room_leaves_nothing_half(
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(path: Path, data: bytes, mode: int = 0o644) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-
-def test_a_study_that_finds_no_room_leaves_nothing_half(pairs: Path, small: Path):
-    done = plantain("review", "new", small / "s", "--from", pairs, "--task", "accept")
-    assert done.returncode == 2
-    assert "No space left on device" in done.stderr.splitlines()[-1] and not list(small.iterdir())
-    assert len(new_from(small / "s", pairs, "--task", "accept", "--cases", "1").cases) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr("plantain.review.freezing.replace_file", full)
+        assert "No space left on device" in refused(
+            "review", "new", tmp_path / "small" / "s", "--from", pairs, "--task", "accept"
+        )
+    assert not list((tmp_path / "small").iterdir())
+    assert len(new_from(tmp_path / "small" / "s", pairs, "--task", "accept", "--cases", "1").cases) == 1

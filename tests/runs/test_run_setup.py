@@ -213,7 +213,7 @@ def test_nothing_credentialed_leaves(
     place = placed(tmp_path, servers, Licence.CREDENTIALED, monkeypatch)
     made = CASES[name](place, "concurrency = 2")
     if not checked:
-        for module in ("plantain.runs.setup", "plantain.pipeline.method"):
+        for module in ("plantain.runs.setup", "plantain.pipeline.run"):
             monkeypatch.setattr(f"{module}.check_consent", lambda *given: None)
     capsys.readouterr()
     with RecordedConnections() as connections:
@@ -256,16 +256,6 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
     asked = len(away.calls)
     assert main(CASES[name](place, "concurrency = 2").arguments) == 0
     assert len(away.calls) == asked
-
-
-def test_a_probe_goes_through_the_setup_too(
-    servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url, run = look_hosted(monkeypatch, servers[0].url), tmp_path / "probes"
-    for number in (1, 2):  # it is asked what is true now, so each probe is a call
-        assert main(["models", "--probe", MODEL, "--base-url", url, "--run", str(run)]) == 0
-        with JournalReader.open(run) as reader:
-            assert sum(reader.outcomes().values()) == number == len(servers[0].calls)
 
 
 @pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])

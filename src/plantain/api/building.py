@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
-from plantain.pipeline.forecast import BuildPlan
-from plantain.pipeline.method import forecast
+from plantain.pipeline.forecast import BuildPlan, forecast
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.runs.open_run import stoppable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,18 +13,15 @@ from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import reasons, status_summary, tasks_line, unsuccessful
-from plantain.pipeline.method import forecast, warnings
+from plantain.models.registry import endings
+from plantain.pipeline.forecast import forecast
 from plantain.pipeline.pilot import (
-    NAME,
-    PilotDecision,
-    PilotNumbers,
     decide_pilot,
     drawn_pending,
     drawn_tasks,
     interval,
     pilot_document,
     pilot_numbers,
-    write_pilot,
 )
 from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
@@ -50,7 +46,7 @@ def build(
 ) -> int:
     """Run a recipe, or resume its run. Ctrl-C finishes the calls in flight and stops; a second one stops at once.
 
-    A pilot draws the same tasks each time, writes pilot.html into the run, and advises whether to build the rest.
+    A pilot draws the same tasks each time, and advises whether to build the rest.
 
     Example: plantain build cxr.toml --run runs/cxr --pilot 50
     """
@@ -59,7 +55,7 @@ def build(
     recipe = load_recipe(recipe_file)
     recipe = recipe.model_copy(update={"engine": engine_named(recipe.engine, engine)})
     part = Shard.parse(shard) if shard else None
-    for warning in warnings(recipe):
+    for warning in endings(map(recipe.terms.listed, recipe.terms.models)):
         print(f"plantain: warning: {warning}", file=sys.stderr)
     with BuildProgress(quiet=as_json) as progress:
         summary = run_to_end(
@@ -103,36 +99,30 @@ def _print_built(recipe_file: Path, run: Path, summary: RunSummary, *, as_json: 
 
 
 def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: bool) -> None:
-    """Print go or stop with the reasons, and write the page; print nothing while no task of the pilot is closed."""
+    """Print go or stop with the reasons; print nothing while no task of the pilot is closed."""
     with JournalReader.open(run) as reader:
         drawn = drawn_tasks(reader, tasks)
         if not drawn:
             raise InputError(f"{recipe.name}: the plan has no task")
         if all(reader.task(task).state is TaskState.PENDING for task in drawn):
             return
-        numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0], shutil.disk_usage(run).free)
+        numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0])
     decision = decide_pilot(numbers, recipe.limits.budget_usd)
-    page = write_pilot(numbers, decision, recipe.name, whole, run / NAME)
     if as_json:
-        document = {**pilot_document(numbers, decision), "page": str(page), "whole_by": whole}
-        print_json(document)
+        print_json({**pilot_document(numbers, decision), "whole_by": whole})
         return
-    _print_decision(numbers, decision, page)
-    if decision.go:
-        print(f"next: {whole}")
-
-
-def _print_decision(numbers: PilotNumbers, decision: PilotDecision, page: Path) -> None:
     rate = numbers.qualified
     print(f"qualified: {rate.successes} of {counted(rate.n, 'judged task')} (95 % interval {interval(rate)})")
     for part in numbers.parts:
-        if part.standing == "does not work":
-            print(f"  {part.direction} {part.finding}: {part.rate.successes} of {part.rate.n}: does not work")
+        share = f"{part.rate.successes} of {counted(part.rate.n, 'judged task')}"
+        print(f"  {part.direction} {part.finding}: {share} qualified: {part.standing}")
     for line in decision.mind:
         print(f"  note: {line}")
     for line in decision.why:
         print(f"  against: {line}")
-    print(f"{decision.word}: {page}")
+    print(decision.word)
+    if decision.go:
+        print(f"next: {whole}")
 
 
 def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:

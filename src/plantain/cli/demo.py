@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from pathlib import Path
@@ -19,8 +18,8 @@ from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import cards_of, keep_card
-from plantain.journal.questions.status import costs, status_summary
-from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue, peak_rss_mb
+from plantain.journal.questions.status import status_summary
+from plantain.pipeline.demo import FINDINGS, SEED, demo_recipe, fill_demo_catalogue
 from plantain.pipeline.run import run_build
 from plantain.records.messages import command_line
 from plantain.report.page import make_report
@@ -58,15 +57,11 @@ def demo(
     written = make_report(run)
     with JournalReader.open(run) as reader:
         status = status_summary(reader)
-        steps = {cost.step: cost.mean_latency_s for cost in costs(reader)}
     if as_json:
         extra = {
             "report": str(written.path),
             "cards": [card_json(card) for card in cards_of(run)],
             "seconds": round(time.monotonic() - started, 3),
-            "peak_rss_mb": round(peak_rss_mb(), 1),
-            "peak_rss_mb_worker": round(peak_rss_mb(resource.RUSAGE_CHILDREN), 1),
-            "seconds_per_call": steps,
         }
         print_json({**status, **extra})
     else:

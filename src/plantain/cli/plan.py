@@ -11,14 +11,12 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, RecipeArgument
-from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
-from plantain.pipeline.forecast import BuildPlan, CallEstimate
-from plantain.pipeline.method import forecast, warnings
-from plantain.pipeline.pilot import three
+from plantain.models.registry import endings
+from plantain.pipeline.forecast import BuildPlan, CallEstimate, forecast, three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import counted, duration, next_line
 from plantain.runs.terms import calls_at_once, devices_of
 
 
@@ -34,7 +32,7 @@ def plan(
     recipe = load_recipe(recipe_file)
     made, found = forecast(recipe, run)
     free = shutil.disk_usage(recipe.data.catalogue).free
-    remarks = [*warnings(recipe), *found]
+    remarks = [*endings(map(recipe.terms.listed, recipe.terms.models)), *found]
     for warning in remarks:
         print(f"plantain: warning: {warning}", file=sys.stderr)
     if as_json:
@@ -53,10 +51,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
             {"modality": m, "finding": f, "direction": d, "tasks": n, "tried": three(made.tried_by[m, f, d])}
             for (m, f, d), n in made.by_finding.items()
         ],
-        "not_planned": [
-            {"modality": m, "finding": f, "view": view, "tasks": n}
-            for (m, f, view), n in made.not_planned.items()
-        ],
         "accepted_per_finding": recipe.data.accepted_per_finding,
         "tried": three(made.tried),
         "rounds": three(made.rounds),
@@ -68,11 +62,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
                 "model": model,
                 **(three(calls) or {}),
                 "at_once": calls_at_once(recipe.terms, model),
-                **(
-                    {"tokens_per_call": {"read": known[0], "written": known[1]}}
-                    if (known := made.tokens_by.get((step, model)))
-                    else {}
-                ),
             }
             for (step, model), calls in made.calls_by.items()
         ],
@@ -106,10 +95,6 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():
         needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
-        if (step, model) in made.tokens_by:
-            read, written = (calls.times(float(n) / 1e6) for n in made.tokens_by[(step, model)])
-            needs.add_row("  million tokens read", *_row(read, "{:,.2f}"))
-            needs.add_row("  and written", *_row(written, "{:,.2f}"))
     if made.cost_usd is not None:
         needs.add_row("cost", *_row(made.cost_usd, "${:,.2f}"))
     needs.add_row("time", *map(duration, astuple(made.duration_s)))
@@ -120,10 +105,7 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
 
 
 def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
-    lines = [
-        f"{counted(n, 'addition')} of {finding} left out: the slice is recorded as {view}"
-        for (_, finding, view), n in made.not_planned.items()
-    ]
+    lines = list[str]()
     if (asked := recipe.data.accepted_per_finding) is not None:
         floor = recipe.data.yield_floor
         ends = f", or its yield is below {floor:g} (data.yield_floor)" if floor else ""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from rich.table import Table
 
-from plantain.calls.policy import minutes
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.engines.contract import EngineState
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows, turn_rows
@@ -18,11 +15,7 @@ from plantain.journal.questions.status import not_closed, reasons, status_summar
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskKind, TaskState
 from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
-from plantain.runs.engine import state_in_words, stored_state
 from plantain.runs.terms import costs_of
-
-STALE_S = 60.0
-"""Age of the last engine state, in seconds, from which that age is printed."""
 
 
 def status(run: RunArgument, as_json: AsJson = False) -> None:
@@ -38,13 +31,11 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         ended = unsuccessful(reader)
         held = list(costs_of(reader).values())
         share = share_of(reader)
-        engine = stored_state(reader)
         accepted = accepted_rows(reader)
         turns = turn_rows(reader)
         resumes = resume_lines(reader)
         pages = ("bench", "table") if any(reader.counts(TaskKind.BENCH).values()) else ("report",)
     document |= {
-        **({} if engine is None else {"engine": engine}),
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
         "held_usd": round(sum(costs.held_usd for costs in held), 6),
         "calls_held": sum(c.lost for c in held),
@@ -60,8 +51,6 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     table.add_column("how many", overflow="fold")
     if share is not None:
         table.add_row("shard", f"{share.shard}: {share.tasks:,} of {counted(share.of, 'task')}")
-    if engine is not None:
-        table.add_row("engine", engine_line(engine))
     for section in ("tasks", "rounds", "calls", "outcomes"):
         values = document[section]
         assert isinstance(values, dict)
@@ -114,15 +103,3 @@ def resume_lines(reader: JournalReader) -> list[str]:
     if not again or not pending or (reader.sessions()[-1].ended_at is None and not not_closed(reader)):
         return []
     return [f"{counted(pending, 'task is', 'tasks are')} pending; resume with: {again[0]}"]
-
-
-def engine_line(engine: dict[str, object]) -> str:
-    """Format an engine's last recorded state: workers, queue, failed workers and rate."""
-    known = {f.name: engine[f.name] for f in fields(EngineState) if f.name in engine}
-    state = state_in_words(EngineState(**known))  # type: ignore[arg-type]
-    if engine["ended"]:
-        return f"{state}; ended"
-    age = time.time() - float(str(engine["at"]))
-    if age > STALE_S:
-        return f"{state}; last seen {minutes(age)} ago"
-    return f"{state}; {float(str(engine['per_s'])):.2f} a second"

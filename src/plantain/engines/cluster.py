@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from plantain.engines.contract import ROLES, EngineSection, EngineState, Ran, WorkersSection, machine_kind
+from plantain.engines.contract import ROLES, EngineSection, Ran, WorkersSection, machine_kind
 from plantain.engines.joining import host_and_port, in_one_line, join
 from plantain.records import InputError
+from plantain.records.messages import counted
 from plantain.version import __version__
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class RayEngine:
     def __init__(self, section: EngineSection) -> None:
         self._section = section
         self._pools: dict[str, _Pool] = {}
-        self._done = self._lost = self._busy = 0
+        self._lost = self._busy = 0
         self._watches: list[asyncio.Task[None]] = []
         self._head = ("", 0)
         self._gone = asyncio.Event()
@@ -107,18 +108,15 @@ class RayEngine:
         self._joined = False
 
     @property
-    def state(self) -> EngineState:
+    def line(self) -> str:
+        """The engine's state for the progress line, e.g. "ray: 4 workers, 3 busy, 10 queued"."""
         pools = set(self._pools.values())
-        short = sorted({str(pool.section) for pool in pools if pool.short >= SHORT})
-        return EngineState(
-            "ray",
-            sum(len(pool.ready) for pool in pools),
-            self._busy,
-            sum(pool.waiting for pool in pools),
-            self._done,
-            self._lost,
-            ", nor for ".join(short),
-        )
+        workers = counted(sum(len(pool.ready) for pool in pools), "worker")
+        queued = sum(pool.waiting for pool in pools)
+        lost = f", {self._lost} lost" if self._lost else ""
+        short = ", nor for ".join(sorted({str(pool.section) for pool in pools if pool.short >= SHORT}))
+        room = f", no room in the cluster for a worker of {short}" if short else ""
+        return f"ray: {workers}, {self._busy} busy, {queued} queued{lost}{room}"
 
     @property
     def room(self) -> int:
@@ -191,7 +189,6 @@ class RayEngine:
             raise
         finally:
             self._busy -= 1
-        self._done += 1
         pool.idle.put_nowait(worker)
         return Ran(cast(T, answer), worker.kind)
 

@@ -80,33 +80,8 @@ def _named(field: str, file: Path) -> set[str]:
     return {line.partition(":")[2].strip() for line in lines if line.startswith(field)}
 
 
-@dataclass(frozen=True, slots=True)
-class EngineState:
-    """The state of an engine.
-
-    Attributes:
-        kind: "local" or "ray".
-        workers: number of workers that are ready; `busy` of them compute.
-        queued: number of pieces of work that wait for a worker.
-        done: number of finished pieces of work.
-        lost: number of workers that have failed.
-        no_room_for: resources of a worker that the cluster cannot place while work waits; "" for none.
-    """
-
-    kind: str
-    workers: int
-    busy: int
-    queued: int
-    done: int
-    lost: int
-    no_room_for: str = ""
-
-
 class WorkEngine(Protocol):
     """The interface of engines, which run functions outside the process that owns the run."""
-
-    @property
-    def state(self) -> EngineState: ...
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a module-level function once on a worker of a role ("editor", "judge") and return its result.

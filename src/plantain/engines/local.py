@@ -16,7 +16,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, TypeVar
 
-from plantain.engines.contract import EngineState, Ran, machine_kind
+from plantain.engines.contract import Ran, machine_kind
 
 if TYPE_CHECKING:
     from multiprocessing.popen_forkserver import Popen
@@ -89,18 +89,10 @@ class LocalEngine:
         self._cores = (
             len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         )
-        self._under_way = self._done = self._lost = 0
-
-    @property
-    def state(self) -> EngineState:
-        """The engine's current state."""
-        busy = min(self._cores, self._under_way)
-        return EngineState("local", self._cores, busy, self._under_way - busy, self._done, self._lost)
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a module-level function in a worker process; all roles share the processes. See `WorkEngine`."""
         loop = asyncio.get_running_loop()
-        self._under_way += 1
         try:
             with _safe_path():
                 pool = self._processes()
@@ -108,13 +100,9 @@ class LocalEngine:
                     computed = loop.run_in_executor(pool, function, *arguments)
             value = await computed
         except BrokenProcessPool:
-            self._lost += 1
             if self._pool is pool:
                 self._pool = None
             return Ran(None, machine_kind(), lost="a process died (out of memory?)")
-        finally:
-            self._under_way -= 1
-        self._done += 1
         return Ran(value, machine_kind())
 
     def close(self) -> None:

@@ -16,13 +16,13 @@ from plantain.models.registry import Preset
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import declared_size, decode_mask, decode_untrusted
 from plantain.pixels.encode import encode_png, resize
-from plantain.records import Direction, Outcome, OutcomeKind
+from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NO_REGION, EditRequest
 
 STRETCH = 0.03
 """Sides may be scaled this much apart ("fit"); where a model's sizes ask for more, the image is padded ("pad")."""
 
-KONTEXT_SIZES = (
+_TALL = (
     (672, 1568),
     (688, 1504),
     (720, 1456),
@@ -31,16 +31,8 @@ KONTEXT_SIZES = (
     (832, 1248),
     (880, 1184),
     (944, 1104),
-    (1024, 1024),
-    (1104, 944),
-    (1184, 880),
-    (1248, 832),
-    (1328, 800),
-    (1392, 752),
-    (1456, 720),
-    (1504, 688),
-    (1568, 672),
 )
+KONTEXT_SIZES = (*_TALL, (1024, 1024), *((high, wide) for wide, high in reversed(_TALL)))
 """Widths and heights that FLUX.1 Kontext was trained on (diffusers 0.42)."""
 
 
@@ -57,8 +49,8 @@ class FramePolicy:
         least: minimum side of the canvas in pixels, however narrow the image.
         reference: how the pipeline resizes the reference image, if it does: "shrunk": to 1024 x 1024 pixels at most
             (FLUX.2), so canvases stay below; "derived": to the canvas's proportions at `side` squared pixels
-            (Qwen-Image-Edit), so only canvases that this leaves unchanged are used; "raised": the same, rounded up
-            (LongCat). If canvas and reference differed in size, the output would be shifted.
+            (Qwen-Image-Edit), so only canvases that this leaves unchanged are used. If canvas and reference differed in
+            size, the output would be shifted.
     """
 
     rule: Literal["own", "longest", "area", "width"] = "own"
@@ -66,7 +58,7 @@ class FramePolicy:
     multiple: int = 1
     sizes: tuple[tuple[int, int], ...] = ()
     least: int = 64
-    reference: Literal["canvas", "shrunk", "derived", "raised"] = "canvas"
+    reference: Literal["canvas", "shrunk", "derived"] = "canvas"
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> FramePolicy:
@@ -101,9 +93,8 @@ class FramePolicy:
             return self._whole(chosen[0] * side / 1024), self._whole(chosen[1] * side / 1024)
         if self.reference == "shrunk":
             return _nearest(below(min(side, 1024) ** 2, self.multiple, self.least), ratio)
-        if self.reference in ("derived", "raised"):
-            up = self.reference == "raised"
-            return _nearest(derived_from_themselves(side, self.multiple, self.least, up=up), ratio)
+        if self.reference == "derived":
+            return _nearest(derived_from_themselves(side, self.multiple, self.least), ratio)
         if self.rule == "width":
             return self._whole(side), min(self._whole(side / ratio), self._whole(2 * side))
         if self.rule == "area":
@@ -140,20 +131,17 @@ def below(area: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
 
 
 @cache
-def derived_from_themselves(
-    side: int, multiple: int, least: int, *, up: bool = False
-) -> tuple[tuple[int, int], ...]:
+def derived_from_themselves(side: int, multiple: int, least: int) -> tuple[tuple[int, int], ...]:
     """List the (width, height) of about `side` squared pixels that the pipeline's rounding leaves unchanged.
 
-    The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines, and of its LongCat one, which rounds up
-    (diffusers 0.42).
+    The rule is `calculate_dimensions` of diffusers' Qwen-Image-Edit pipelines (diffusers 0.42).
     """
     sides = range(-(-least // multiple) * multiple, side * side // least + multiple, multiple)
     return tuple(
         (width, height)
         for width in sides
         for height in _near(side * side / width, multiple)
-        if height >= least and _derived(side * side, width / height, multiple, up) == (width, height)
+        if height >= least and _derived(side * side, width / height, multiple) == (width, height)
     )
 
 
@@ -164,10 +152,9 @@ def _near(length: float, multiple: int) -> tuple[int, ...]:
     )
 
 
-def _derived(area: float, ratio: float, multiple: int, up: bool) -> tuple[int, int]:
+def _derived(area: float, ratio: float, multiple: int) -> tuple[int, int]:
     width = math.sqrt(area * ratio)
-    rounded = math.ceil if up else round
-    return rounded(width / multiple) * multiple, rounded(width / ratio / multiple) * multiple
+    return round(width / multiple) * multiple, round(width / ratio / multiple) * multiple
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +233,6 @@ class FramedRequest:
         instruction: the text for the model.
         seed: seed of this edit.
         region: PNG mask of the original's size, for models that require one; None for others.
-        concept: the finding or key concept, for methods that do not read sentences.
-        removes: True if the edit removes the concept; None if unknown.
         side: side of the canvas in pixels; None for the method's default.
         parameters: settings of this edit only.
     """
@@ -257,8 +242,6 @@ class FramedRequest:
     instruction: str
     seed: int
     region: bytes | None = field(default=None, repr=False)
-    concept: str = ""
-    removes: bool | None = None
     side: int | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
 
@@ -305,15 +288,12 @@ def framed_request(
     if not (width and height):
         return UNREADABLE
     sides = sides_to_name(request.instruction, request.image) if names_sides else ""
-    known = request.direction not in (None, Direction.CHANGE)
     return FramedRequest(
         request.original.data,
         policy.frame(width, height, side),
         preset.words(request.instruction, sides),
         request.seed,
         request.region.data if takes_region and request.region else None,
-        request.concept,
-        request.direction is Direction.REMOVE if known else None,
         side,
         request.parameters,
     )

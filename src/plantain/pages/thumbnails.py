@@ -1,4 +1,4 @@
-"""Small images inside a page: thumbnails, difference maps and mask outlines as data URIs."""
+"""Small images inside a page as data URIs, and outlines of masks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.encode import XMP_PACKET
 
-SATURATION = 48
-"""Grey levels of change at which a difference map reaches full colour."""
-
-BACKGROUND = np.array([22.0, 24.0, 28.0])
-BRIGHTER = np.array([255.0, 176.0, 66.0])
-DARKER = np.array([86.0, 168.0, 255.0])
-OUTLINE = (92, 232, 130)
-
 
 def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
     """Return a JPEG thumbnail as a data URI.
@@ -32,29 +24,6 @@ def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
         synthetic: True if rendered or edited: the thumbnail then gets the mark for synthetic images.
     """
     return _encode(shrink(pixels, side), limit, XMP_PACKET if synthetic else b"")
-
-
-def difference(before: Pixels, after: Pixels, side: int, limit: int, mask: Mask | None = None) -> str:
-    """Draw the change of an edit as a JPEG data URI: orange where brighter, blue where darker, on near-black.
-
-    Images are uint8 (H, W, 3); the mean over channels has full colour at 48 grey levels. `side` and `limit` are as in
-    `data_uri`; `mask`, bool (H, W), is drawn as a green outline.
-    """
-    change = after.astype(np.float32).mean(axis=2) - before.astype(np.float32).mean(axis=2)
-    size = _size(before.shape[0], before.shape[1], side)
-    brighter, darker = (
-        np.clip(cv2.resize(np.maximum(part, 0), size, interpolation=cv2.INTER_AREA) / SATURATION, 0, 1)
-        for part in (change, -change)
-    )
-    shown = (
-        BACKGROUND + brighter[..., None] * (BRIGHTER - BACKGROUND) + darker[..., None] * (DARKER - BACKGROUND)
-    )
-    shown = np.clip(shown, 0, 255).astype(np.uint8)
-    if mask is not None:
-        small = cv2.resize(mask.astype(np.uint8), size, interpolation=cv2.INTER_AREA)
-        contours, _ = cv2.findContours(small, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
-        shown = cv2.drawContours(np.ascontiguousarray(shown), contours, -1, OUTLINE, 1, cv2.LINE_8)
-    return _encode(np.asarray(shown, dtype=np.uint8), limit, b"")
 
 
 def outline(region: Mask) -> str:

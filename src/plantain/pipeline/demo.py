@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -76,11 +75,6 @@ def demo_recipe(folder: Path) -> Recipe:
             "limits": {"concurrency": 4},
         }
     )
-
-
-def peak_rss_mb(who: int = resource.RUSAGE_SELF) -> float:
-    """Return this process's peak resident memory in MiB, or that of its largest ended child (RUSAGE_CHILDREN)."""
-    return resource.getrusage(who).ru_maxrss / 1024
 
 
 def fill_demo_catalogue(path: Path) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
@@ -15,9 +15,12 @@ from plantain.journal.questions.status import costs
 from plantain.journal.questions.tasks import rounds_of_closed
 from plantain.metrics.statistics.intervals import wilson
 from plantain.models.registry import image_token_range
-from plantain.pipeline.plan import enumerate_tasks, not_planned
+from plantain.pipeline.plan import enumerate_tasks
 from plantain.pipeline.recipe import Recipe
+from plantain.pipeline.run import make_ready
 from plantain.records import InputError, Price, Step, TaskState, Usage
+from plantain.records.messages import counted
+from plantain.roles import TakesRegion
 from plantain.runs.terms import (
     ON_THIS_MACHINE,
     OPEN_MODELS,
@@ -53,9 +56,6 @@ ROLE_OF = {Step.WRITE: "writer", Step.EDIT: "editor", Step.JUDGE: "judge"}
 BATCH_HOURS = (0.2, 1.0, 24.0)
 """Of one batch job; every wave of tasks takes one for each step of its rounds, one after the other."""
 
-FEWEST = 20
-"""Closed tasks of a finding and direction from which its own rates are used; the whole pilot's below that."""
-
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
@@ -82,26 +82,12 @@ class CallEstimate:
         return CallEstimate(min(self.low, limit), min(self.expected, limit), min(self.high, limit))
 
 
+def three(estimate: CallEstimate | None) -> dict[str, float] | None:
+    """Return an estimate for JSON, with the keys "low", "expected" and "high"; None for None."""
+    return None if estimate is None else asdict(estimate)
+
+
 NOTHING = CallEstimate(0.0, 0.0, 0.0)
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts of a pilot's closed tasks: the rounds that each took, and how many succeeded."""
-
-    rounds: list[int] = field(default_factory=list)
-    succeeded: int = 0
-
-    @property
-    def tasks(self) -> int:
-        return len(self.rounds)
-
-    def rounds_per_task(self) -> CallEstimate:
-        """Return the mean number of rounds per task; low and high are its 95 % normal interval, at least 0."""
-        mean = statistics.fmean(self.rounds)
-        spread = statistics.stdev(self.rounds) if self.tasks > 1 else 0.0
-        half = 1.96 * spread / math.sqrt(self.tasks)
-        return CallEstimate(max(0.0, mean - half), mean, mean + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +95,25 @@ class Pilot:
     """Rates measured in an earlier run, to forecast a larger one.
 
     Attributes:
-        whole: counts of all closed tasks; `parts`: counts by finding and direction.
+        rounds: the rounds that each of its closed tasks took; `succeeded`: how many of them succeeded.
         tries: model calls per attempt, by step, retries included.
         cost_usd, latency_s: mean US dollars and seconds per call, by step and model, if known.
         bytes_per_attempt: bytes on disk per attempt.
     """
 
-    whole: Tally
-    parts: dict[tuple[str, str], Tally]
+    rounds: tuple[int, ...]
+    succeeded: int
     tries: dict[Step, float]
     cost_usd: dict[tuple[Step, str], float]
     latency_s: dict[tuple[Step, str], float]
     bytes_per_attempt: float
 
-    def of(self, finding: str, direction: str) -> Tally:
-        """Return the counts of a finding and direction, or of the whole pilot if those are too few."""
-        part = self.parts.get((finding, direction))
-        return part if part is not None and part.tasks >= FEWEST else self.whole
+    def rounds_per_task(self) -> CallEstimate:
+        """Return the mean number of rounds per task; low and high are its 95 % normal interval, at least 0."""
+        mean = statistics.fmean(self.rounds)
+        spread = statistics.stdev(self.rounds) if len(self.rounds) > 1 else 0.0
+        half = 1.96 * spread / math.sqrt(len(self.rounds))
+        return CallEstimate(max(0.0, mean - half), mean, mean + half)
 
 
 def read_pilot(run: Path) -> Pilot:
@@ -135,18 +123,14 @@ def read_pilot(run: Path) -> Pilot:
         InputError: `run` is not a run, or none of its tasks is closed.
     """
     with JournalReader.open(run) as reader:
-        whole, parts = Tally(), dict[tuple[str, str], Tally]()
-        for finding, direction, state, rounds in rounds_of_closed(reader):
-            for tally in (whole, parts.setdefault((finding, direction), Tally())):
-                tally.rounds.append(rounds)
-                tally.succeeded += state is TaskState.SUCCESS
-        if not whole.tasks:
+        closed = list(rounds_of_closed(reader))
+        if not closed:
             raise InputError(f"--run {run}: none of its tasks is closed yet, so there are no rates yet")
         attempts = max(1, reader.attempt_count() + reader.attempt_count(superseded=True))
         rows = {(Step(row.step), row.model): row for row in costs(reader)}
         return Pilot(
-            whole,
-            parts,
+            tuple(rounds for _, rounds in closed),
+            sum(state is TaskState.SUCCESS for state, _ in closed),
             {step: sum(r.tries for (of, _), r in rows.items() if of is step) / attempts for step in Step},
             {key: r.cost_usd / r.priced for key, r in rows.items() if r.cost_usd is not None and r.priced},
             {key: r.mean_latency_s for key, r in rows.items() if r.mean_latency_s is not None},
@@ -164,11 +148,8 @@ class BuildPlan:
         by_finding: number of tasks by modality, finding and direction.
         tried: number of tasks expected to run; less than `tasks` only with `accepted_per_finding`; `tried_by`: the same
             by modality, finding and direction.
-        not_planned: number of skipped additions by modality, finding and the view that does not show its place.
         rounds: number of rounds of all tasks.
         calls_by: calls by step and model.
-        tokens_by: estimated tokens that one such call reads and writes, including thinking and images; only for
-            models priced by tokens.
         cost_usd: cost in US dollars; None while a price is unknown.
         duration_s, disk: duration in seconds, and disk space in bytes.
         success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
@@ -179,13 +160,11 @@ class BuildPlan:
     tasks: int = 0
     images: int = 0
     by_finding: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    not_planned: dict[tuple[str, str, str], int] = field(default_factory=dict)
     tried: CallEstimate = NOTHING
     tried_by: dict[tuple[str, str, str], CallEstimate] = field(default_factory=dict)
     rounds: CallEstimate = NOTHING
     calls: CallEstimate = NOTHING
     calls_by: dict[tuple[Step, str], CallEstimate] = field(default_factory=dict)
-    tokens_by: dict[tuple[Step, str], tuple[int, int]] = field(default_factory=dict)
     cost_usd: CallEstimate | None = None
     duration_s: CallEstimate = NOTHING
     disk: CallEstimate = NOTHING
@@ -201,7 +180,7 @@ def make_plan(
     Args:
         pilot: rates of an earlier run; None for the paper's rates and plantain's assumptions.
     """
-    plan = BuildPlan(not_planned=dict(not_planned(recipe, catalogue, taxonomy)))
+    plan = BuildPlan()
     images: set[str] = set()
     for task in enumerate_tasks(recipe, catalogue, taxonomy):
         images.add(task.image_id)
@@ -210,9 +189,12 @@ def make_plan(
         plan.by_finding[key] = plan.by_finding.get(key, 0) + 1
     plan.images = len(images)
     for key, n in plan.by_finding.items():
-        plan.tried_by[key] = _tried(recipe, pilot, key, n)
+        plan.tried_by[key] = _tried(recipe, pilot, n)
     plan.tried = sum(plan.tried_by.values(), NOTHING)
-    plan.rounds = _rounds(recipe, plan, pilot)
+    most = float(recipe.loop.max_rounds)
+    usual = CallEstimate(1.0, min(EXPECTED_ROUNDS, most), most)
+    each = usual if pilot is None else pilot.rounds_per_task().at_most(most)
+    plan.rounds = plan.tried.times(each.low, each.expected, each.high)
     roles = _roles(recipe)
     for step, model in roles:
         members = sum(other is step for other, _ in roles)  # of a panel
@@ -220,18 +202,14 @@ def make_plan(
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
     plan.calls = sum(plan.calls_by.values(), NOTHING)
-    for step, model in plan.calls_by:
-        usage = typical_usage(recipe, step, model)[1]
-        if _provider(model) not in ON_THIS_MACHINE:
-            plan.tokens_by[(step, model)] = usage.input_tokens or 0, usage.output_tokens or 0
     open_prices = (unpriced(recipe.terms, model, ROLE_OF[step]) for step, model in plan.calls_by)
     plan.unpriced = tuple(dict.fromkeys(filter(None, open_prices)))
     if not plan.unpriced:
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
-    each = pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT
     images_used = plan.tried.at_most(plan.images)
-    plan.disk = plan.rounds.times(each) + images_used.times(BYTES_PER_IMAGE)
+    attempts = plan.rounds.times(pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT)
+    plan.disk = attempts + images_used.times(BYTES_PER_IMAGE)
     plan.success = _success(recipe, plan, pilot)
     return plan
 
@@ -249,21 +227,20 @@ def _roles(recipe: Recipe) -> list[tuple[Step, str]]:
     ]
 
 
-def _yield(recipe: Recipe, pilot: Pilot | None, finding: str, direction: str) -> CallEstimate:
+def _yield(recipe: Recipe, pilot: Pilot | None) -> CallEstimate:
     """The share of tasks that succeed; without a pilot between the recipe's floor and all of them."""
     if pilot is None:
         return CallEstimate(min(recipe.data.yield_floor, EXPECTED_YIELD), EXPECTED_YIELD, 1.0)
-    tally = pilot.of(finding, direction)
-    low, high = wilson(tally.succeeded, tally.tasks)
-    return CallEstimate(low, tally.succeeded / tally.tasks, high)
+    low, high = wilson(pilot.succeeded, len(pilot.rounds))
+    return CallEstimate(low, pilot.succeeded / len(pilot.rounds), high)
 
 
-def _tried(recipe: Recipe, pilot: Pilot | None, part: tuple[str, str, str], most: int) -> CallEstimate:
+def _tried(recipe: Recipe, pilot: Pilot | None, most: int) -> CallEstimate:
     """Tasks of a part that are tried: all, or until enough succeed; a part below the yield floor ends earlier."""
     asked, floor = recipe.data.accepted_per_finding, recipe.data.yield_floor
     if asked is None:
         return CallEstimate(most, most, most)
-    share = _yield(recipe, pilot, *part[1:])
+    share = _yield(recipe, pilot)
     few, usual, many = (
         min(asked / max(rate, floor), most) if max(rate, floor) else most
         for rate in (share.high, share.expected, share.low)
@@ -271,33 +248,13 @@ def _tried(recipe: Recipe, pilot: Pilot | None, part: tuple[str, str, str], most
     return CallEstimate(few, usual, many)
 
 
-def _rounds(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate:
-    """Rounds of all tasks together."""
-    most = float(recipe.loop.max_rounds)
-
-    def each(finding: str, direction: str) -> CallEstimate:
-        if pilot is None:
-            return CallEstimate(1.0, min(EXPECTED_ROUNDS, most), most)
-        return pilot.of(finding, direction).rounds_per_task().at_most(most)
-
-    return sum(
-        (
-            each(finding, direction).times(n.low, n.expected, n.high)
-            for (_, finding, direction), n in plan.tried_by.items()
-        ),
-        NOTHING,
-    )
-
-
 def _success(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
     asked = recipe.data.accepted_per_finding
     if pilot is None and asked is None:
         return None
-    total = NOTHING
-    for (_, finding, direction), n in plan.by_finding.items():
-        won = _yield(recipe, pilot, finding, direction).times(n)
-        total += won if asked is None else won.at_most(asked)
-    return total
+    share = _yield(recipe, pilot)
+    won = (share.times(n) for n in plan.by_finding.values())
+    return sum((each if asked is None else each.at_most(asked) for each in won), NOTHING)
 
 
 def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -> CallEstimate:
@@ -370,10 +327,37 @@ def _by_limits(recipe: Recipe, plan: BuildPlan, model: str) -> CallEstimate:
             continue
         requests += calls
         tokens += calls.times(*(usage.total_tokens for usage in typical_usage(recipe, step, model)))
-        if step is Step.EDIT and section.images_per_minute:
-            result = result.at_least(calls.times(60.0 / section.images_per_minute))
     if section.requests_per_minute:
         result = result.at_least(requests.times(60.0 / section.requests_per_minute))
     if section.tokens_per_minute:
         result = result.at_least(tokens.times(60.0 / section.tokens_per_minute))
     return result
+
+
+def forecast(recipe: Recipe, pilot: Path | None = None) -> tuple[BuildPlan, list[str]]:
+    """Forecast a recipe; return the plan, and remarks on missing keys or an unsuitable editor. No model is called.
+
+    Args:
+        recipe: the recipe.
+        pilot: folder of a run whose rates, costs and latencies to use.
+
+    Raises:
+        InputError: as `make_ready`, except for missing keys.
+    """
+    missing: list[str] = []
+    ready = make_ready(recipe, missing=missing)
+    with ready.catalogue:
+        made = make_plan(recipe, ready.catalogue, ready.taxonomy, read_pilot(pilot) if pilot else None)
+    remarks = [f"{line}; build needs it" for line in dict.fromkeys(missing)]
+    editor = ready.method.editor
+    if isinstance(editor, TakesRegion) and editor.takes_region:
+        remarks.append(
+            f"{recipe.models.editor} needs a region to edit, and a build has none: every edit would end as "
+            "not_applicable. Measure it on a benchmark with regions by bench generate --editor, or choose another"
+        )
+    if recipe.loop.turns > 1:
+        remarks.append(
+            f"loop.turns = {recipe.loop.turns}: the plan is of the first turn; each accepted edit is edited up to "
+            f"{counted(recipe.loop.turns - 1, 'time')} more"
+        )
+    return made, remarks

@@ -16,8 +16,8 @@ import orjson
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
-from plantain.pipeline.method import NONE, Method, restore_identity
 from plantain.pipeline.post_edit import EditCheck, RestoredEdit, object_to, restored, veto
+from plantain.pipeline.recipe import NONE, Method, restore_identity
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
 from plantain.records import (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls.client import CHANGES, KINDS, SERVED
+from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
@@ -44,7 +44,7 @@ from plantain.journal.withdrawal import NOTE
 from plantain.pipeline.plan import SHARD, Share
 from plantain.records import InputError, TaskState
 from plantain.records.messages import COMMANDS, command_line
-from plantain.runs import engine
+from plantain.runs.engine import CLUSTERS, joined_clusters
 
 _OWN = frozenset(
     {
@@ -58,8 +58,7 @@ _OWN = frozenset(
         "consent",
         "audit.juries",
         COMMANDS,
-        engine.STATE,
-        KINDS,
+        CLUSTERS,
     }
 )
 """Meta entries that may differ between shards."""
@@ -222,7 +221,10 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta = {key: value for part in reversed(parts) for key, value in part.meta.items()}
     del meta[SHARD]
     meta.pop(COMMANDS, None)
-    meta |= engine.joined(part.meta for part in parts)
+    if clusters := joined_clusters(*(part.meta.get(CLUSTERS) for part in parts)):
+        meta[CLUSTERS] = clusters
+    if connections := _joined_lists(part.meta.get(CONNECTIONS, "{}") for part in parts):
+        meta[CONNECTIONS] = orjson.dumps(connections).decode()
     meta |= joined_decisions([part.meta for part in parts])
     ids = [part.meta["run_id"] for part in parts]
     meta["run_id"] = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]
@@ -232,16 +234,19 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
         meta[SERVED] = orjson.dumps(served).decode()
     if changes:
         meta[CHANGES] = orjson.dumps(changes).decode()
-    reached: dict[str, list[str]] = {}
-    for part in parts:
-        for address, ips in orjson.loads(part.meta.get(CONNECTIONS, "{}")).items():
-            reached[address] = list(dict.fromkeys([*reached.get(address, []), *ips]))
-    if reached:
-        meta[CONNECTIONS] = orjson.dumps(reached).decode()
     account = joined_accounts(account_of(part.database) for part in parts)
     if account.others:
         meta[WITHDRAWN] = to_json(account)
     return meta
+
+
+def _joined_lists(documents: Iterable[str]) -> dict[str, list[str]]:
+    """Merge JSON objects of lists by key, each value once."""
+    joined: dict[str, list[str]] = {}
+    for document in documents:
+        for key, values in orjson.loads(document).items():
+            joined[key] = list(dict.fromkeys([*joined.get(key, []), *values]))
+    return joined
 
 
 def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[str, list[str]], list[object]]:

@@ -1,34 +1,24 @@
-"""A pilot: its tasks, its numbers, the decision to start the whole build or not, and its page."""
+"""A pilot: its tasks, its numbers, and the decision to start the whole build or not."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import lru_cache
-from pathlib import Path
-
-from jinja2 import Environment
+from dataclasses import asdict, dataclass
 
 from plantain.catalogue.groups import Groups
-from plantain.journal import JournalReader, StoredVerdict, TaskRow
+from plantain.journal import JournalReader, TaskRow
 from plantain.journal.cards import standings_of
 from plantain.journal.questions.accepted import Part, count_parts, ids_of_part
-from plantain.journal.questions.status import spent_on, worked_s
 from plantain.metrics.statistics.clusters import Rate, clustered_rate
 from plantain.metrics.statistics.gap import shares
-from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.wording import DASH
-from plantain.pipeline.forecast import BuildPlan, CallEstimate
+from plantain.pipeline.forecast import BuildPlan, three
 from plantain.records import InputError, SourceImage, TaskState
 from plantain.records.judging import NOT_VALIDATED
 from plantain.records.messages import counted
 from plantain.records.tasks import shared_out
-from plantain.version import __version__
-
-PEOPLE = "people/"
-"""Prefix of a study's name where its readers judged a run's edits (`judge rejudge --judge people/STUDY`)."""
 
 FEWEST = 10
 """Judged tasks below which nothing is decided: the 95 % interval of a rate is then wider than half of all rates."""
@@ -45,9 +35,6 @@ MOST_UNDECIDED = 0.50
 
 MOST_NOT_APPLICABLE = 0.50
 """Share of tasks that cannot be shown on their image: above it, the plan is mostly about other images."""
-
-LEAST_ACCEPTED = 0.50
-"""Share of qualified edits that human readers accept: stop if its whole interval is below."""
 
 FEWEST_OF_FINDING = 3
 """Judged tasks of a finding and direction from which it can be found not to work: none qualified, or the interval of
@@ -104,7 +91,7 @@ class PilotPart:
         return "does not work" if never or low else "works"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PilotNumbers:
     """The results of the pilot's tasks.
 
@@ -112,12 +99,8 @@ class PilotNumbers:
         asked: number of the pilot's tasks; `states` counts them by state.
         parts: results by finding and direction.
         qualified: successes of successes and failures; `stopped`, `undecided`, `not_applicable`: of all closed tasks.
-        accepted: share of the qualified edits shown to a study's readers that they accepted.
-        cost_usd: US dollars for the pilot's calls, None if no cost is known; `unpriced` calls have none.
-        worked_s: seconds of the processes that worked on the run.
         forecast: forecast for the whole plan by the pilot's rates.
-        free: free bytes on the disk.
-        judges: a line on each judge's reliability; `believed` is True if all judges were shown to be reliable.
+        believed: True if all judges were shown to be reliable.
         why_stopped: (reason, number of tasks) for the commonest reasons why tasks stopped.
     """
 
@@ -128,88 +111,33 @@ class PilotNumbers:
     stopped: Rate
     undecided: Rate
     not_applicable: Rate
-    accepted: Rate
-    cost_usd: float | None
-    unpriced: int
-    worked_s: float
     forecast: BuildPlan
-    free: int
-    judges: tuple[str, ...]
     believed: bool
-    why_stopped: list[tuple[str, int]] = field(default_factory=list)
-
-    @property
-    def open(self) -> int:
-        return self.states.get(TaskState.PENDING.value, 0)
-
-    @property
-    def qualified_of_whole(self) -> CallEstimate | None:
-        """Estimate the qualified edits of the whole plan, low and high by the rate's interval; None if unknown."""
-        whole, rate = self.forecast.success, self.qualified
-        fixed = self.forecast.tried.expected < self.forecast.tasks  # further images make up for a lower rate
-        if whole is None or fixed or not rate.value or rate.low is None or rate.high is None:
-            return whole
-        each = whole.expected / rate.value
-        return CallEstimate(
-            each * rate.low, whole.expected, min(each * rate.high, float(self.forecast.tasks))
-        )
-
-    @property
-    def cost_per_qualified(self) -> CallEstimate | None:
-        """Estimate US dollars per qualified edit, low and high by the rate's interval; None if unknown."""
-        if self.cost_usd is None or not self.qualified.n:
-            return None
-        each = self.cost_usd / self.qualified.n
-        return _per_success(CallEstimate(each, each, each), self.qualified)
-
-    @property
-    def cost_per_accepted(self) -> CallEstimate | None:
-        """Estimate US dollars per edit that readers accept, with low and high; None if unknown or none is accepted."""
-        each = self.cost_per_qualified
-        return None if each is None else _per_success(each, self.accepted)
+    why_stopped: tuple[tuple[str, int], ...] = ()
 
 
-def _per_success(each: CallEstimate, rate: Rate) -> CallEstimate | None:
-    if not rate.successes or not rate.low or not rate.high:
-        return None
-    return CallEstimate(each.low / rate.high, each.expected / (rate.successes / rate.n), each.high / rate.low)
-
-
-def pilot_numbers(
-    reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan, free: int
-) -> PilotNumbers:
-    """Compute the pilot's results from these tasks; `free` is the free disk space in bytes."""
+def pilot_numbers(reader: JournalReader, tasks: Sequence[str], forecast: BuildPlan) -> PilotNumbers:
+    """Compute the pilot's results from these tasks."""
     rows = [reader.task(task) for task in tasks]
     closed = [row for row in rows if row.state is not TaskState.PENDING]
     judged = [row for row in rows if row.state in (TaskState.SUCCESS, TaskState.FAILED)]
-    won = [row for row in rows if row.state is TaskState.SUCCESS]
     images = list(_images(reader, {row.task.image_id for row in closed}))
     groups = Groups(images)
     cluster = {row.task.image_id: row.task.image_id for row in rows}
     cluster |= {image.id: groups.group(image) for image in images}
     standings = standings_of(reader)
-    cost, unpriced = spent_on(reader, tasks)
-
-    def share(state: TaskState, of: Sequence[TaskRow]) -> Rate:
-        return _rate(of, cluster, state)
-
+    stopped = Counter(row.reason for row in rows if row.state is TaskState.STOPPED)
     return PilotNumbers(
         asked=len(rows),
         states=dict(Counter(row.state.value for row in rows)),
         parts=tuple(_part(key, n, rows, cluster) for key, n in _planned(reader).items()),
-        qualified=share(TaskState.SUCCESS, judged),
-        stopped=share(TaskState.STOPPED, closed),
-        undecided=share(TaskState.UNDECIDED, closed),
-        not_applicable=share(TaskState.NOT_APPLICABLE, closed),
-        accepted=_accepted(reader, won, cluster),
-        cost_usd=cost,
-        unpriced=unpriced,
-        worked_s=worked_s(reader),
+        qualified=_rate(judged, cluster, TaskState.SUCCESS),
+        stopped=_rate(closed, cluster, TaskState.STOPPED),
+        undecided=_rate(closed, cluster, TaskState.UNDECIDED),
+        not_applicable=_rate(closed, cluster, TaskState.NOT_APPLICABLE),
         forecast=forecast,
-        free=free,
-        judges=tuple(one.line for one in standings),
         believed=bool(standings) and all(one.qualifies for one in standings),
-        why_stopped=Counter(row.reason for row in rows if row.state is TaskState.STOPPED).most_common(5),
+        why_stopped=tuple(stopped.most_common(5)),
     )
 
 
@@ -224,17 +152,6 @@ def _part(
 
 def _rate(rows: Sequence[TaskRow], cluster: Mapping[str, str], state: TaskState) -> Rate:
     return clustered_rate(shares((cluster[row.task.image_id], row.state is state) for row in rows))
-
-
-def _accepted(reader: JournalReader, won: Sequence[TaskRow], cluster: Mapping[str, str]) -> Rate:
-    """Of the qualified edits that readers of a study judged, the share that they accepted."""
-
-    def by_people(row: TaskRow) -> list[StoredVerdict]:
-        verdicts = reader.verdicts(row.id, row.generation)
-        return [one for one in verdicts if one.round == row.round and one.verdict.judge.startswith(PEOPLE)]
-
-    decided = [(row, people[-1].verdict.qualified is True) for row in won if (people := by_people(row))]
-    return clustered_rate(shares((cluster[row.task.image_id], yes) for row, yes in decided))
 
 
 def _images(reader: JournalReader, names: Collection[str]) -> Iterator[SourceImage]:
@@ -264,8 +181,8 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
     """
     rate, whole = numbers.qualified, numbers.forecast
     why, mind = list[str](), list[str]()
-    if numbers.open:
-        why.append(f"{numbers.open} of {counted(numbers.asked, 'task')} of the pilot still to be done")
+    if pending := numbers.states.get(TaskState.PENDING.value, 0):
+        why.append(f"{pending} of {counted(numbers.asked, 'task')} of the pilot still to be done")
     if rate.n < FEWEST:
         why.append(f"only {counted(rate.n, 'task')} judged; at least {FEWEST} say something")
     elif rate.high is not None and rate.high < LEAST_QUALIFIED:
@@ -277,8 +194,6 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
         why.append(f"the judge cannot decide on {_in_words(numbers.undecided)} of the tasks")
     if _above(numbers.not_applicable, MOST_NOT_APPLICABLE):
         why.append(f"{_in_words(numbers.not_applicable)} of the tasks cannot be shown on their image")
-    if numbers.accepted.high is not None and numbers.accepted.high < LEAST_ACCEPTED:
-        why.append(f"human readers accept {_in_words(numbers.accepted)} of the edits that the judge accepts")
     failing = [part for part in numbers.parts if part.standing == "does not work"]
     share = sum(part.planned for part in failing) / max(1, sum(part.planned for part in numbers.parts))
     names = ", ".join(f"{part.direction} {part.finding}" for part in failing)
@@ -290,16 +205,10 @@ def decide_pilot(numbers: PilotNumbers, budget_usd: float | None) -> PilotDecisi
         why.append(
             f"the whole is expected to cost ${whole.cost_usd.expected:,.2f}; limits.budget_usd is {budget_usd:g}"
         )
-    if whole.disk.expected > numbers.free:
-        why.append(
-            f"the whole needs {whole.disk.expected / 1e9:.1f} GB of disk; {numbers.free / 1e9:.1f} GB are free"
-        )
     if not numbers.believed:
         mind.append(f"{NOT_VALIDATED}: the rates are its own opinion")
     if whole.cost_usd is None:
         mind.append(f"the cost is not known: no price for {', '.join(whole.unpriced)}")
-    if numbers.accepted.n == 0:
-        mind.append("no reader has seen these edits (plantain review, then rejudge --judge people/STUDY)")
     return PilotDecision(not why, tuple(why), tuple(mind))
 
 
@@ -312,57 +221,28 @@ def _in_words(rate: Rate) -> str:
     return f"{rate.successes} of {rate.n} ({rate.successes / max(1, rate.n):.0%}{between})"
 
 
-TEMPLATES = Path(__file__).parent / "templates"
-NAME = "pilot.html"
-
-
-def write_pilot(numbers: PilotNumbers, decision: PilotDecision, title: str, command: str, to: Path) -> Path:
-    """Write the pilot's HTML page to `to` and return its path; `command`, shown on it, starts the whole build."""
-    target = html_target(to)
-    template = _environment().get_template("pilot.html.j2")
-    page = template.render(
-        numbers=numbers, decision=decision, title=title, command=command, version=__version__
-    )
-    write_page(target, page)
-    return target
-
-
 def pilot_document(numbers: PilotNumbers, decision: PilotDecision) -> dict[str, object]:
-    """Return the dictionary that `plantain build --pilot --json` prints, without paths."""
+    """Return the dictionary that `plantain build --pilot --json` prints."""
     whole = numbers.forecast
     return {
         "decision": decision.word,
         "why": list(decision.why),
         "mind": list(decision.mind),
         "tasks": {"asked": numbers.asked, **numbers.states},
-        "qualified": rate_json(numbers.qualified),
-        "stopped": rate_json(numbers.stopped),
-        "undecided": rate_json(numbers.undecided),
-        "not_applicable": rate_json(numbers.not_applicable),
-        "accepted_by_people": rate_json(numbers.accepted),
-        "cost_usd": numbers.cost_usd,
-        "calls_unpriced": numbers.unpriced,
-        "cost_per_qualified_usd": three(numbers.cost_per_qualified),
-        "cost_per_accepted_usd": three(numbers.cost_per_accepted),
-        "worked_s": round(numbers.worked_s, 1),
+        **{
+            name: rate_json(getattr(numbers, name))
+            for name in ("qualified", "stopped", "undecided", "not_applicable")
+        },
         "whole": {
             "tasks": whole.tasks,
-            "images": whole.images,
-            "success": three(numbers.qualified_of_whole),
+            "success": three(whole.success),
             "cost_usd": three(whole.cost_usd),
             "duration_s": three(whole.duration_s),
-            "disk_bytes": three(whole.disk),
-            "disk_free_bytes": numbers.free,
         },
         "findings": [
-            {
-                **{name: value for name, value in asdict(part).items() if name != "rate"},
-                "qualified": rate_json(part.rate),
-                "standing": part.standing,
-            }
+            {**asdict(part), "rate": rate_json(part.rate), "standing": part.standing}
             for part in numbers.parts
         ],
-        "judges": list(numbers.judges),
     }
 
 
@@ -371,39 +251,8 @@ def rate_json(rate: Rate) -> dict[str, float | int | None]:
     return {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
 
 
-def three(estimate: CallEstimate | None) -> dict[str, float] | None:
-    """Return an estimate for JSON, with the keys "low", "expected" and "high"; None for None."""
-    return None if estimate is None else asdict(estimate)
-
-
-def in_dollars(estimate: CallEstimate | None) -> str:
-    """Format an estimate in US dollars, such as "$0.31 ($0.22 to $0.5)"; a dash for None."""
-    if estimate is None:
-        return DASH
-    return f"${estimate.expected:,.4g} (${estimate.low:,.4g} to ${estimate.high:,.4g})"
-
-
-def in_hours(estimate: CallEstimate) -> str:
-    """Format an estimate in seconds as hours, such as "2.1 h (1.0 to 5.5)"; as minutes below 1.5 h."""
-    size, unit = (3600.0, "h") if estimate.expected >= 5400.0 else (60.0, "min")
-    return f"{estimate.expected / size:.1f} {unit} ({estimate.low / size:.1f} to {estimate.high / size:.1f})"
-
-
-def in_gigabytes(estimate: CallEstimate) -> str:
-    """Format an estimate in bytes as gigabytes (1e9 bytes), such as "12.30 GB (4.00 to 20.10)"."""
-    return f"{estimate.expected / 1e9:.2f} GB ({estimate.low / 1e9:.2f} to {estimate.high / 1e9:.2f})"
-
-
 def interval(rate: Rate) -> str:
     """Format a rate's interval in per cent, such as "41 to 78 %"; a dash if it has none."""
     if rate.low is None or rate.high is None:
         return DASH
     return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %"
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    environment = page_environment(TEMPLATES, "")
-    filters = {"interval": interval, "dollars": in_dollars, "hours": in_hours, "gigabytes": in_gigabytes}
-    environment.filters |= filters
-    return environment

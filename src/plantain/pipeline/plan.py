@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,46 +124,18 @@ def chosen_findings(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) ->
 def candidates(
     recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding, direction: Direction
 ) -> Iterator[SourceImage]:
-    """Yield the images to which a finding can be added, or from which it can be removed, in order of id."""
+    """Yield the images to which a finding can be added, or from which it can be removed, in order of id.
+
+    A finding is added only to real images without it whose view shows its place, and with `add_to` "normal" only to
+    healthy ones.
+    """
     if direction is Direction.REMOVE:
         yield from catalogue.images(modality=finding.modality, label=finding.name)
         return
-    for image in _without(recipe, catalogue, taxonomy, finding):
-        if not out_of_view(finding, image):
-            yield image
-
-
-def not_planned(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> Counter[tuple[str, str, str]]:
-    """Count the additions that are skipped because the view does not show the place: by modality, finding and view.
-
-    With `per_finding`, only additions for which no other image is available count.
-    """
-    counts: Counter[tuple[str, str, str]] = Counter()
-    if Direction.ADD not in recipe.data.directions:
-        return counts
-    for finding in chosen_findings(recipe, catalogue, taxonomy):
-        if not finding.visibility.never:
-            continue
-        views: Counter[str] = Counter()
-        for image in _without(recipe, catalogue, taxonomy, finding):
-            views[image.view if out_of_view(finding, image) else ""] += 1
-        shown, most = views.pop("", 0), recipe.data.per_finding
-        room = views.total() if most is None else max(0, most - shown)
-        for view, n in sorted(views.items()):
-            if missing := min(n, room):
-                counts[finding.modality, finding.name, view] = missing
-                room -= missing
-    return counts
-
-
-def _without(
-    recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy, finding: Finding
-) -> Iterator[SourceImage]:
-    """The recorded images without the finding; only healthy ones if the recipe adds to no others."""
     normal = taxonomy.normal(finding.modality).name
     label = normal if recipe.data.add_to == "normal" else None
     for image in catalogue.images(modality=finding.modality, label=label):
-        if finding.name not in image.labels and not image.synthetic:
+        if finding.name not in image.labels and not image.synthetic and not out_of_view(finding, image):
             yield image
 
 
@@ -187,7 +158,7 @@ def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str
 SHARD = "shard"
 """Meta key of a run's share."""
 
-PER_MINUTE = ("requests_per_minute", "tokens_per_minute", "images_per_minute")
+PER_MINUTE = ("requests_per_minute", "tokens_per_minute")
 MOST_SHARDS = 10_000
 
 

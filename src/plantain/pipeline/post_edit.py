@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from plantain.findings import Taxonomy
 from plantain.journal import Journal, JsonValue, StoredScore
-from plantain.pipeline.turns import Chain, chain_of
+from plantain.pipeline.further import Chain, chain_of
 from plantain.pixels.decode import decode, decode_output
 from plantain.pixels.encode import encode_jpeg, encode_mask, resize
 from plantain.privacy.text import READERS, TextChange, TextKept, TextReader, text_changes
@@ -73,23 +73,12 @@ def restored(attempt: Attempt, edited: EditedImage, original: bytes, finding: Fi
     return RestoredEdit(encode_jpeg(done.pixels), encode_mask(done.mask), score)
 
 
-class EditCheck(Protocol):
-    """A check of the edits of one run; its score is stored before a judge is called.
-
-    Attributes:
-        name: a suffix of the judge's name in verdicts that the check changed.
-    """
-
-    name: ClassVar[str]
-
-    async def objection(self, attempt: Attempt, image: SourceImage, edited: bytes) -> str:
-        """Describe the fault of an image's encoded edit; return "" if there is none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TextCheck:
-    """A check for changes to the burned-in text of their originals."""
+    """A check for changes to the burned-in text of their originals.
+
+    `name` is a suffix of the judge's name in verdicts that the check changed.
+    """
 
     name: ClassVar[str] = "text check"
     reader: TextReader
@@ -153,6 +142,9 @@ class OriginalCheck:
         findings = [self.taxonomy.get(task.modality, task.finding) for task, _ in chain]
         share, why_not = changed_untouched([*versions, decode(edited)], findings)
         return unscored(why_not) if why_not else Score(1.0 - share)
+
+
+EditCheck = TextCheck | OriginalCheck
 
 
 def _share_in_words(score: Score) -> str:

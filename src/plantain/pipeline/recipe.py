@@ -1,18 +1,20 @@
-"""The recipe of a build, validated field by field."""
+"""The recipe of a build, validated field by field, and the method (models, rubric, policy) that it names."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import Field
 
 from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JsonValue
 from plantain.records import Direction, InputError, Rubric
+from plantain.roles import Editor, Judge, Writer, fingerprint_of
 from plantain.roles.options import Section
-from plantain.rubrics import MED_BANANA, frozen, rubric_named
+from plantain.rubrics import MED_BANANA, frozen, identity_of, rubric_named
 from plantain.runs.settings_file import (
     Limits,
     Permissions,
@@ -23,6 +25,11 @@ from plantain.runs.settings_file import (
     resolve_provider_paths,
 )
 from plantain.runs.terms import Terms
+
+if TYPE_CHECKING:
+    from plantain.runs.setup import RunSetup
+
+NONE = "none"
 
 NAME = r"^[\w .-]+$"
 """Names of recipes."""
@@ -212,3 +219,82 @@ def load_recipe(path: Path) -> Recipe:
             f"{path}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"
         )
     return recipe.model_copy(update={"loop": loop})
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a run edits and judges.
+
+    Attributes:
+        writer, editor, judges: the models; several judges form a panel.
+        rubric: the criteria; `policy`, `threshold`: when an edit qualifies by them.
+        max_rounds: maximum number of rounds of a task.
+        seed: the run's seed.
+        restore: "none", or "outside" to restore the original around each edit.
+    """
+
+    writer: Writer
+    editor: Editor
+    judges: tuple[Judge, ...]
+    rubric: Rubric
+    policy: str
+    threshold: float
+    max_rounds: int
+    seed: int
+    restore: str = NONE
+
+
+def method_of(recipe: Recipe, setup: RunSetup, missing: list[str] | None = None) -> Method:
+    """Load the models, rubric and policy that a recipe names.
+
+    Args:
+        recipe: the recipe.
+        setup: setup of the run.
+        missing: collects a line for each missing key instead of raising; such a model cannot be called.
+
+    Raises:
+        InputError: a model is unknown or cannot fill its role, or a key or extra is missing.
+    """
+    judges = tuple(setup.judge(name, missing) for name in recipe.models.judges)
+    for judge in judges:
+        fingerprint_of(judge, recipe.judged_by)  # refuses a rubric by which it cannot judge
+    return Method(
+        writer=setup.writer(recipe.models.writer, missing),
+        editor=setup.editor(recipe.models.editor, missing),
+        judges=judges,
+        rubric=recipe.judged_by,
+        policy=recipe.loop.policy,
+        threshold=recipe.loop.threshold,
+        max_rounds=recipe.loop.max_rounds,
+        seed=recipe.seed,
+        restore=recipe.loop.restore,
+    )
+
+
+def guarded(method: Method, setup: RunSetup) -> Method:
+    """Wrap the models of a caller's method so that every image passes the run's consent check before it is sent."""
+    judges = tuple(map(setup.guarded, method.judges))
+    return replace(
+        method, writer=setup.guarded(method.writer), editor=setup.guarded(method.editor), judges=judges
+    )
+
+
+def fingerprints(method: Method) -> dict[str, str]:
+    """Return, by part ("writer", "judge 1", ...), a text that changes if the part's answers could change."""
+    parts = {
+        "writer": f"{method.writer.name}: {method.writer.fingerprint}",
+        "editor": f"{method.editor.name}: {method.editor.fingerprint}",
+        "rubric": " ".join(map(str, identity_of(method.rubric))),
+    }
+    for number, judge in enumerate(method.judges, start=1):
+        parts[f"judge {number}"] = f"{judge.name}: {fingerprint_of(judge, method.rubric)}"
+    return {**parts, **restore_identity(method.restore)}
+
+
+def restore_identity(restore: str) -> dict[str, str]:
+    """Return {"restore": version}, which identifies runs and requests with restoring; {} if it is off."""
+    if restore == NONE:
+        return {}
+    from plantain.pixels.restore import VERSION  # heavy
+
+    return {"restore": VERSION}

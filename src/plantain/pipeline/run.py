@@ -1,64 +1,52 @@
-"""A run: processes the plan's tasks concurrently until they are closed or the run is stopped.
-
-With `accepted_per_finding`, tasks are added in waves, in the seeded order of the plan, until enough edits of a finding
-and direction are accepted. When all its tasks are closed, the journal alone decides whether and how it continues. So
-the order in which calls return changes nothing, and a run that was killed continues with the same images.
-"""
+"""A run: checks a recipe, then processes the plan's tasks concurrently until they are closed or the run is stopped."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import orjson
+
 from plantain.catalogue.store import Catalogue
-from plantain.findings import Taxonomy, why_not_shown
-from plantain.journal import DiskFull, Journal, JournalReader, TaskRow
-from plantain.journal.questions.accepted import (
-    META as ACCEPTED,
-)
-from plantain.journal.questions.accepted import (
-    Decisions,
-    PartCount,
-    count_parts,
-    decisions_of,
-    ids_of_part,
-)
-from plantain.journal.reader import account_of
-from plantain.journal.rows import to_json
-from plantain.metrics.statistics.intervals import wilson
+from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
+from plantain.journal import Journal, JournalReader, TaskRow
+from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.questions.accepted import META as ACCEPTED
+from plantain.journal.questions.tasks import pending_images
+from plantain.models.registry import check_name, known_model, presets, roles_at
+from plantain.pipeline.further import extend_plan, record_halt
 from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified
-from plantain.pipeline.method import (
-    METHOD,
-    Method,
-    Ready,
-    check_pending_consent,
-    fingerprints,
-    hold_to_sources,
-    learn_from,
-    make_ready,
-)
 from plantain.pipeline.plan import (
     Shard,
-    chosen_findings,
+    Share,
+    counted_share,
     enumerate_tasks,
-    further_tasks,
     in_words,
+    plan_digest,
+    planned_images,
+    scaled_recipe,
+    share_of_run,
     store_share,
     within,
 )
 from plantain.pipeline.post_edit import EditCheck, OriginalCheck, TextCheck
-from plantain.pipeline.recipe import Recipe
-from plantain.pipeline.turns import add_turns
+from plantain.pipeline.recipe import Method, Recipe, fingerprints, guarded, method_of
+from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.privacy.rapid_text import open_reader
 from plantain.privacy.text import TextReader
-from plantain.records import InputError, SourceImage, TaskState
+from plantain.records import EditTask, InputError, Licence, SourceImage, TaskKind, TaskState, task_id
+from plantain.records.messages import suggest
+from plantain.runs.consent import check_consent, hosted_models
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.setup import NewRun, changed_since
+from plantain.runs.settings_file import ConsentGiven
+from plantain.runs.setup import NewRun, RunSetup, changed_since
+from plantain.runs.terms import check_prices
+
+METHOD = "method"
+"""Meta key of the fingerprints that a resumed run must repeat."""
 
 Chosen = Callable[[JournalReader], Iterable[TaskRow]]
 
@@ -129,13 +117,15 @@ async def run_build(
             if counts[TaskState.PENDING]:
                 observer.asks(recipe.terms.models)
             images = ImageCache(journal.reader)
-            checks: list[EditCheck] = [OriginalCheck(journal, images, ready.taxonomy)]
+            checks: list[EditCheck] = []
             if reader is not None:
-                checks.insert(0, TextCheck(reader, journal, images))
+                checks.append(TextCheck(reader, journal, images))
+            if recipe.loop.turns > 1:
+                checks.append(OriginalCheck(journal, images, ready.taxonomy))
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
             while only is None and not journal.reader.counts()[TaskState.PENDING]:
-                if not await extend_plan(recipe, ready, journal):
+                if not await _extended(recipe, ready, journal):
                     break
                 await check_pending_consent(recipe, catalogue, journal)
                 opened.planned(journal.reader.counts(), lambda: any(True for _ in chosen(journal.reader)))
@@ -160,8 +150,19 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ..
             await journal.add_tasks(tasks)
         regrouped = await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
-    await extend_plan(recipe, ready, journal)
+    await _extended(recipe, ready, journal)
     return tuple(regrouped)
+
+
+async def _extended(recipe: Recipe, ready: Ready, journal: Journal) -> int:
+    """Add the tasks that a build with turns or `accepted_per_finding` gets while it runs; return their number."""
+    if (
+        recipe.loop.turns == 1
+        and recipe.data.accepted_per_finding is None
+        and not journal.reader.meta(ACCEPTED)
+    ):
+        return 0
+    return await extend_plan(recipe, ready.catalogue, ready.taxonomy, ready.share, journal)
 
 
 @dataclass(slots=True)
@@ -213,98 +214,184 @@ class Carrier:
         return image
 
 
-MOST_IN_WAVE = 10_000
-"""Tasks of one wave: few enough for one transaction, so that a kill leaves all of them or none."""
+# --- checks of a recipe before its first call ------------------------------------------------
 
 
-def required_of(whole: int, shard: Shard | None) -> int:
-    """Return how many accepted edits a run must make, if all shards together must make `whole`.
+def check_known(recipe: Recipe) -> None:
+    """Check that a recipe's model ids are known, and that each model can fill its role.
 
-    Example:
-        >>> [required_of(200, Shard(number, 3)) for number in (1, 2, 3)]
-        [67, 67, 66]
+    An unlisted id is accepted if the recipe states its price; at another address (`base_url`) any id is.
+
+    Raises:
+        InputError: one is not; the message names the field, the nearest id, and how to use an unlisted one.
     """
-    if shard is None:
-        return whole
-    return whole // shard.count + (shard.number <= whole % shard.count)
+    models = recipe.models
+    named = [("writer", models.writer), ("editor", models.editor)]
+    for role, name in [*named, *(("judge", judge) for judge in models.judges)]:
+        check_name(name, recipe.terms.kind(name), f"models.{role}")
+        provider, _, model = name.partition("/")
+        theirs = roles_at(recipe.terms.kind(name))
+        section = recipe.terms.provider(name)
+        if not theirs or not model or section.get("base_url") or model in section.prices or name in presets():
+            continue
+        row = known_model(f"{recipe.terms.kind(name)}/{model}")
+        if row is None:
+            near = suggest(name, [f"{provider}/{other.partition('/')[2]}" for other in theirs])
+            raise InputError(
+                f"models.{role}: no model {name!r} is known; {near} (if it is new, state its price: "
+                f'[providers.{provider}.prices."{model}"] with input_per_m and output_per_m)'
+            )
+        if role not in row.roles:
+            fit = [other for other, roles in theirs.items() if role in roles]
+            hint = f"; for one, {fit[0]!r}" if fit else ""
+            raise InputError(f"models.{role}: {name!r} can be {' and '.join(row.roles)}, not {role}{hint}")
 
 
-def wave(required: int, tried: int, accepted: int) -> int:
-    """Return how many further images to try for a finding and direction.
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A checked recipe with all that a build needs; the caller closes the catalogue.
 
-    Before any trial it is the number of missing edits; then the number that gives them at the accepted share of the
-    `tried` tasks, at least 1 and at most the larger of `tried` and the missing edits. `MOST_IN_WAVE` limits both.
-
-    Example:
-        >>> wave(200, 0, 0), wave(200, 200, 114), wave(200, 351, 199), wave(200, 200, 0)
-        (200, 151, 2, 200)
+    Attributes:
+        taxonomy, catalogue, setup, method: opened from the recipe.
+        plan: digest of its tasks, which changes if the tasks could.
+        share: the part of the tasks that a shard processes; None for all of them.
     """
-    missing = required - accepted
-    suggested = math.ceil(missing * tried / max(accepted, 1))
-    return min(max(suggested, 1), max(missing, tried), MOST_IN_WAVE) if tried else min(missing, MOST_IN_WAVE)
+
+    taxonomy: Taxonomy
+    catalogue: Catalogue
+    setup: RunSetup
+    method: Method
+    plan: str
+    share: Share | None
 
 
-def ending(required: int, count: PartCount, floor: float) -> str:
-    """Return why to stop making edits of a finding and direction, as a key of `WHY`; "" to continue.
+def make_ready(
+    recipe: Recipe,
+    *,
+    run: Path | None = None,
+    method: Method | None = None,
+    shard: Shard | None = None,
+    missing: list[str] | None = None,
+) -> Ready:
+    """Open catalogue, models and taxonomy of a recipe, and reject a recipe that cannot run.
 
-    It is "reached" with `required` accepted edits, and "yield" if the upper end of the 95 % Wilson interval of the
-    accepted share is below `floor`.
+    Args:
+        recipe: the recipe.
+        run: folder of the run; an existing one may use model ids that are no longer known.
+        method: models to use instead of those that the recipe names.
+        shard: the part of the plan for this run; budget and limits are scaled by its share.
+        missing: collects a line for each missing key instead of raising, for callers that call no model.
+
+    Raises:
+        InputError: the catalogue is missing, a model is unknown or cannot fill its role, a key or extra is missing, an
+            image may not be sent to a hosted model, or a budget meets a model without a price.
     """
-    if count.accepted >= required:
-        return "reached"
-    return "yield" if wilson(count.accepted, count.closed)[1] < floor else ""
+    taxonomy = load_taxonomy(recipe.data.finding_files)
+    share = share_of_run(run, shard)
+    if method is None and (run is None or not (run / JOURNAL_NAME).exists()):
+        check_known(recipe)
+    check_prices(recipe.terms)
+    catalogue = Catalogue.open(recipe.data.catalogue)
+    try:
+        check_planned_consent(recipe, catalogue, taxonomy)
+        plan = plan_digest(recipe, catalogue, taxonomy)
+        if share is not None:
+            if share.plan != plan:
+                share = counted_share(enumerate_tasks(recipe, catalogue, taxonomy), share.shard, plan)
+            recipe = scaled_recipe(recipe, share)
+        setup = RunSetup(recipe.terms)
+        made = method_of(recipe, setup, missing) if method is None else guarded(method, setup)
+        return Ready(taxonomy, catalogue, setup, made, plan, share)
+    except BaseException:
+        catalogue.close()
+        raise
 
 
-async def extend_plan(recipe: Recipe, ready: Ready, journal: Journal) -> int:
-    """Add tasks to a running build: next turns, and with `accepted_per_finding` further images per finding.
+def check_planned_consent(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> None:
+    """Check that all images of a recipe's tasks may be sent to its hosted models. Raise InputError otherwise."""
+    if holds_back(catalogue):
+        check_consent(recipe.terms, planned_images(recipe, catalogue, taxonomy))
 
-    A finding and direction gets further images once all its tasks are closed; those that have ended are recorded.
+
+def holds_back(catalogue: Catalogue) -> bool:
+    """Return True if a catalogue has images that need consent before they are sent to hosted models."""
+    return bool(set(catalogue.count_by("licence")) - {licence.value for licence in FREE_TO_LEAVE})
+
+
+async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: Journal) -> None:
+    """Check that pending tasks' images may be sent, and record the recipe's consent. Raise InputError otherwise.
+
+    The run's record of an image decides; the catalogue's only for images that are not in the run yet.
+    """
+    models = hosted_models(recipe.terms)
+    if not models:
+        return
+    ids = pending_images(journal.reader, but=FREE_TO_LEAVE, unrecorded=holds_back(catalogue))
+    check_consent(recipe.terms, (_recorded(journal, catalogue, image_id) for image_id in ids))
+    if recipe.data.consent is not None:
+        stated = recipe.data.consent
+        every = (stated,) if isinstance(stated, ConsentGiven) else stated
+        agreements = [one.model_dump(exclude_defaults=True) for one in every]
+        given = {**agreements[0], **({"others": agreements[1:]} if agreements[1:] else {}), "models": models}
+        await journal.set_meta("consent", orjson.dumps(given).decode())
+
+
+def _recorded(journal: Journal, catalogue: Catalogue, image_id: str) -> SourceImage:
+    try:
+        return journal.reader.image(image_id)
+    except InputError:
+        return catalogue.get(image_id)
+
+
+def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
+    """Check that image ids mean the same source files in run and catalogue. Raise InputError otherwise."""
+    for image in reader.images():
+        there = catalogue.find(image.id)
+        same = there is None or (there.source_sha256, there.frame) == (image.source_sha256, image.frame)
+        if there is not None and image.source_sha256 and not same:
+            raise InputError(_another(reader, there, f"{image.source_sha256}, frame {image.frame}"))
+    for row in reader.tasks():
+        there = catalogue.find(row.task.image_id)
+        if there is not None and row.task.id != _id_of(row.task, there):
+            raise InputError(_another(reader, there, "another file"))
+
+
+async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
+    """Copy groups, splits, licences and consent that changed in a catalogue since the run stored its images.
+
+    Withdrawals and splits need a corrected group; one that the catalogue no longer has is kept. A licence is copied
+    only if the run's is unknown. All other fields, and the image itself, stay as they were when the tasks were made.
 
     Returns:
-        The number of new tasks; 0 if the build is complete.
+        The ids of the catalogue's images whose group or split changed.
     """
-    whole, reader = recipe.data.accepted_per_finding, journal.reader
-    added = 0
-    if recipe.loop.turns > 1:
-        added = await add_turns(recipe, ready.catalogue, ready.taxonomy, journal)
-    if whole is None:
-        if reader.meta(ACCEPTED):
-            await journal.set_meta(ACCEPTED, "")
-        return added
-    share = ready.share
-    required, counts, gone = (
-        required_of(whole, None if share is None else share.shard),
-        count_parts(reader),
-        account_of(reader.connection),
+    regrouped = []
+    for image in list(journal.reader.images()):
+        there = catalogue.find(image.origin)
+        if there is None:
+            continue
+        grouped = replace(image, group=there.group or image.group, split=there.split or image.split)
+        known = there.licence if image.licence is Licence.UNKNOWN else image.licence
+        now = replace(grouped, licence=known, consent=there.consent)
+        if now != image:
+            data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
+            blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
+            await journal.add_images([(now, blob)])
+        if grouped != image and not image.parent:
+            regrouped.append(image.id)
+    return regrouped
+
+
+def _id_of(task: EditTask, image: SourceImage) -> str:
+    """The id that a build's task would have if it were made of this source."""
+    if task.kind is TaskKind.EDIT:
+        return task_id(image.source_sha256, image.frame, task.finding, task.direction)
+    return task.id
+
+
+def _another(reader: JournalReader, there: SourceImage, before: str) -> str:
+    return (
+        f"data.catalogue: an image of {there.dataset} has the source file {there.source_sha256}, frame {there.frame}, "
+        f"and {reader.run} was started with {before} under the same id: it is another image; use the catalogue that "
+        "the run was started with, or a new run folder"
     )
-    ended = []
-    for finding in chosen_findings(recipe, ready.catalogue, ready.taxonomy):
-        for direction in recipe.data.directions:
-            part = (finding.modality, finding.name, direction.value)
-            count = counts.get(part, PartCount())
-            closed, why = count.closed == count.tasks, ""
-            if closed and not (why := ending(required, count, recipe.data.yield_floor)):
-                known = ids_of_part(reader, part)
-
-                def usable(task: str, known: set[str] = known) -> bool:
-                    mine = share is None or share.shard.has(task)
-                    return mine and task not in known and not gone.holds(f"task {task}")
-
-                most = wave(required, count.closed, count.accepted)
-                tasks = further_tasks(
-                    recipe, ready.catalogue, ready.taxonomy, finding, direction, most, usable
-                )
-                new = await journal.add_tasks(tasks)
-                added += new
-                why = "" if new else "images"
-            ended.append((part, why))
-    await journal.set_meta(ACCEPTED, to_json(Decisions(required, tuple(ended))))
-    return added
-
-
-async def record_halt(journal: Journal, halted: str) -> None:
-    """Record why a run with `accepted_per_finding` stopped; a full disk is ignored."""
-    decisions = decisions_of(journal.reader)
-    if decisions is not None:
-        with suppress(DiskFull):
-            await journal.set_meta(ACCEPTED, to_json(replace(decisions, halted=halted)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from plantain.journal.questions.tasks import started_by_state, started_in_state
 from plantain.journal.reader import BLOBS_ABSENT
 from plantain.journal.rows import dumps
 from plantain.journal.verdicts import PERSON, PUBLISHED, corrections_in, published_verdict
-from plantain.pages.thumbnails import box_around, changed_region, data_uri, difference, outline
+from plantain.pages.thumbnails import box_around, changed_region, data_uri, outline
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.boxes import Box
 from plantain.pixels.decode import decode, decode_mask
@@ -124,9 +123,9 @@ PAIRS = 6
 
 @dataclass(frozen=True, slots=True)
 class RoundStory:
-    """One attempt with its images as data URIs, or None. All except `difference` are cropped to the task's box.
+    """One attempt with its images as data URIs, or None, cropped to the task's box.
 
-    `frame` is a small image, `difference` the change on a task's page, `outline` an SVG path in pixels of the original:
+    `frame` is a small image, `outline` an SVG path in pixels of the original:
     the editor's mask if `masked`, else where the image changed. `panel` has the members' verdicts, `same_as` the
     earlier round with the same image, or 0, `by_hand` the corrections of readers, `published` the verdict that an
     imported edit came with.
@@ -135,7 +134,6 @@ class RoundStory:
     attempt: Attempt
     edited: str | None
     frame: str | None
-    difference: str | None
     outline: str
     masked: bool
     panel: tuple[StoredVerdict, ...]
@@ -210,28 +208,16 @@ def select(reader: JournalReader, size: int, seed: int) -> Selection:
 
 
 def leading(reader: JournalReader, ids: Sequence[str], most: int = PAIRS) -> list[str]:
-    """Choose up to `most` tasks for the top of a report: successes spread over modalities, then one more.
-
-    The last is a failed or undecided task, else the success with the most rounds.
-    """
+    """Choose up to `most` tasks for the top of a report: successes of each modality in turn, then a failed one."""
     rows = [row for row in map(reader.task, ids) if row.round and row.task.kind == TaskKind.EDIT]
-    unsuccessful = [row for row in rows if row.state in (TaskState.FAILED, TaskState.UNDECIDED)]
-    refined = [row for row in rows if row.state == TaskState.SUCCESS and row.round > 1]
-    one = [
-        *sorted(unsuccessful, key=lambda row: row.state != TaskState.FAILED),
-        *sorted(refined, key=lambda row: -row.round),
-    ][:1]
-    by_modality: dict[str, list[TaskRow]] = {}
+    last = [row.id for row in rows if row.state == TaskState.FAILED][:1]
+    last = last or [row.id for row in rows if row.state == TaskState.UNDECIDED][:1]
+    by_modality: dict[str, list[str]] = {}
     for row in rows:
-        if row.state == TaskState.SUCCESS and row not in one:
-            by_modality.setdefault(row.task.modality, []).append(row)
-    seen: Counter[str] = Counter()
-    successes: list[tuple[int, int, str]] = []
-    for row in filter(None, chain.from_iterable(zip_longest(*by_modality.values()))):
-        successes.append((seen[row.task.finding], len(successes), row.id))
-        seen[row.task.finding] += 1
-    chosen = [task for _, _, task in sorted(successes)[: max(0, most - len(one))]]
-    return [*chosen, *(row.id for row in one)][:most]
+        if row.state == TaskState.SUCCESS:
+            by_modality.setdefault(row.task.modality, []).append(row.id)
+    turns = filter(None, chain.from_iterable(zip_longest(*by_modality.values())))
+    return [*islice(turns, most - len(last)), *last]
 
 
 def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = False) -> Story:
@@ -259,15 +245,10 @@ def story_of(reader: JournalReader, task: TaskRow, size: Size, *, whole: bool = 
         here = (attempt.generation, attempt.round)
         own = [v for v in members if (v.generation, v.round) == here]
         part = box if edit.region is not None else None
-        change = None
-        if whole and part is not None and before is not None and edit.pixels is not None:
-            mask = None if edit.mask is None else part.cut(edit.mask)
-            change = difference(part.cut(before), part.cut(edit.pixels), size.side, size.limit, mask)
         return RoundStory(
             attempt,
             shown(edit.pixels, size, True, part) if whole or number == last else None,
             shown(edit.pixels, FRAME, True, part),
-            change,
             "" if edit.region is None else outline(edit.region),
             edit.mask is not None,
             tuple(v for v in own if not v.verdict.judge.startswith(PERSON)),

@@ -42,7 +42,6 @@ from plantain.journal.verify import places_of
 from plantain.metrics.statistics.clusters import Rate
 from plantain.pages.drawing import ACCENT, FAILED, SUCCESS, percent_axis, row_axis, svg
 from plantain.pages.publishing import html_target, page_environment, restriction, write_page
-from plantain.pages.thumbnails import SATURATION
 from plantain.records import TaskKind, state_after
 from plantain.records.messages import InputError, command_line
 from plantain.report import labels
@@ -229,7 +228,6 @@ def environment() -> Environment:
         "DECISIONS": labels.DECISIONS,
         "DIRECTIONS": labels.DIRECTIONS,
         "model_note": labels.model_note,
-        "SATURATION": SATURATION,
         "LISTED": LISTED,
     }
     return environment

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -89,27 +88,11 @@ class PeopleJudge:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedByBoth:
-    """One edit's results by criterion.
-
-    Attributes:
-        source: id of the task or sample; `cluster`: patient or group.
-        people: share of the readers who accepted the edit, by criterion.
-        judge: the judge's decision, by criterion.
-    """
-
-    source: str
-    cluster: str
-    people: Mapping[str, float]
-    judge: Mapping[str, bool]
-
-
 def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figure]:
     """Measure a judge's agreement with a study's readers, for its card; return figures by name.
 
-    They are kappa of its verdicts with the readers' majority, over all criteria and for each, and, for comparison, the
-    readers' agreement with each other.
+    They are kappa of its verdicts with the readers' majority by criterion, which accepts an edit if all pass, and, for
+    comparison, the readers' agreement with each other.
 
     Args:
         folder: a study with an accept block.
@@ -128,26 +111,26 @@ def agreement_with_people(folder: Path, run: Path, judge: str) -> dict[str, Figu
             f"--people {folder}: {judge} has judged none of the edits of {run} that people read; run "
             f"`{command_line('judge', 'rejudge', run, '--judge', judge)}`"
         )
-    name = PREFIX + folder.resolve().name
-    majority = [all(share > 0.5 for share in one.people.values()) for one in both]
-    found = {name: _kappa(majority, [all(one.judge.values()) for one in both], both)}
-    for criterion in dict.fromkeys(key for row in rows for key in row.value["criteria"]):
-        if all(criterion in one.judge for one in both):
-            majority = [one.people[criterion] > 0.5 for one in both]
-            found[f"{name}, {criterion}"] = _kappa(majority, [one.judge[criterion] for one in both], both)
-    found["readers among themselves"] = _figure(between_readers(rows), "alpha", both)
-    return found
+    clusters, people, verdicts = zip(*both, strict=True)
+    images, kappa = len(set(clusters)), cohen_kappa(people, verdicts, clusters=clusters)
+    return {
+        PREFIX + folder.resolve().name: _figure(kappa, "kappa", images),
+        "readers among themselves": _figure(between_readers(rows), "alpha", images),
+    }
 
 
 def _judged_by_both(
     study: Study, rows: Sequence[Row], reader: JournalReader, judge: str
-) -> list[JudgedByBoth]:
-    """Return the edits that both readers and the judge judged; of several draws the last one counts."""
+) -> list[tuple[str, bool, bool]]:
+    """Return (cluster, accepted by the readers' majority, by the judge) of the edits that both judged.
+
+    Criteria that the judge did not answer do not count; of several draws the last one counts.
+    """
     by_edit: dict[tuple[str, str], list[Row]] = {}  # a study of several runs has several edits of a task
     for row in rows:
         by_edit.setdefault((row.source, row.model), []).append(row)
     found = []
-    for (source, _), mine in sorted(by_edit.items()):
+    for _, mine in sorted(by_edit.items()):
         verdict = _verdict(study, mine[0], reader, judge)
         if verdict is None:
             continue
@@ -155,9 +138,8 @@ def _judged_by_both(
         passed = {str(name): one.passed for name, one in seen.items() if one.passed is not None}
         names = [name for name in mine[0].value["criteria"] if name in passed]
         if names:
-            people = {name: fmean(row.value["criteria"][name] for row in mine) for name in names}
-            judged = {name: passed[name] for name in names}
-            found.append(JudgedByBoth(source, mine[0].cluster, people, judged))
+            majority = all(fmean(row.value["criteria"][name] for row in mine) > 0.5 for name in names)
+            found.append((mine[0].cluster, majority, all(passed[name] for name in names)))
     return found
 
 
@@ -194,10 +176,5 @@ def saw(study: Study, name: str, model: str, edited: bytes) -> bool:
     return np.array_equal(shown, fitted(decode(edited), case.size))
 
 
-def _kappa(people: Sequence[bool], judge: Sequence[bool], both: Sequence[JudgedByBoth]) -> Figure:
-    return _figure(cohen_kappa(people, judge, clusters=[one.cluster for one in both]), "kappa", both)
-
-
-def _figure(found: Agreement, kind: str, both: Sequence[JudgedByBoth]) -> Figure:
-    images = len({one.cluster for one in both})
+def _figure(found: Agreement, kind: str, images: int) -> Figure:
     return Figure(found.items, found.value, found.low, found.high, images, kind, found.reason)

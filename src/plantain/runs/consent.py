@@ -10,7 +10,7 @@ import orjson
 from plantain.journal import Journal, JournalReader
 from plantain.journal.batches import current_call
 from plantain.journal.sending import CONNECTIONS, SentImage, connections, sources_of_image
-from plantain.models.registry import ALSO_SERVED, is_local
+from plantain.models.registry import is_local
 from plantain.privacy import permission
 from plantain.privacy.permission import agreement, agreements, named, sha256_of, why_not
 from plantain.records import (
@@ -68,27 +68,6 @@ def is_hosted(terms: Terms, model: str) -> bool:
 def hosted_models(terms: Terms) -> list[str]:
     """Return the names of the hosted models among the terms' models."""
     return [model for model in terms.models if is_hosted(terms, model)]
-
-
-def family(model: str, kind: str = "") -> str:
-    """Return a model's family: its provider, or for an openai-compatible server the first word of the model's name."""
-    provider, _, name = model.partition("/")
-    provider = kind or provider
-    if provider == "openai-compatible":
-        return name.rsplit("/", 1)[-1].split("-")[0].split(":")[0].lower()
-    return ALSO_SERVED.get(provider, provider)
-
-
-def kinship(terms: Terms, editor: str, judges: Iterable[str]) -> list[str]:
-    """Return a warning for each judge that is of the same family as the editor."""
-    if editor.partition("/")[0] in ON_THIS_MACHINE:
-        return []
-    return [
-        f"the judge {judge} and the editor {editor} are of one family: models tend to prefer their own kind's work; "
-        "a judge of another family, or a panel, is safer"
-        for judge in judges
-        if family(judge, terms.kind(judge)) == family(editor, terms.kind(editor))
-    ]
 
 
 # --- before a run -----------------------------------------------------------------------------------

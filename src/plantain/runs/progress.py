@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from plantain.calls import Budget
-from plantain.engines.contract import EngineState
 from plantain.records import TaskState
 
 
@@ -40,8 +39,8 @@ class ProgressObserver:
     def jobs(self, in_flight: Callable[[], int]) -> None:
         """Report calls in batch jobs; `in_flight` returns their number."""
 
-    def engine(self, state: Callable[[], EngineState]) -> None:
-        """Report the use of an engine; `state` returns its state."""
+    def engine(self, line: Callable[[], str]) -> None:
+        """Report the use of a cluster; `line` returns its state in words."""
 
     def waiting(self, why: str) -> None:
         """Report that the run waits for batch jobs and makes no new calls."""

@@ -1,4 +1,4 @@
-"""Tiny Qwen-Image-Edit and LongCat-Image-Edit, which read with a vision-language model."""
+"""Tiny Qwen-Image-Edit, which reads with a vision-language model."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ import torch
 from diffusers import (
     AutoencoderKLQwenImage,
     FlowMatchEulerDiscreteScheduler,
-    LongCatImageTransformer2DModel,
     QwenImageTransformer2DModel,
 )
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from fakes.tiny.parts import WIDTH, shifted_vae, tiny_qwen_tokenizer
+from fakes.tiny.parts import WIDTH, tiny_qwen_tokenizer
 
 
 def save_tiny_qwen_image_edit(folder: Path, *, plus: bool, seed: int = 0) -> None:
     """Saves Qwen-Image-Edit."""
     torch.manual_seed(seed)
     parts: dict[str, Any] = {
-        **_reading_parts("processor"),
+        **_reading_parts(),
         "transformer": QwenImageTransformer2DModel(
             patch_size=2,
             in_channels=16,
@@ -47,27 +46,7 @@ def save_tiny_qwen_image_edit(folder: Path, *, plus: bool, seed: int = 0) -> Non
     _save(folder, "QwenImageEditPlusPipeline" if plus else "QwenImageEditPipeline", parts)
 
 
-def save_tiny_longcat(folder: Path, seed: int = 0) -> None:
-    """Saves LongCat-Image-Edit; its latents have sixteen channels whatever its VAE says."""
-    torch.manual_seed(seed)
-    parts: dict[str, Any] = {
-        **_reading_parts("text_processor"),
-        "transformer": LongCatImageTransformer2DModel(
-            in_channels=64,
-            num_layers=1,
-            num_single_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=2,
-            joint_attention_dim=WIDTH,
-            pooled_projection_dim=WIDTH,
-            axes_dims_rope=[4, 6, 6],
-        ),
-        "vae": shifted_vae(16),
-    }
-    _save(folder, "LongCatImageEditPipeline", parts)
-
-
-def _reading_parts(processor: str) -> dict[str, Any]:
+def _reading_parts() -> dict[str, Any]:
     """The text encoder with its tokenizer and processor, and a scheduler."""
     tokenizer = tiny_qwen_tokenizer()
     ids = {name: tokenizer.convert_tokens_to_ids(f"<|{name}|>") for name in ("image_pad", "video_pad")}
@@ -97,7 +76,7 @@ def _reading_parts(processor: str) -> dict[str, Any]:
     return {
         "text_encoder": Qwen2_5_VLForConditionalGeneration(config),
         "tokenizer": tokenizer,
-        processor: Qwen2VLImageProcessorPil(),
+        "processor": Qwen2VLImageProcessorPil(),
         "scheduler": FlowMatchEulerDiscreteScheduler(),
     }
 

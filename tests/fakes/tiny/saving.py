@@ -13,11 +13,9 @@ BUILDERS: dict[str, Callable[[int], DiffusionPipeline]] = {
     "instruct-pix2pix": stable_diffusion.tiny_instruct_pix2pix,
     "instruct-diffusion": stable_diffusion.tiny_instruct_pix2pix,
     "imagic": stable_diffusion.tiny_stable_diffusion,
-    "ledits": lambda seed: stable_diffusion.tiny_stable_diffusion(seed, levels=3),
     "sdxl-instruct-pix2pix": stable_diffusion.tiny_sdxl_instruct_pix2pix,
     "icedit": flux.tiny_flux_fill,
     "flux-kontext": flux.tiny_flux_kontext,
-    "flux-kontext-inpaint": flux.tiny_flux_kontext,
     "flux2": flux.tiny_flux2,
     "flux2-klein": flux.tiny_flux2_klein,
     "sd-inpaint": stable_diffusion.tiny_stable_diffusion_inpaint,
@@ -26,10 +24,6 @@ BUILDERS: dict[str, Callable[[int], DiffusionPipeline]] = {
 SAVERS: dict[str, Callable[[Path, int], None]] = {
     "qwen-image-edit": lambda folder, seed: qwen.save_tiny_qwen_image_edit(folder, plus=False, seed=seed),
     "qwen-image-edit-plus": lambda folder, seed: qwen.save_tiny_qwen_image_edit(folder, plus=True, seed=seed),
-    "qwen-image-edit-inpaint": lambda folder, seed: qwen.save_tiny_qwen_image_edit(
-        folder, plus=False, seed=seed
-    ),
-    "longcat-image-edit": qwen.save_tiny_longcat,
 }
 """Method -> what builds, or saves, a pipeline that it runs; the engine's tests go through every method."""
 

@@ -58,15 +58,15 @@ def tiny_instruct_pix2pix(
     )
 
 
-def tiny_stable_diffusion(seed: int = 0, levels: int = 2) -> StableDiffusionPipeline:
-    """Stable Diffusion, the base of Imagic and, with three levels, of LEDITS++."""
+def tiny_stable_diffusion(seed: int = 0) -> StableDiffusionPipeline:
+    """Stable Diffusion, the base of Imagic."""
     torch.manual_seed(seed)
     tokenizer = tiny_tokenizer()
     return StableDiffusionPipeline(
         vae=tiny_vae(),
         text_encoder=tiny_text_encoder(tokenizer),
         tokenizer=tokenizer,
-        unet=tiny_unet(4, levels),
+        unet=tiny_unet(4),
         scheduler=DDIMScheduler(
             beta_start=0.00085,
             beta_end=0.012,

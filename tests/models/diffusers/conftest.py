@@ -11,11 +11,7 @@ from plantain.models.diffusers.jobs import Loading
 
 pytest.importorskip("diffusers")
 
-ALIKE = {
-    "instruct-diffusion": "instruct-pix2pix",
-    "flux-kontext-inpaint": "flux-kontext",
-    "qwen-image-edit-inpaint": "qwen-image-edit",
-}
+ALIKE = {"instruct-diffusion": "instruct-pix2pix"}
 """Methods that run another's weights."""
 
 

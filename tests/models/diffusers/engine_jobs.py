@@ -24,7 +24,6 @@ REGION = np.zeros((101, 65), bool)
 REGION[30:60, 15:50] = True
 STEERING = {
     "imagic": Steering(steps=2, guidance=3.0, text_steps=1, model_steps=1),
-    "ledits": Steering(steps=3, guidance=5.0),
     "flux2-klein": Steering(steps=2, guidance=1.0),
 }
 
@@ -36,8 +35,6 @@ class Wish:
     picture: bytes
     instruction: str = "Remove the dark mole on the cheek"
     seed: int = 0
-    concept: str = ""
-    removes: bool | None = None
     side: int | None = 64
     region: bytes | None = None
 
@@ -64,9 +61,7 @@ def job(number: int = 0, **changes: object) -> Wish:
 def framed(wish: Wish, method: str) -> FramedRequest:
     size = declared_size(wish.picture)
     frame = METHODS[method].frame.frame(size[0], size[1], wish.side)
-    return FramedRequest(
-        wish.picture, frame, wish.instruction, wish.seed, wish.region, wish.concept, wish.removes, wish.side
-    )
+    return FramedRequest(wish.picture, frame, wish.instruction, wish.seed, wish.region, wish.side)
 
 
 def run(

@@ -132,7 +132,7 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
 ) -> None:
     asked: list[str] = []
 
-    def fetch(name: str, revision: str, cache_dir: Path | None, disk_gb: float) -> None:
+    def fetch(name: str, revision: str, cache_dir: Path | None) -> None:
         asked.append(name)
         cached(tmp_path, name, tiny_folder("flux2-klein" if "klein" in name else "icedit"))
 

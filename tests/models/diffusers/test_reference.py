@@ -10,9 +10,7 @@ from itertools import product
 import pytest
 import torch
 from diffusers.pipelines.flux2.image_processor import Flux2ImageProcessor
-from diffusers.pipelines.longcat_image import pipeline_longcat_image_edit as longcat_edit
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
-from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_inpaint as inpaint
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
 from PIL import Image
 
@@ -31,7 +29,7 @@ SIZES += [(512, 223), (409, 512), (1024, 1024), (2048, 1024), (3000, 1000)]
 
 
 def flux2(width: int, height: int, side: int) -> tuple[int, int]:
-    """`__call__` of both FLUX.2 pipelines: beyond 1024 squared the reference shrinks, then it is cut to 16s."""
+    """`__call__` of the FLUX.2 pipeline: beyond 1024 squared the reference shrinks, then it is cut to 16s."""
     seen = Flux2ImageProcessor._resize_if_exceeds_area(Image.new("1", (width, height)), 1024 * 1024)
     return seen.width // 16 * 16, seen.height // 16 * 16
 
@@ -39,12 +37,6 @@ def flux2(width: int, height: int, side: int) -> tuple[int, int]:
 def qwen(width: int, height: int, side: int) -> tuple[int, int]:
     found = edit.calculate_dimensions(side * side, width / height)[:2]
     assert found == plus.calculate_dimensions(side * side, width / height)
-    assert found == inpaint.calculate_dimensions(side * side, width / height)[:2]
-    return int(found[0]), int(found[1])
-
-
-def longcat(width: int, height: int, side: int) -> tuple[int, int]:
-    found = longcat_edit.calculate_dimensions(side * side, width / height)
     return int(found[0]), int(found[1])
 
 
@@ -56,8 +48,6 @@ def longcat(width: int, height: int, side: int) -> tuple[int, int]:
         ("flux2", flux2),
         ("qwen-image-edit", qwen),
         ("qwen-image-edit-plus", qwen),
-        ("qwen-image-edit-inpaint", qwen),
-        ("longcat-image-edit", longcat),
     ],
 )
 def test_canvas_is_the_reference_at_every_aspect(
@@ -69,9 +59,7 @@ def test_canvas_is_the_reference_at_every_aspect(
     assert {canvas: rule(*canvas, side) for canvas in canvases} == {canvas: canvas for canvas in canvases}
 
 
-@pytest.mark.parametrize(
-    "method", ["qwen-image-edit", "qwen-image-edit-plus", "qwen-image-edit-inpaint", "longcat-image-edit"]
-)
+@pytest.mark.parametrize("method", ["qwen-image-edit", "qwen-image-edit-plus"])
 def test_image_tokens_get_the_places_that_the_model_has_for_them(
     method: str, tiny_loading: Callable[[str], Loading]
 ) -> None:
@@ -85,8 +73,7 @@ def test_image_tokens_get_the_places_that_the_model_has_for_them(
         lambda _, args, said: placed.append(said.get("position_ids")), with_kwargs=True
     )
     image = Image.new("RGB", (112, 84), "grey")
-    where = {} if method.startswith("longcat") else {"device": "cpu"}
-    pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", **where)
+    pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", device="cpu")
     (said,) = asked
     patches = said["input_ids"] == encoder.config.image_token_id
     assert patches.sum() == said["image_grid_thw"].prod() // 4

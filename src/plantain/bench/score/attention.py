@@ -23,8 +23,7 @@ from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watched import WatchedEditor
-from plantain.models.diffusers.attention.watching import AttentionLook
+from plantain.models.diffusers.attention.watched import AttentionLook, WatchedEditor
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed

@@ -22,7 +22,6 @@ from plantain.cli.terminal.options import (
     AsJson,
     BenchPath,
     BenchRunArgument,
-    EngineKind,
     ScoringJudge,
     SettingsFile,
 )
@@ -41,7 +40,6 @@ def attention(
     editor: list[str] | None = typer.Option(None, help="An arm of the run. Default: every open editor's."),
     bench: BenchPath = None,
     settings: SettingsFile = None,
-    engine: EngineKind = "",
     judge: ScoringJudge = None,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder of the page. Default: the run."),
     as_json: AsJson = False,
@@ -56,7 +54,7 @@ def attention(
         arms = recordable_arms(opened, list(dict.fromkeys(editor or ())))
         root = opened.find_benchmark(bench)
     benchmark = Benchmark.load(root)
-    terms = load_terms(settings, tuple(arm.model for arm in arms), engine=engine, run=run)
+    terms = load_terms(settings, tuple(arm.model for arm in arms), engine="local", run=run)
     for arm in arms:
         own = terms.options(arm.model, "editor")
         if not isinstance(own, Settings):

@@ -27,10 +27,9 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.pipeline.pilot import PEOPLE
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
 from plantain.records.messages import command_line, counted, next_line, suggest
-from plantain.review.people import agreement_with_people
+from plantain.review.people import PREFIX, agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
 from plantain.runs.setup import RunSetup
@@ -75,11 +74,11 @@ def audit(
     Example: plantain judge audit --judge offline/instruments --pairs 5
     """
     named = models_of(judge)
-    for readers in (name for name in named if name.startswith(PEOPLE)):
+    for readers in (name for name in named if name.startswith(PREFIX)):
         take = ("judge", "rejudge", *([folder] if folder is not None else []), "--judge", readers)
         raise InputError(
             f"--judge {readers}: readers judged no planted edits; compare a judge with them by --study "
-            f"{readers.removeprefix(PEOPLE)}, or take their verdicts by `{command_line(*take)}`"
+            f"{readers.removeprefix(PREFIX)}, or take their verdicts by `{command_line(*take)}`"
         )
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give a run or a catalogue")

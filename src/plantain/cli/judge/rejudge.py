@@ -25,9 +25,8 @@ from plantain.cli.terminal.options import AsJson, DryRun, ModelChange, RunArgume
 from plantain.cli.terminal.progress import StageProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json
 from plantain.journal import JournalReader
-from plantain.pipeline.pilot import PEOPLE
 from plantain.records.messages import command_line, counted, next_line
-from plantain.review.people import PeopleJudge
+from plantain.review.people import PREFIX, PeopleJudge
 from plantain.runs.terms import Terms, load_terms
 
 
@@ -69,7 +68,7 @@ def rejudge(
     """
     names = judges or [recorded_judge(run)]
     asked = [
-        PeopleJudge(Path(name.removeprefix(PEOPLE))) if name.startswith(PEOPLE) else name for name in names
+        PeopleJudge(Path(name.removeprefix(PREFIX))) if name.startswith(PREFIX) else name for name in names
     ]
     models = dict.fromkeys(model for name in asked if isinstance(name, str) for model in models_of(name))
     terms = load_terms(settings, tuple(models), run=run)

@@ -32,7 +32,7 @@ def results(
     to: Path | None = typer.Option(None, metavar="FILE.html", help="Page; default: STUDY/results.html."),
     as_json: AsJson = False,
 ) -> None:
-    """Analyse acceptance, scores, strengths, accuracy, agreement, regions and times, with readers and cases random.
+    """Analyse acceptance, scores, strengths, accuracy and agreement, with readers and cases random.
 
     Example: plantain review results studies/pilot --to results.html
     """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +14,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.metrics.statistics.reader_power import Components, stated
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
-from plantain.review.planning import READERS, WANTED, ReaderStudyPlan, by_readers, plan_study
+from plantain.review.planning import READERS, WANTED, Design, designs, smallest
 
 
 def plan(
@@ -28,20 +31,30 @@ def plan(
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6
     """
     parts, source = _components(effect, base_rate, sd)
-    made = plan_study(readers, cases, effect, parts, seconds=seconds, source=source)
+    asked, *table = designs(readers, cases, effect, parts, seconds)
+    best = smallest(table)
     if as_json:
-        print_json(made.as_json())
+        document = {
+            "effect": effect,
+            "components": asdict(parts),
+            "components_from": source,
+            "seconds_per_reading": seconds,
+            **asdict(asked),
+            "table": [asdict(design) for design in table],
+            "wanted_power": WANTED,
+            "smallest": None if best is None else asdict(best),
+        }
+        print_json(document)
         return
-    asked = made.asked
     print(
         f"{counted(readers, 'reader')} x {counted(cases, 'case')}: power {100 * asked.power:.0f} % for a "
         f"difference of {effect:g},"
     )
     print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
-    print_table(table_of(made))
-    if (best := made.smallest) and asked.power < WANTED:
-        least = min(one.readers for one in made.table if one.power >= WANTED)
+    print_table(table_of(table, cases))
+    if best and asked.power < WANTED:
+        least = min(one.readers for one in table if one.power >= WANTED)
         few = f"fewer than {least} readers cannot reach it (too few degrees of freedom); " * (
             least > READERS[0]
         )
@@ -72,19 +85,17 @@ def _components(effect: float, base_rate: float | None, sd: float | None) -> tup
     ), f"usual shares, rates {rate:g} and {other:g}"
 
 
-def table_of(plan: ReaderStudyPlan) -> Table:
-    """Format power by readers and cases for a terminal."""
-    rows = by_readers(plan.table)
-    cases = [c for c in next(iter(rows.values())) if c in (25, 50, 100, 200, 400, plan.asked.cases)]
+def table_of(designs: Sequence[Design], asked: int) -> Table:
+    """Format power by readers and cases for a terminal, `asked` being the requested number of cases."""
+    cases = sorted({one.cases for one in designs} & {25, 50, 100, 200, 400, asked})
     table = Table(
         *right("readers", *(counted(c, "case") for c in cases)),
         title="power and hours; every reader reads every case",
         caption=f"bold: at least {100 * WANTED:.0f} %",
     )
-    for readers, row in rows.items():
-        cells = []
-        for c in cases:
-            text = f"{100 * row[c].power:.0f} % {row[c].hours:.0f}h"
-            cells.append(Text(text, style="bold" if row[c].power >= WANTED else ""))
-        table.add_row(str(readers), *cells)
+    found = {(one.readers, one.cases): one for one in designs}
+    for readers in sorted({one.readers for one in designs}):
+        row = [found[readers, c] for c in cases]
+        cells = [(f"{100 * one.power:.0f} % {one.hours:.0f}h", one.power >= WANTED) for one in row]
+        table.add_row(str(readers), *(Text(text, style="bold" if enough else "") for text, enough in cells))
     return table

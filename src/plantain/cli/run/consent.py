@@ -46,7 +46,7 @@ from plantain.release.withdraw import (
 )
 from plantain.review.study import open_study
 from plantain.review.withdrawing import cases_with, is_study, withdraw_from_study
-from plantain.runs.engine import stored_state
+from plantain.runs.engine import CLUSTERS
 from plantain.train.finished import DONE, trainings
 
 
@@ -60,8 +60,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
     """
     with JournalReader.open(run) as reader:
         ips = connections(reader)
-        engine = stored_state(reader)
-        cluster = None if engine is None else str(engine.get("address", "an address that was not recorded"))
+        cluster = reader.meta(CLUSTERS)
         summary = sent_by_address(reader)
         if as_json:
             for line in summary:
@@ -112,7 +111,6 @@ def withdraw(
     ),
     group: list[str] | None = typer.Option(None, metavar="ID", help="A patient or study; repeatable."),
     image: list[str] | None = typer.Option(None, metavar="ID", help="An image; repeatable."),
-    images: Path | None = typer.Option(None, metavar="FILE", help="A text file of such images, one a line."),
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
@@ -125,10 +123,9 @@ def withdraw(
 
     Example: plantain run withdraw runs/cxr-pilot catalogue --group patient:10000032 --dry-run
     """
-    listed = [] if images is None else _listed(images)
-    asked = Withdrawal(frozenset(group or ()), frozenset((*(image or ()), *listed)))
+    asked = Withdrawal(frozenset(group or ()), frozenset(image or ()))
     if not asked.names:
-        raise InputError("run withdraw: name what to withdraw: --group ID, --image ID or --images FILE")
+        raise InputError("run withdraw: name what to withdraw: --group ID or --image ID")
     of: dict[str, list[Path]] = {kind: [] for kind in ("run", "catalogue", "benchmark", "study", "training")}
     for folder in folders:
         of[_kind(folder)].append(folder)
@@ -221,18 +218,6 @@ def _of_run(found: WithdrawnRun | None) -> dict[str, object]:
     more = {name: getattr(found, name) for name in ("released_as", "batch_jobs", "before")}
     releases = [path for path in found.releases if not is_study(Path(path))]
     return {**asdict(found.extent), **more, "releases": releases}
-
-
-def _listed(path: Path) -> list[str]:
-    """Return the non-empty lines of a file. Raise InputError if it is unreadable or empty."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--images: {path}: cannot be read as text ({error})") from error
-    names = [line.strip() for line in lines if line.strip()]
-    if not names:
-        raise InputError(f"--images: {path}: names no image")
-    return names
 
 
 def _kind(folder: Path) -> Literal["run", "catalogue", "benchmark", "study", "training"]:

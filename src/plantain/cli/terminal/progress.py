@@ -24,11 +24,9 @@ from typer._click.globals import get_current_context
 from plantain.calls import Budget
 from plantain.cli import command_again
 from plantain.cli.terminal.tables import TerminalConsole
-from plantain.engines.contract import EngineState
 from plantain.offline.workers import close_workers
 from plantain.records import InputError, TaskState
-from plantain.records.messages import counted
-from plantain.runs.engine import state_in_words
+from plantain.records.messages import counted, duration
 from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.train.plans import TrainingProgress
 
@@ -44,15 +42,6 @@ ESTIMATE_FROM, ESTIMATE_AFTER_S = 0.05, 10.0
 def say(line: str) -> None:
     """Print a message on stderr."""
     print(f"plantain: {line}", file=sys.stderr, flush=True)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in seconds: "40 s", "12 min", "7.5 h" or "3.2 days"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5_400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def time_left(done: int, total: int, seconds: float) -> str:
@@ -228,7 +217,7 @@ class BuildProgress(_Observer):
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
-        self._engine: Callable[[], EngineState] | None = None
+        self._engine: Callable[[], str] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._total = self._rounds = self._closed_here = 0
         self._started = time.monotonic()
@@ -264,8 +253,8 @@ class BuildProgress(_Observer):
         self._in_jobs = in_flight
         self._tick()
 
-    def engine(self, state: Callable[[], EngineState]) -> None:
-        self._engine = state
+    def engine(self, line: Callable[[], str]) -> None:
+        self._engine = line
         self._tick()
 
     def waiting(self, why: str) -> None:
@@ -301,7 +290,7 @@ class BuildProgress(_Observer):
         if self._in_jobs():
             parts.append(f"{counted(self._in_jobs(), 'call')} in batch jobs")
         if self._engine is not None:
-            parts.append(state_in_words(self._engine()))
+            parts.append(self._engine())
         if self._budget is not None and (self._budget.committed_usd or self._budget.budget_usd):
             parts.append(_cost_so_far(self._budget))
         if self._waits_for:

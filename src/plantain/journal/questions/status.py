@@ -12,8 +12,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
 from plantain.journal.connect import last_holder
 from plantain.journal.reader import JournalReader
 from plantain.journal.rows import TaskRow, clean_text
@@ -84,16 +82,6 @@ def reported_cost(reader: JournalReader) -> dict[str, object] | None:
     return {"usd": round(usd, 6), "computed_usd": round(computed, 6), "calls": calls, "differs": differs}
 
 
-def spent_on(reader: JournalReader, tasks: Collection[str]) -> tuple[float | None, int]:
-    """Return (US dollars of these tasks' calls, None if no cost is known; number of calls of unknown cost)."""
-    known, total, unknown = reader.connection.execute(
-        "SELECT count(cost_usd), total(cost_usd), count(*) - count(cost_usd) FROM call "
-        "WHERE task IN (SELECT value FROM json_each(?))",
-        (orjson.dumps(sorted(tasks)).decode(),),
-    ).fetchone()
-    return (total if known else None), unknown
-
-
 def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | None, float | None]:
     """Return (US dollars of these models' answers, None unless all are known; mean seconds per answer or None)."""
     cost, priced, settled, seconds = reader.connection.execute(
@@ -103,11 +91,6 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
     ).fetchone()
     known = settled > 0 and priced == settled
     return (round(cost, 6) if known else None), (None if seconds is None else round(seconds, 3))
-
-
-def worked_s(reader: JournalReader) -> float:
-    """Return the total time in seconds that all processes have worked on the run."""
-    return float(reader.connection.execute("SELECT total(seconds) FROM session").fetchone()[0])
 
 
 def came_back(reader: JournalReader) -> int:

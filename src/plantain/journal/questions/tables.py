@@ -150,9 +150,7 @@ class FindingRow:
     Attributes:
         success, failed, other: numbers of tasks that succeeded, failed, or have any other state.
         rate: success / (success + failed), in tasks.
-        judged: number of judged attempts.
-        qualified_weighted, qualified_all_pass: share of these that each policy accepts.
-        mean_score: their mean weighted score; None without any.
+        judged: number of judged attempts; qualified_weighted: share of these that the weighted policy accepts.
     """
 
     modality: str
@@ -164,8 +162,6 @@ class FindingRow:
     rate: Rate
     judged: int
     qualified_weighted: Rate
-    qualified_all_pass: Rate
-    mean_score: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +277,7 @@ def rounds_to_success(reader: JournalReader) -> tuple[RoundRow, ...]:
 
 
 def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
-    """Count successful tasks by finding and direction, and the attempts that each policy accepts (Figure 3)."""
+    """Count successful tasks by finding and direction, and the attempts that the weighted policy accepts (Figure 3)."""
     keys = "modality, finding, direction"
     run = reader.connection.execute
     with units(reader):
@@ -289,22 +285,16 @@ def by_finding(reader: JournalReader) -> tuple[FindingRow, ...]:
             reader,
             f"SELECT {keys}, sum(state = 'success'), count(*) FROM unit WHERE {CLOSED} GROUP BY {keys}, cluster",
         )
-        weighted, all_pass = (
-            rates(
-                reader, f"SELECT {keys}, sum({policy}), count({policy}) FROM judged GROUP BY {keys}, cluster"
-            )
-            for policy in ("qualified_weighted", "qualified_all_pass")
-        )
-        query = f"SELECT {keys}, count(*), avg(score) FROM judged GROUP BY {keys}"
-        scores = {tuple(row[:3]): (row[3], row[4]) for row in run(query)}
+        accepted = "sum(qualified_weighted), count(qualified_weighted)"
+        weighted = rates(reader, f"SELECT {keys}, {accepted} FROM judged GROUP BY {keys}, cluster")
+        counts = {tuple(key): n for *key, n in run(f"SELECT {keys}, count(*) FROM judged GROUP BY {keys}")}
     rows = []
     for *key, success, failed, other in run(
         f"SELECT {keys}, sum(state = 'success'), sum(state = 'failed'), sum(state NOT IN ('success', 'failed'))"
         f" FROM task WHERE kind = 'edit' GROUP BY {keys} ORDER BY {keys}"
     ):
-        judged, score = scores.get(tuple(key), (0, None))
-        rate, heavy, strict = (found.get(tuple(key), NOTHING) for found in (tasks, weighted, all_pass))
-        rows.append(FindingRow(*(*key, success, failed, other, rate, judged, heavy, strict, score)))
+        rate, heavy = (found.get(tuple(key), NOTHING) for found in (tasks, weighted))
+        rows.append(FindingRow(*(*key, success, failed, other, rate, counts.get(tuple(key), 0), heavy)))
     return tuple(rows)
 
 

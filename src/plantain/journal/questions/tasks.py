@@ -23,7 +23,10 @@ _ENDED = (
 _PAGE = 1_000
 _STARTED = "(state <> 'pending' OR EXISTS (SELECT 1 FROM attempt a WHERE a.task = t.id AND a.superseded = 0))"
 _USED = "SELECT record FROM image WHERE id IN (SELECT image_id FROM task)"
-_KEYS = ", ".join(f"json_extract(record, '$.{key}') AS {key}" for key in ("dataset", "modality", "licence"))
+_KEYS = (
+    "json_extract(record, '$.dataset') AS dataset, json_extract(record, '$.modality') AS modality, "
+    "json_extract(record, '$.licence') AS licence"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,13 @@ def findings_of_tasks(reader: JournalReader) -> set[str]:
     return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
 
 
-def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[str, str, TaskState, int]]:
-    """Yield (finding, direction, state, rounds) of each closed edit task."""
+def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[TaskState, int]]:
+    """Yield (state, rounds) of each closed edit task."""
     rows = reader.connection.execute(
-        "SELECT t.finding, t.direction, t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
+        "SELECT t.state, count(a.round) FROM task t LEFT JOIN attempt a ON a.task = t.id "
         "AND a.generation = t.generation WHERE t.state <> 'pending' AND t.kind = 'edit' GROUP BY t.id"
     )
-    return ((finding, direction, TaskState(state), rounds) for finding, direction, state, rounds in rows)
+    return ((TaskState(state), rounds) for state, rounds in rows)
 
 
 def started_by_state(reader: JournalReader) -> dict[str, int]:

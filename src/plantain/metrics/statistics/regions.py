@@ -1,4 +1,4 @@
-"""Several readers' outlines of one region: Dice and majority."""
+"""The majority of several readers' outlines of one region."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from plantain.pixels.arrays import Mask
-
-
-def dice(first: Mask, second: Mask) -> float | None:
-    """Return the Dice coefficient of two masks, in [0, 1]: twice the overlap over both areas; None if both are zero."""
-    total = int(first.sum()) + int(second.sum())
-    return 2.0 * int((first & second).sum()) / total if total else None
 
 
 def majority(regions: Sequence[Mask]) -> Mask:

@@ -8,7 +8,6 @@ import torch
 from diffusers import DiffusionPipeline
 from safetensors import SafetensorError
 
-from plantain.models.diffusers.concepts import NoConcept
 from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.pixels.decode import one_line
@@ -111,8 +110,6 @@ class Engine:
     def _draw(self, runner: Runner, batch: Batch, jobs: Sequence[Job], notes: list[str]) -> list[Done]:
         try:
             drawn = runner.edit(jobs, batch.steering)
-        except NoConcept as reason:
-            drawn = [Outcome(OutcomeKind.NOT_APPLICABLE, str(reason))] * len(jobs)
         except CANNOT_DRAW as error:
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
@@ -123,7 +120,6 @@ class Engine:
             {
                 "method": runner.method.name,
                 "instruction": job.instruction,
-                **runner.recorded(job),
                 "seed": job.seed,
                 "settings": batch.steering.settings,
                 **({"region": "given"} if runner.method.region else {}),

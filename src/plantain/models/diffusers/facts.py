@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from plantain.models.diffusers.licences import terms_of
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.weights import (
@@ -16,51 +14,32 @@ from plantain.models.registry import KnownWeights, Preset, known_weights
 from plantain.records import InputError
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Facts about one open editor before it is loaded.
+def facts_of(preset: Preset) -> dict[str, object]:
+    """Return the facts of a preset from the table of presets and the hub's cache, without loading weights.
 
-    Attributes:
-        weights: hub ids, base and LoRA.
-        licence: names of the licences, joined; "unknown" if none is stated.
-        conditions: True if the licence must be accepted by name.
-        disk_gb: gigabytes on disk, measured if the weights are there, else as published; 0 if unknown.
-        memory: memory needed on the device, as text.
-        on_disk: "yes", "no", "incomplete: FILE", or the origin of weights that have no hub id.
-        source: source of the preset's numbers.
-        note: a remark for readers.
+    They are: "weights", hub ids of base and LoRA; "licence", names joined, "unknown" if none is stated; "conditions",
+    True if it must be accepted by name; "disk_gb", gigabytes measured if the weights are there, else as published, 0 if
+    unknown; "memory" needed on the device, as text; "on_disk", "yes", "no", "incomplete: FILE", or the origin of
+    weights that have no hub id; "note", a remark.
     """
-
-    weights: tuple[str, ...]
-    licence: str
-    conditions: bool
-    disk_gb: float
-    memory: str
-    on_disk: str
-    source: str
-    note: str
-
-
-def facts_of(preset: Preset) -> Facts:
-    """Return the facts of a preset from the table of presets and the hub's cache, without loading weights."""
     if not preset.weights:
         place = "yours: NAME@FOLDER" if preset.method else "with its program"
-        return Facts((), preset.licence, False, 0.0, preset.memory, place, preset.source, "")
-    names = tuple(filter(None, (preset.weights, preset.lora)))
+        own = {"licence": preset.licence, "conditions": False, "disk_gb": 0.0, "memory": preset.memory}
+        return {"weights": [], **own, "on_disk": place, "note": ""}
+    names = list(filter(None, (preset.weights, preset.lora)))
     known = [known_weights().get(name, KnownWeights(name, "unknown")) for name in names]
     found = {name: find_weights(name, "", None) for name in names}
     by_class = METHODS[preset.method].licence if preset.method else ""
     terms = [terms_of(name, weights.folder if weights else None, by_class) for name, weights in found.items()]
-    return Facts(
-        names,
-        " + ".join(dict.fromkeys(each.licence for each in terms)),
-        any(each.conditions for each in terms),
-        sum(size_gb(here) if (here := found[one.id]) else one.disk_gb for one in known),
-        known[0].memory,
-        _on_disk(found),
-        preset.source,
-        "; ".join(filter(None, (one.note for one in known))),
-    )
+    return {
+        "weights": names,
+        "licence": " + ".join(dict.fromkeys(each.licence for each in terms)),
+        "conditions": any(each.conditions for each in terms),
+        "disk_gb": sum(size_gb(here) if (here := found[one.id]) else one.disk_gb for one in known),
+        "memory": known[0].memory,
+        "on_disk": _on_disk(found),
+        "note": "; ".join(filter(None, (one.note for one in known))),
+    }
 
 
 def _on_disk(found: dict[str, Weights | None]) -> str:

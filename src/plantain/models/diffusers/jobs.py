@@ -89,8 +89,6 @@ class Job:
         canvas: the original on the model's canvas, uint8 (H, W, 3).
         instruction: the text passed to the model.
         seed: seed of this edit's random generator.
-        concept: the subject of the edit in a word or two, for methods that do not read sentences.
-        removes: True if the edit removes the concept; None if unknown.
         side: side of the canvas in pixels; None for the method's default.
         region: bool (H, W) of the canvas, for methods that require a region.
     """
@@ -98,8 +96,6 @@ class Job:
     canvas: Pixels = field(repr=False)
     instruction: str
     seed: int
-    concept: str = ""
-    removes: bool | None = None
     side: int | None = None
     region: Mask | None = field(default=None, repr=False)
 

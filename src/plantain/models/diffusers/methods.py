@@ -12,8 +12,8 @@ GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}
 LEARNING = GUIDED | {"alpha", "text_steps", "model_steps"}
 INPAINTING = GUIDED | {"strength"}
-FLUX_DEV = "flux-1-dev-non-commercial-license"
 FLUX2_DEV = "flux-dev-non-commercial-license"
+FLUX_DEV = "flux-1-dev-non-commercial-license"
 HALF = "float16"
 
 
@@ -47,11 +47,9 @@ class EditingMethod:
 _SD = FramePolicy("longest", 512, 8)
 _SDXL = FramePolicy("longest", 1024, 8)
 _SDXL_EDIT = FramePolicy("longest", 768, 8)
-_LEDITS = FramePolicy("longest", 512, 32)
 _ICEDIT = FramePolicy("width", 512, 16)
 _KONTEXT = FramePolicy("area", 1024, 16, KONTEXT_SIZES)
 _FLUX2 = FramePolicy("area", 1024, 16, reference="shrunk")
-_LONGCAT = FramePolicy("area", 1024, 16, reference="raised")
 _QWEN = FramePolicy("area", 1024, 32, reference="derived")
 
 _METHODS = (
@@ -62,17 +60,11 @@ _METHODS = (
     EditingMethod("flux-kontext", "flux", _KONTEXT, GUIDED, licence=FLUX_DEV),
     EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED, batches=False),
     EditingMethod("flux2", "flux", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
-    EditingMethod("longcat-image-edit", "qwen", _LONGCAT, GUIDED, batches=False),
     EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False),
     EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False),
-    EditingMethod("ledits", "ledits", _LEDITS, GUIDED, batches=False, offloads=False, precision=HALF),
     EditingMethod("sdxl-instruct-pix2pix", "stable_diffusion", _SDXL_EDIT, TWICE_GUIDED, precision=HALF),
     EditingMethod("sd-inpaint", "stable_diffusion", _SD, INPAINTING, precision=HALF, region=True),
     EditingMethod("sdxl-inpaint", "stable_diffusion", _SDXL, INPAINTING, precision=HALF, region=True),
-    EditingMethod(
-        "flux-kontext-inpaint", "flux", _KONTEXT, INPAINTING, batches=False, region=True, licence=FLUX_DEV
-    ),
-    EditingMethod("qwen-image-edit-inpaint", "qwen", _QWEN, INPAINTING, batches=False, region=True),
 )
 METHODS = {method.name: method for method in _METHODS}
 
@@ -82,20 +74,16 @@ CLASSES = {
     "FluxKontextPipeline": "flux-kontext",
     "Flux2KleinPipeline": "flux2-klein",
     "Flux2Pipeline": "flux2",
-    "LongCatImageEditPipeline": "longcat-image-edit",
     "QwenImageEditPipeline": "qwen-image-edit",
     "QwenImageEditPlusPipeline": "qwen-image-edit-plus",
-    "LEditsPPPipelineStableDiffusion": "ledits",
     "StableDiffusionXLInstructPix2PixPipeline": "sdxl-instruct-pix2pix",
     "StableDiffusionInpaintPipeline": "sd-inpaint",
     "StableDiffusionXLInpaintPipeline": "sdxl-inpaint",
-    "FluxKontextInpaintPipeline": "flux-kontext-inpaint",
-    "QwenImageEditInpaintPipeline": "qwen-image-edit-inpaint",
 }
 """Pipeline class, as in `model_index.json` -> the method that runs it."""
 
 BASES = {
-    "StableDiffusionPipeline": ("diffusers/medebench-imagic", "diffusers/ledits-pp", "diffusers/sd-inpaint"),
+    "StableDiffusionPipeline": ("diffusers/medebench-imagic", "diffusers/sd-inpaint"),
     "StableDiffusionXLPipeline": ("diffusers/sdxl-inpaint",),
 }
 """Classes of models that are no editors by themselves -> the presets that edit with them."""

@@ -5,7 +5,6 @@ Nothing is loaded; weights are fetched from the hub only if the settings allow i
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from plantain.models.diffusers.weights import (
     class_of,
     find_weights,
     has_index,
-    hub_cache,
     is_hub_id,
     missing_part,
     trained_side,
@@ -160,7 +158,7 @@ def _on_disk(name: str, where: str, options: Settings) -> Weights:
             fetch_files(where, options.revision, options.cache_dir, ["README.md"])
         card = find_weights(where, options.revision, options.cache_dir)
         check_terms(name, terms_of(where, card.folder if card else None), options.accept_licence)
-        fetch_pipeline(where, options.revision, options.cache_dir, known.disk_gb if known else 0.0)
+        fetch_pipeline(where, options.revision, options.cache_dir)
         found = find_weights(where, options.revision, options.cache_dir)
     if found is None or (is_hub_id(where) and not has_index(found)):
         raise NotReady(
@@ -206,28 +204,10 @@ def fetch_files(name: str, revision: str, cache_dir: Path | None, patterns: list
         raise _not_fetched(name, error) from error
 
 
-def fetch_pipeline(name: str, revision: str, cache_dir: Path | None, disk_gb: float = 0.0) -> None:
-    """Download a pipeline into the hub's cache, or resume an interrupted download.
-
-    Args:
-        name, revision, cache_dir: hub id, branch or commit, and folder of the cache.
-        disk_gb: size of the weights in gigabytes, 0 if unknown.
-
-    Raises:
-        InputError: the download fails, or the disk is too small.
-    """
+def fetch_pipeline(name: str, revision: str, cache_dir: Path | None) -> None:
+    """Download a pipeline into the hub's cache, or resume an interrupted download. Raise InputError if that fails."""
     from diffusers import DiffusionPipeline
 
-    cache = hub_cache(cache_dir)
-    disk = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
-    blobs = cache / f"models--{name.replace('/', '--')}" / "blobs"
-    have = sum(blob.stat().st_size for blob in blobs.iterdir() if blob.is_file()) if blobs.is_dir() else 0
-    missing, free = disk_gb * 1e9 - have, shutil.disk_usage(disk).free
-    if missing > free:
-        raise InputError(
-            f"{name}: needs {missing / 1e9:.1f} GB more on the disk of {disk}, which has {free / 1e9:.1f} GB left; "
-            "free some, or name another disk with providers.diffusers.cache_dir"
-        )
     try:
         DiffusionPipeline.download(name, revision=revision or None, cache_dir=cache_dir)
     except (OSError, ValueError) as error:

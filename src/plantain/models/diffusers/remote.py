@@ -12,16 +12,12 @@ from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
 from plantain.models.frames import FramedRequest
 from plantain.models.remote import normal_form
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook
     from plantain.models.diffusers.engine import Engine
-    from plantain.models.diffusers.plan import EditorPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +31,7 @@ class Edited:
 
 def job_of(framed: FramedRequest) -> Job:
     """Convert a framed request to a job for a device. Raise BadImage if its original cannot be decoded."""
-    return Job(
-        framed.canvas(),
-        framed.instruction,
-        framed.seed,
-        framed.concept,
-        framed.removes,
-        framed.side,
-        framed.canvas_region(),
-    )
-
-
-def edit_with(engine: Engine, loading: Loading, steering: Steering, framed: FramedRequest) -> Edited:
-    """Make one edit in this process; return PNG bytes of the original's size, or an outcome, with its record."""
-    try:
-        job = job_of(framed)
-    except BadImage as error:
-        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
-    (done,) = engine.run(Batch(loading, steering, (job,)))
-    return Edited(done.outcome if done.pixels is None else framed.leave(done.pixels), done.record)
+    return Job(framed.canvas(), framed.instruction, framed.seed, framed.side, framed.canvas_region())
 
 
 def edit_here(
@@ -67,52 +45,23 @@ def edit_here(
         normal: True to return the normal form as well.
     """
     try:
-        edited = edit_with(_engine(device_here(device)), loading, steering, framed)
+        job = job_of(framed)
+    except BadImage as error:
+        return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
+    try:
+        (done,) = _engine(device_here(device)).run(Batch(loading, steering, (job,)))
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)
-    if normal and isinstance(edited.result, bytes):
-        return Edited(edited.result, edited.record, normal_form(edited.result))
-    return edited
-
-
-def look_here(
-    plan: EditorPlan,
-    pixels: Pixels,
-    instruction: str,
-    seed: int,
-    concept: str,
-    parameters: dict[str, float],
-) -> AttentionLook:
-    """Record the attention of one edit; see `Attender.look`. End the process when its device is lost."""
-    try:
-        return _attender(plan).look(pixels, instruction, seed, concept, parameters)
-    except RuntimeError:
-        traceback.print_exc()
-        os._exit(1)
+    result = done.outcome if done.pixels is None else framed.leave(done.pixels)
+    known = normal_form(result) if normal and isinstance(result, bytes) else None
+    return Edited(result, done.record, known)
 
 
 def device_here(named: str) -> str:
     """Return the first named device of this worker, whose first GPU is always "cuda:0"; see `device_names`."""
     first = device_names(named)[0]
     return "cuda:0" if first.startswith("cuda") else first
-
-
-_watched: list[tuple[EditorPlan, Attender]] = []
-"""The last editor whose attention was recorded in this process."""
-
-
-def _attender(plan: EditorPlan) -> Attender:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.quiet import quiet_libraries
-
-    if _watched and _watched[0][0] == plan:
-        return _watched[0][1]
-    for _, earlier in _watched:
-        earlier.close()
-    quiet_libraries()
-    _watched[:] = [(plan, Attender(plan, device_here(plan.options.device)))]
-    return _watched[0][1]
 
 
 @cache

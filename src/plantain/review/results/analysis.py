@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -22,9 +21,7 @@ from plantain.metrics.statistics.bradley_terry import (
 )
 from plantain.metrics.statistics.paired import holm
 from plantain.metrics.statistics.readers import over_readers
-from plantain.metrics.statistics.regions import dice, majority
 from plantain.pixels.arrays import Floats
-from plantain.review.answers import region_of
 from plantain.review.results.rows import (
     Row,
     between_readers,
@@ -58,7 +55,7 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
     judged = [row for row in main if not row.cannot]
     names = ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
     found: Found = {
-        **dict.fromkeys((*names, "regions", "judge")),
+        **dict.fromkeys((*names, "judge")),
         "block": block.id,
         "task": block.task.value,
         "dimension": block.dimension,
@@ -69,7 +66,6 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
         "readers": len({row.reader for row in main}),
         "agreement": _agreement(block, rows),
         "checks": _checks(rows),
-        "times": _times(main),
     }
     match block.task:
         case ReaderTask.ACCEPT | ReaderTask.RATE:
@@ -87,8 +83,6 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
             found |= _strengths(judged)
         case ReaderTask.REAL_OR_EDITED:
             found |= _accuracy(judged)
-        case ReaderTask.CHOOSE_ROI:
-            found["regions"] = _regions(judged)
     return found
 
 
@@ -265,31 +259,7 @@ def _parameter(found: Value) -> Found:
     return asdict(found) | {"reason": "too few readers or cases" if found.low is None else ""}
 
 
-# --- regions ---------------------------------------------------------------------------------------
-
-
-def _regions(rows: Sequence[Row]) -> list[Found]:
-    """Return for each case the mean Dice of pairs of readers, and the majority's area."""
-    found = []
-    for case in sorted({row.case for row in rows}):
-        mine = [row for row in rows if row.case == case]
-        drawn = {row.reader: region_of(row.value) for row in mine if row.value.get("mask")}
-        pairs = itertools.combinations(drawn.values(), 2)
-        overlaps = [one for a, b in pairs if (one := dice(a, b)) is not None]
-        found.append(
-            {
-                "case": case,
-                "source": mine[0].source,
-                "drawn": len(drawn),
-                "chosen": dict(Counter(row.answer for row in mine if not row.value.get("mask"))),
-                "dice": statistics.mean(overlaps) if overlaps else None,
-                "majority_pixels": int(majority(list(drawn.values())).sum()) if len(drawn) > 2 else None,
-            }
-        )
-    return found
-
-
-# --- agreement, checks, times -----------------------------------------------------------------------
+# --- agreement, checks ------------------------------------------------------------------------------
 
 
 def _agreement(block: Block, rows: Sequence[Row]) -> Found:
@@ -307,13 +277,3 @@ def _checks(rows: Sequence[Row]) -> Found:
     """Return how many training items were answered right."""
     known = [row.right for row in rows if row.kind is ItemKind.TRAINING and row.right is not None]
     return {"training": {"right": sum(known), "of": len(known)}}
-
-
-def _times(rows: Sequence[Row]) -> Found:
-    """Return the seconds of focus for a case by reader: median and quartiles."""
-    found = {}
-    for reader in sorted({row.reader for row in rows}):
-        seconds = [row.focus_s for row in rows if row.reader == reader]
-        low, middle, high = np.percentile(seconds, [25, 50, 75])
-        found[reader] = {"median": float(middle), "low": float(low), "high": float(high), "n": len(seconds)}
-    return found

@@ -158,18 +158,10 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
     )
 
 
-def as_table(study: Study, rows: Sequence[Row]) -> list[dict[str, str | float | int | bool | None]]:
-    """Convert rows to dictionaries: column of `DICTIONARY` -> text, number, bool or None."""
-    return [
-        {"study": study.digest[:16], **{f.name: _cell(getattr(row, f.name)) for f in fields(row)}}
-        for row in rows
-    ]
-
-
 def as_csv(study: Study, rows: Sequence[Row]) -> str:
-    """Return rows as CSV; cells that a spreadsheet would execute as formulas are made harmless."""
-    table = as_table(study, rows)
-    return written_csv([list(DICTIONARY), *([row[name] for name in DICTIONARY] for row in table)])
+    """Return rows as CSV with the columns of `DICTIONARY`; cells that a spreadsheet would execute are made harmless."""
+    table = [[study.digest[:16], *(_cell(getattr(row, field.name)) for field in fields(row))] for row in rows]
+    return written_csv([list(DICTIONARY), *table])
 
 
 def _cell(value: object) -> Any:

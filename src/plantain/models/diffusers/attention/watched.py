@@ -1,27 +1,61 @@
-"""An open editor whose attention is recorded, opened for a benchmark's arm."""
+"""An open editor whose attention is recorded, opened for a benchmark's arm. Imports no torch: command lines read it."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plantain.engines.contract import engine_in_place, repeated
+import cv2
+import numpy as np
+import numpy.typing as npt
+
 from plantain.files.installed import install_line
+from plantain.models.frames import Frame
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
 if TYPE_CHECKING:
     from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.attention.watching import AttentionLook
     from plantain.models.diffusers.plan import EditorPlan
     from plantain.models.diffusers.provider import Settings
 
 
-class WatchedEditor:
-    """An editor whose edits are repeated to record attention: on the workers of the run's engine, else in this process,
-    which then loads the weights with the first edit.
+@dataclass(frozen=True, slots=True)
+class AttentionLook:
+    """An editor's attention, or the reason why it was not recorded.
+
+    Attributes:
+        attention: float32 (h, w), at latent size, on the model's canvas; None with a `reason`.
+        frame: position of the image on that canvas.
+        tokens: positions of the concept in the prompt.
+        edited: uint8 (H, W, 3), the edit at the image's own size; None if there is none.
+        what: description of the recorded attention.
     """
+
+    attention: npt.NDArray[np.float32] | None
+    frame: Frame
+    tokens: tuple[int, ...]
+    edited: Pixels | None
+    what: str
+    reason: str = ""
+
+    def on_image(self) -> npt.NDArray[np.float32]:
+        """Resize the map to the image's size, float32 (H, W), bilinear. Raise ValueError without a map."""
+        if self.attention is None:
+            raise ValueError(self.reason)
+        frame = self.frame
+        canvas = cv2.resize(self.attention, frame.canvas, interpolation=cv2.INTER_LINEAR)
+        inner = canvas[
+            frame.top : frame.top + frame.inner_height, frame.left : frame.left + frame.inner_width
+        ]
+        size = (frame.width, frame.height)
+        return np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_LINEAR), np.float32)
+
+
+class WatchedEditor:
+    """An editor whose edits are repeated to record attention, in this process, which loads the weights at the first."""
 
     def __init__(self, plan: EditorPlan) -> None:
         self._plan = plan
@@ -35,31 +69,22 @@ class WatchedEditor:
     async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
-        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`.
-
-        Raises:
-            InputError: the engine has no worker for it, or the method's attention cannot be recorded.
-        """
-        asked = pixels, instruction, seed, concept, parameters
-        engine = engine_in_place.get()
-        if engine is not None:
-            from plantain.models.diffusers.remote import look_here
-
-            return await repeated(engine, "editor", look_here, self._plan, *asked)
-        return await asyncio.to_thread(lambda: self._here().look(*asked))
+        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`."""
+        return await asyncio.to_thread(
+            lambda: self._loaded().look(pixels, instruction, seed, concept, parameters)
+        )
 
     def close(self) -> None:
-        """Release the weights that this process loaded."""
+        """Release the weights."""
         if self._attender is not None:
             self._attender.close()
 
-    def _here(self) -> Attender:
+    def _loaded(self) -> Attender:
         from plantain.models.diffusers.attention.attender import Attender
         from plantain.models.diffusers.devices import device_names
 
         if self._attender is None:
-            device = device_names(self._plan.options.device)[0]
-            self._attender = Attender(self._plan, device)
+            self._attender = Attender(self._plan, device_names(self._plan.options.device)[0])
         return self._attender
 
 

@@ -1,4 +1,4 @@
-"""FLUX.1: Kontext, anywhere or within a region, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps.
+"""FLUX.1: Kontext, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps.
 
 In FLUX.2 a list of images is references for one edit, not a batch.
 """
@@ -6,14 +6,13 @@ In FLUX.2 a list of images is references for one edit, not a batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from diffusers import (
     DiffusionPipeline,
     Flux2KleinPipeline,
     Flux2Pipeline,
     FluxFillPipeline,
-    FluxKontextInpaintPipeline,
     FluxKontextPipeline,
 )
 from PIL import Image
@@ -32,11 +31,10 @@ DIPTYCH = (
 class KontextRunner(Runner):
     """FLUX.1 Kontext. Canvases have one of the sizes that it was trained on, so its resizing is off."""
 
-    pipeline_class: ClassVar[type[DiffusionPipeline]] = FluxKontextPipeline
+    pipeline_class = FluxKontextPipeline
 
     def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
         width, height = originals[0].size
-        more: dict[str, Any] = {"mask_image": regions[0]} if regions else {}
         return self.call(
             jobs,
             steering,
@@ -46,14 +44,7 @@ class KontextRunner(Runner):
             height=height,
             max_area=width * height,
             _auto_resize=False,
-            **more,
         )
-
-
-class KontextInpaintRunner(KontextRunner):
-    """Kontext within the region only, one edit at a time; outside, the latents are the original's."""
-
-    pipeline_class = FluxKontextInpaintPipeline
 
 
 class ICEditRunner(Runner):
@@ -117,7 +108,6 @@ class Flux2KleinRunner(Flux2Runner):
 
 RUNNERS = {
     "flux-kontext": KontextRunner,
-    "flux-kontext-inpaint": KontextInpaintRunner,
     "icedit": ICEditRunner,
     "flux2": Flux2Runner,
     "flux2-klein": Flux2KleinRunner,

@@ -1,4 +1,4 @@
-"""Qwen-Image-Edit with its successors and inpainting, and LongCat-Image-Edit: one edit at a time, about a megapixel.
+"""Qwen-Image-Edit and its successors: one edit at a time, about a megapixel.
 
 Their text encoder is a vision-language model that is shown the original.
 """
@@ -12,14 +12,10 @@ from typing import Any, ClassVar
 
 from diffusers import (
     DiffusionPipeline,
-    LongCatImageEditPipeline,
-    QwenImageEditInpaintPipeline,
     QwenImageEditPipeline,
     QwenImageEditPlusPipeline,
 )
-from diffusers.pipelines.longcat_image import pipeline_longcat_image_edit as longcat
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit as edit
-from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_inpaint as inpaint
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus as plus
 from PIL import Image
 from transformers import (
@@ -48,9 +44,9 @@ class QwenProcessor(ProcessorMixin):  # type: ignore[misc]  # transformers is un
         self.tokenizer = tokenizer
 
     @classmethod
-    def of(cls, folder: Path, part: str) -> QwenProcessor:
-        """Load the processor in the folder `part` of a saved pipeline, with the pipeline's tokenizer."""
-        images = Qwen2VLImageProcessorPil.from_pretrained(folder / part, local_files_only=True)
+    def of(cls, folder: Path) -> QwenProcessor:
+        """Load the processor of a saved pipeline, with the pipeline's tokenizer."""
+        images = Qwen2VLImageProcessorPil.from_pretrained(folder / "processor", local_files_only=True)
         return cls(images, Qwen2Tokenizer.from_pretrained(folder / "tokenizer", local_files_only=True))
 
     def __call__(
@@ -91,26 +87,19 @@ def name_image_tokens(
     return args, keywords
 
 
-class _ReadingRunner(Runner):
-    processor: ClassVar[str] = "processor"
-    """The pipeline's name for its processor."""
-
-    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
-        parts[self.processor] = QwenProcessor.of(loading.folder, self.processor)
-        pipe = super().load(loading, **parts)
-        pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
-        return pipe
-
-
-class QwenRunner(_ReadingRunner):
+class QwenRunner(Runner):
     """Qwen-Image-Edit. Guidance is classifier-free (`true_cfg_scale`); `guidance_scale` has no effect."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = QwenImageEditPipeline
     names: ClassVar[Mapping[str, str]] = {**Runner.names, "guidance": "true_cfg_scale"}
 
+    def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
+        pipe = super().load(loading, processor=QwenProcessor.of(loading.folder), **parts)
+        pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
+        return pipe
+
     def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
         width, height = originals[0].size
-        more: dict[str, Any] = {"mask_image": regions[0]} if regions else {}
         with reference_area(jobs[0].side):
             return self.call(
                 jobs,
@@ -120,7 +109,6 @@ class QwenRunner(_ReadingRunner):
                 negative_prompt=NO_PROMPT,
                 width=width,
                 height=height,
-                **more,
             )
 
     def shown(self, originals: Images) -> Image.Image | Images:
@@ -137,24 +125,6 @@ class QwenPlusRunner(QwenRunner):
         return originals
 
 
-class QwenInpaintRunner(QwenRunner):
-    """Qwen-Image-Edit within the region only; outside, the latents are the original's."""
-
-    pipeline_class = QwenImageEditInpaintPipeline
-
-
-class LongCatRunner(_ReadingRunner):
-    """LongCat-Image-Edit, whose pipeline chooses the canvas from the image's proportions, here without effect."""
-
-    pipeline_class = LongCatImageEditPipeline
-    processor = "text_processor"
-
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        prompt = jobs[0].instruction
-        with reference_area(jobs[0].side):
-            return self.call(jobs, steering, image=originals[0], prompt=prompt, negative_prompt="")
-
-
 @contextmanager
 def reference_area(side: int | None) -> Iterator[None]:
     """Make pipelines resize reference images to `side` squared pixels instead of a megapixel; None changes nothing.
@@ -164,23 +134,19 @@ def reference_area(side: int | None) -> Iterator[None]:
     if side is None:
         yield
         return
-    usual, usual_longcat = edit.calculate_dimensions, longcat.calculate_dimensions
+    usual = edit.calculate_dimensions
     areas = plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE
     share = side**2 / 1024**2
-    edit.calculate_dimensions = inpaint.calculate_dimensions = lambda area, ratio: usual(area * share, ratio)
-    longcat.calculate_dimensions = lambda area, ratio: usual_longcat(area * share, ratio)
+    edit.calculate_dimensions = lambda area, ratio: usual(area * share, ratio)
     plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = (round(area * share) for area in areas)
     try:
         yield
     finally:
-        edit.calculate_dimensions = inpaint.calculate_dimensions = usual
-        longcat.calculate_dimensions = usual_longcat
+        edit.calculate_dimensions = usual
         plus.VAE_IMAGE_SIZE, plus.CONDITION_IMAGE_SIZE = areas
 
 
 RUNNERS = {
     "qwen-image-edit": QwenRunner,
     "qwen-image-edit-plus": QwenPlusRunner,
-    "qwen-image-edit-inpaint": QwenInpaintRunner,
-    "longcat-image-edit": LongCatRunner,
 }

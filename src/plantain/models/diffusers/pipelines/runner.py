@@ -1,6 +1,6 @@
 """Shared by all editing methods: load a pipeline from a folder, seed each edit, read the drawn images.
 
-While a pipeline is loaded it gets weights in fewer bits, compiled blocks and attention backends.
+While a pipeline is loaded it gets weights in fewer bits and compiled blocks.
 """
 
 from __future__ import annotations
@@ -87,32 +87,6 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
     return "transformer" if "transformer" in names else "unet"
 
 
-def check_running(running: Running, device: str) -> None:
-    """Raise InputError if a setting has no effect on this device; the message names it."""
-    if running.tf32 and not device.startswith("cuda"):
-        raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
-
-
-def apply_running(pipe: DiffusionPipeline, running: Running) -> None:
-    """Apply these settings to a loaded pipeline.
-
-    Raises:
-        InputError: its networks do not support a setting.
-    """
-    denoiser = getattr(pipe, denoiser_name(type(pipe)))
-    if running.compile:
-        if not getattr(denoiser, "_repeated_blocks", None):
-            raise InputError(
-                f"{WHERE}.compile: {type(denoiser).__name__} names no repeated blocks to compile"
-            )
-        denoiser.compile_repeated_blocks()
-
-
-def set_tf32(running: Running) -> None:
-    """Switch TF32 on or off for this pipeline. Call it before each batch: torch's switch is shared by all."""
-    torch.backends.cuda.matmul.allow_tf32 = running.tf32
-
-
 Images: TypeAlias = list[Image.Image]
 Drawings: TypeAlias = "tuple[np.ndarray, Sequence[bool]]"
 """Float (N, H, W, 3) in [0, 1], and for each image whether a safety checker blacked it out."""
@@ -162,11 +136,18 @@ class Runner(ABC):
         precision = loading.dtype or ("float32" if device.startswith("cpu") else self.method.precision)
         self.precision: torch.dtype = getattr(torch, precision)
         self.running = loading.running
-        check_running(self.running, device)
+        if self.running.tf32 and not device.startswith("cuda"):
+            raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
         self.pipe = self.load(loading)
         if loading.lora is not None:
             add_lora(self.pipe, loading.lora)
-        apply_running(self.pipe, self.running)
+        if self.running.compile:
+            denoiser = getattr(self.pipe, denoiser_name(self.pipeline_class))
+            if not getattr(denoiser, "_repeated_blocks", None):
+                raise InputError(
+                    f"{WHERE}.compile: {type(denoiser).__name__} names no repeated blocks to compile"
+                )
+            denoiser.compile_repeated_blocks()
         self.pipe.set_progress_bar_config(disable=True)
         place(self.pipe, loading.offload, device)
 
@@ -195,8 +176,8 @@ class Runner(ABC):
             for job in jobs
             if self.method.region and job.region is not None
         ]
-        if self.device.startswith("cuda"):
-            set_tf32(self.running)
+        if self.device.startswith("cuda"):  # before each batch: torch's switch is shared by all pipelines
+            torch.backends.cuda.matmul.allow_tf32 = self.running.tf32
         with torch.inference_mode(self.inference):
             drawn, blacked = self.draw(jobs, originals, regions, steering)
         return [
@@ -223,10 +204,6 @@ class Runner(ABC):
             for name, argument in self.names.items()
             if name in settings and name in self.method.takes
         }
-
-    def recorded(self, job: Job) -> dict[str, object]:
-        """Return entries for the journal besides the instruction, such as the prompt if it differs."""
-        return {}
 
     def close(self) -> None:
         """Release the weights and their memory."""
