@@ -18,8 +18,8 @@ CLUSTERS = "engine.clusters"
 
 
 def joined_clusters(*recorded: str | None) -> str:
-    """Merge recorded addresses of clusters, each once; None where nothing is recorded."""
-    return ", ".join(dict.fromkeys(one for text in recorded if text for one in text.split(", ")))
+    """Merge lists of addresses of clusters, each address once; None and "" are empty lists."""
+    return ", ".join(dict.fromkeys(address for text in recorded if text for address in text.split(", ")))
 
 
 @asynccontextmanager
