@@ -1,8 +1,8 @@
-"""How well an attention map agrees with the region of an edit: thresholded overlap, and measures without threshold.
+"""How well an attention map agrees with the region of an edit: the overlap of the thresholded map, next to chance.
 
 MedEBench (section 4) averages a concept's cross-attention over steps, scales it to [0, 1], binarises it at 1.3 times
 Otsu's threshold and takes the intersection over union with the region. That number depends on the region's size, so
-the overlap of a random map of equal area is reported with it, and three measures that need no threshold.
+the overlap of a random map of equal area is reported with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.metric import check_mask
-from plantain.metrics.statistics.ranks import average_ranks
 from plantain.pixels.arrays import Floats, Mask
 from plantain.records import Score, unscored
 
@@ -30,18 +29,12 @@ class Grounding:
     Attributes:
         iou: intersection over union of the binarised map and the region, in [0, 1].
         chance: the IoU expected of as many pixels drawn at random, in [0, 1].
-        mass: share of the attention inside the region over the region's share of the area; 1 is chance.
-        pointing: 1.0 if the map's maximum is inside the region, else 0.0; of several maxima, the share inside.
-        auroc: probability that a pixel inside has more attention than one outside, ties half; 0.5 is chance.
         threshold: `ALPHA` times Otsu's threshold, on the map's [0, 1] scale; None when unscored.
         selected: share of the pixels above the threshold, in [0, 1].
     """
 
     iou: Score
     chance: Score
-    mass: Score
-    pointing: Score
-    auroc: Score
     threshold: float | None
     selected: float
 
@@ -82,28 +75,20 @@ def grounding(attention: Map, roi: Mask) -> Grounding:
     values = scaled(attention)
     if values is None:
         return _nothing("degenerate map: no value differs from another")
-    share = inside / roi.size
     level = ALPHA * float(threshold_otsu(values, nbins=256))
     chosen = values > level
     selected = int(np.count_nonzero(chosen))
     overlap = int(np.count_nonzero(chosen & roi))
-    weight = np.asarray(attention, np.float64)
-    total = float(weight.sum())
-    positive = total > 0 and float(weight.min()) >= 0
     return Grounding(
         iou=Score(overlap / (selected + inside - overlap)),
         chance=Score(chance_iou(selected, inside, roi.size)),
-        mass=Score(float(weight[roi].sum()) / total / share) if positive else unscored("no attention mass"),
-        pointing=Score(float(roi[values == 1.0].mean())),
-        auroc=_auroc(values, roi),
         threshold=level,
         selected=selected / roi.size,
     )
 
 
 def _nothing(reason: str) -> Grounding:
-    none = unscored(reason)
-    return Grounding(none, none, none, none, none, None, 0.0)
+    return Grounding(unscored(reason), unscored(reason), None, 0.0)
 
 
 def chance_iou(selected: int, inside: int, size: int) -> float:
@@ -118,10 +103,3 @@ def chance_iou(selected: int, inside: int, size: int) -> float:
     overlap = selected * inside / size
     union = selected + inside - overlap
     return overlap / union if union else 0.0
-
-
-def _auroc(values: Floats, roi: Mask) -> Score:
-    """Return the area under the curve by ranks, ties averaged (Mann and Whitney 1947)."""
-    inside = average_ranks(values.ravel())[roi.ravel()]
-    n, m = inside.size, roi.size - inside.size
-    return Score(float((inside.sum() - n * (n + 1) / 2) / (n * m)))
