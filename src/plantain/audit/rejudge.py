@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of
 from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
@@ -384,7 +384,8 @@ class _Judging:
             jury, calls, request, round=round, draw=self._draw(one, asked), verdicts=verdicts
         )
         if seen is None:
-            self.unjudged[asked.name, describe_ending(outcome)] += 1
+            why = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
+            self.unjudged[asked.name, why] += 1
         return seen is not None
 
     def _draw(self, one: StoredAttempt, asked: JuryInRun) -> int:
