@@ -9,6 +9,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
@@ -23,7 +24,6 @@ from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument, Sett
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.metrics.statistics.regions import majority
 from plantain.pixels.arrays import Mask
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
@@ -217,7 +217,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
-        joint = majority(regions)
+        joint = np.asarray(2 * np.sum(regions, axis=0) > len(regions))
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
