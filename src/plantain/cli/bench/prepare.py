@@ -241,7 +241,6 @@ def from_build(
     run: RunArgument,
     out: Path = typer.Option(..., "--to", metavar="DIR", help="New folder for the benchmark."),
     real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
-    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
     findings: OwnFindings = None,
     as_json: AsJson = False,
 ) -> int:
@@ -257,7 +256,6 @@ def from_build(
             run,
             out,
             real_only=real_only,
-            side=side,
             taxonomy=load_taxonomy(findings or ()),
             progress=progress,
         )
