@@ -69,37 +69,22 @@ def grounding(attention: Map, roi: Mask) -> Grounding:
     roi = check_mask(roi, attention.shape)
     inside = int(np.count_nonzero(roi))
     if inside in (0, roi.size):
-        return _nothing("the region is empty" if not inside else "the region covers the image")
+        none = unscored("the region is empty" if not inside else "the region covers the image")
+        return Grounding(none, none, None, 0.0)
     from skimage.filters import threshold_otsu  # on use: loading it takes half a second
 
     values = scaled(attention)
     if values is None:
-        return _nothing("degenerate map: no value differs from another")
+        none = unscored("degenerate map: no value differs from another")
+        return Grounding(none, none, None, 0.0)
     level = ALPHA * float(threshold_otsu(values, nbins=256))
     chosen = values > level
     selected = int(np.count_nonzero(chosen))
     overlap = int(np.count_nonzero(chosen & roi))
+    expected = selected * inside / roi.size
     return Grounding(
         iou=Score(overlap / (selected + inside - overlap)),
-        chance=Score(chance_iou(selected, inside, roi.size)),
+        chance=Score(expected / (selected + inside - expected)),
         threshold=level,
         selected=selected / roi.size,
     )
-
-
-def _nothing(reason: str) -> Grounding:
-    return Grounding(unscored(reason), unscored(reason), None, 0.0)
-
-
-def chance_iou(selected: int, inside: int, size: int) -> float:
-    """Return the IoU at the overlap that is expected if `selected` of `size` pixels are drawn at random.
-
-    `inside` is the number of pixels of the region. Without selected pixels and without a region it is 0.
-
-    Example:
-        >>> round(chance_iou(25, 25, 100), 4)
-        0.1429
-    """
-    overlap = selected * inside / size
-    union = selected + inside - overlap
-    return overlap / union if union else 0.0

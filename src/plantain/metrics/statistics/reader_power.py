@@ -32,15 +32,6 @@ class Components:
     case: float
     rest: float
 
-    def __post_init__(self) -> None:
-        if min(self.reader, self.case, self.rest) < 0 or not math.isfinite(self.total) or not self.total > 0:
-            raise ValueError(f"variance components are at least 0 and not all 0, not {self}")
-
-    @property
-    def total(self) -> float:
-        """The variance of a single difference, the sum of the components."""
-        return self.reader + self.case + self.rest
-
 
 SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
 """Usual shares of twice the variance of one answer; the rest cancels: a reader sees both models on a case."""
