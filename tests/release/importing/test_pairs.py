@@ -172,6 +172,16 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     assert "no card" in page and "data:image/jpeg" in page
 
 
+def test_one_unknown_finding_of_all_rows_is_imported_again_as_the_nearest(pictures, tmp_path):
+    edits = table(
+        pictures, "unknown.csv", [{**row, "finding": "Cataracts", "modality": "fundus"} for row in rows()]
+    )
+    said = printed("import", edits, "--run", tmp_path / "run")
+    again = f"plantain import {edits} --run {tmp_path / 'run-2'} --set finding=Cataract"
+    assert said.endswith(f"next: {again}\n") and "cannot judge them" in said
+    assert "rejudge" in printed(*again.split()[1:])
+
+
 def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
     head, cells = (
         "original,edited,prompt,finding,modality,direction,patient_id",
