@@ -127,9 +127,8 @@ def _pairs(
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
         print(f"direction inferred from the instruction: {words}")
     if summary.unused:
-        role = "verdict" if set(summary.published) <= {"none"} else "ROLE"
         unused = [one_line(name)[:40] for name in summary.unused[:10]]
-        use = f"to use one: --column {shlex.quote(f'{role}={unused[0]}')}"
+        use = f"to use one: --column {shlex.quote(f'ROLE={unused[0]}')}"
         print(f"columns not used: {', '.join(unused)}; {use}; roles: {', '.join(CALLED)}")
     if summary.rejected is not None:
         n = sum(summary.left_out.values())

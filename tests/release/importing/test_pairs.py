@@ -173,12 +173,12 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 
 
 def test_one_unknown_finding_of_all_rows_is_imported_again_as_the_nearest(pictures, tmp_path):
-    edits = table(
-        pictures, "unknown.csv", [{**row, "finding": "Cataracts", "modality": "fundus"} for row in rows()]
-    )
+    unknown = {"finding": "Cataracts", "verdict": "", "tool": "labnet-v2"}
+    edits = table(pictures, "unknown.csv", [{**row, **unknown} for row in rows()])
     said = printed("import", edits, "--run", tmp_path / "run")
     again = f"plantain import {edits} --run {tmp_path / 'run-2'} --set finding=Cataract"
     assert said.endswith(f"next: {again}\n") and "cannot judge them" in said
+    assert "columns not used: tool; to use one: --column ROLE=tool; roles: original," in said
     assert "rejudge" in printed(*again.split()[1:])
 
 
@@ -241,7 +241,12 @@ def test_a_refused_licence_advises_what_allows_it(pictures, tmp_path):
     ("change", "options", "told"),
     [
         ({}, {"columns": {"instructoin": "prompt"}}, "did you mean 'instruction'"),
-        ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: no such column"),
+        (
+            {},
+            {"columns": {"patient": "p"}},
+            "--column patient: not a role of --column; choose one of original, edi",
+        ),
+        ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: not a role of --set;"),
         (
             {"direction": "up"},
             {},
