@@ -242,6 +242,8 @@ _PREFACE = re.compile(
     r"\A(?:sure|certainly|of course|absolutely|ok(?:ay)?)[,.!]\s+|"
     r"\A(?s:.*)^[#*_ ]*(?:(?:the|final|revised|refined|edit(?:ing)?|image|round \d+) )*"
     r"(?:instruction|prompt)[*_]*:[*_]*\s*|"
+    r"\A(?>(?s:.*?)^[#*_ ]*(?:(?:(?:the|first|initial) )*draft|round \d+)\b[^\n:]{0,40}:)"
+    r"(?s:.*)^[#*_ ]*(?:the )?(?:final|revised)[*_]*:[*_]*\s*|"
     r"\A[^\n:]{0,300}\b(?:instruction|prompt)\b[^\n:]{0,80}:[*_]*\s*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -254,9 +256,9 @@ _REMARK = re.compile(
     r"negative prompt)[*_]*:)[^\n]*\Z",
     re.IGNORECASE,
 )
+_TITLED = re.compile(rf"(?ims)^#+ [^\n]*\b(?:{_NAMES})[\W_]*?$(.*?)(?=^#+ |\Z)")
 _NO_INSTRUCTION = re.compile(
     r"(?ims)\A(?:i['’]m|i am|i['’]ll|i will|i can(?:not|['’]t)|i see|let me|as an ai|sorry|unfortunately)\b|```|^#+ |"
-    r"\A[#*_ ]*(?:(?:(?:the|first|initial) )*draft|round \d+)\b[^\n:]{0,40}:|"
     r"^[*_ ]*(?:(?:option|version|variant|alternative) (?:2|b)\b|alternatively\b|or[*_:]*$)"
 )
 _OBJECT = re.compile(r"\{\s*(?:[\"']|\w+:)")
@@ -320,6 +322,8 @@ def read_instruction(text: str) -> str:
         if len(fenced := _FENCE.findall(_FENCE_TWICE.sub("", answer))) == 1:
             answer = fenced[0].strip()
         answer = _REMARK.sub("", _PREFACE.sub("", answer)).strip().removesuffix("\n---")
+        if len(titled := _TITLED.findall(answer)) == 1:
+            answer = titled[0].strip()
         answer = _only_text(re.sub(r"\A#+ (?:[^\n]*\n\s*(?=\S))?", "", answer)).strip()
         if "\n" not in answer:
             answer = re.sub(r"\A(?:[-•*]|1[.)])\s+", "", answer)
