@@ -137,7 +137,7 @@ def _print_scores(
             for reason, n in [*reasons.items()][:3]:
                 alike.setdefault((reason, n), []).append(metric)
         for (reason, n), of in alike.items():
-            print(f"{n} unscored each of {', '.join(of)}: {reason}")
+            print(f"{', '.join(of)}: {n} unscored{' each' if len(of) > 1 else ''}: {reason}")
         if any(REQUIREMENTS["roi"] in reasons for _, _, reasons in scores):
             print(
                 "to add regions: `plantain bench prepare RAW --to NEW` proposes them for pairs. Or ask readers: "
