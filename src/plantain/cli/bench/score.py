@@ -144,9 +144,14 @@ def _print_scores(
                 f"{command_line('review', 'new', 'STUDY', '--from', bench, '--task', 'choose-roi')}, then "
                 f"{command_line('bench', 'prepare', bench, '--study', 'STUDY')}. Then generate into a new run"
             )
+        arms: dict[tuple[str, str], list[str]] = {}
         for one in distances:
-            value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.3g}, {one.line}"
-            print(f"{one.metric} of {one.arm}: {value}")
+            if one.value is None:
+                arms.setdefault((one.metric, one.reason), []).append(one.arm)
+            else:
+                print(f"{one.metric} of {one.arm}: {one.value:.3g}, {one.line}")
+        for (metric, reason), of in arms.items():
+            print(f"{metric} of {', '.join(of)}: unscored: {reason}")
         stored = counted(summary.measured + summary.judged, "score")
         print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
         if summary.stopped is None:
