@@ -94,7 +94,12 @@ def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None
             "did you mean 'gemini/gemini-3.1-flash-image'? (if it is new",
         ),
         ('judge = "gemini/gemini-3.1-flash-image"', "can be editor, not judge; for one, 'gemini/"),
-        ('editor = "offline/procedurl"', "did you mean 'offline/procedural'?"),
+        (
+            'editor = "offline/procedurl"',
+            "models.editor: no model 'offline/procedurl'; did you mean 'offline/proc",
+        ),
+        ('editor = "offline/templates"', "can be writer, not editor"),
+        ("judge = []", "models.judge"),
     ],
 )
 def test_plan_refuses_what_build_refuses_with_the_same_sentence(
