@@ -19,17 +19,14 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile
+from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.cli.terminal.progress import Bar, print_stop, say, time_left
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.engines.contract import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted, init_line, like_path, typed
-from plantain.runs.engine import engine_for_threads
-from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
     Reader,
     Refused,
@@ -69,8 +66,6 @@ def command(
     ),
     findings: OwnFindings = None,
     skip_text: bool = typer.Option(False, "--skip-text", help="Do not look for burned-in text; recorded."),
-    config: SettingsFile = None,
-    engine: EngineKind = "",
     as_json: AsJson = False,
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
@@ -109,10 +104,8 @@ def command(
     labels_file = (
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
-    elsewhere = load_terms(config, (), engine=engine).engine
     try:
-        with engine_for_threads(elsewhere) as workers:
-            done = _run(reader, stated, out, name, skip_text, labels_file, as_json, workers)
+        done = _run(reader, stated, out, name, skip_text, labels_file, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -142,7 +135,6 @@ def _run(
     skip_text: bool,
     table: Path | None,
     as_json: bool,
-    workers: EngineThread | None,
 ) -> Ingested:
     """Ingest, write the lists of rejected files and near duplicates, and print the summary.
 
@@ -151,7 +143,7 @@ def _run(
     with Catalogue.create(out) as catalogue:
         with _Watch(reader.count(), quiet=as_json) as observer:
             gate = PrivacyGate(None if skip_text else open_reader())
-            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers, stated=stated)
+            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
         if gate.reader is not None:
             _read_earlier(catalogue, gate, done)
         write_rejected(out, name, done.refused)
