@@ -121,8 +121,6 @@ def test_a_group_that_is_corrected_takes_effect_and_equals_one_told_at_once(
     corrected = run(out, scans)
     assert (corrected.regrouped, corrected.unchanged) == (1, 2)
     assert groups(out) == {"a": "p1", "b": "p2", "c": "p2"}
-    with Catalogue.open(out) as catalogue:
-        assert catalogue.crossed_splits() == [("p2", ("test", "train"))]
     run(whole, scans)
     assert digest_of(out) == digest_of(whole)
     # What is told no more is kept: a table that was lost by mistake must not set patients apart.

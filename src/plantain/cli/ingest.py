@@ -41,7 +41,7 @@ SHOWN, ALIKE = 20, 3
 """Rejected files named in all, and for one reason; rejected.csv lists the rest."""
 
 _MOST = 12
-"""Unused columns, and groups in several splits, that are named."""
+"""Unused columns that are named."""
 
 
 def command(
@@ -160,7 +160,7 @@ def _run(
             say(
                 f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
             )
-        for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
+        for line in group_remarks(done, takes_table=table is not None):
             say(line)
         if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
             say(
@@ -220,7 +220,6 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         more = {
             **{name: getattr(done, name) for name in (*names, "unlabelled", "newly_quarantined")},
             "tables": [asdict(table) for table in done.tables],
-            "crossed_splits": dict(catalogue.crossed_splits()),
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": not unread,
@@ -338,14 +337,11 @@ def table_line(table: TableRead) -> str:
     return f"{one_line(table.name)}: {used}{grouped}{unused}"
 
 
-def group_remarks(
-    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, takes_table: bool
-) -> Iterator[str]:
+def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
     """Yield warnings about groups, one line each.
 
     Args:
         done: the ingest.
-        crossed: groups whose sources assign them to several splits.
         takes_table: True if this kind of source accepts a label table.
     """
     for table in done.tables:
@@ -372,11 +368,6 @@ def group_remarks(
             f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
             f"grouped by study: images of one patient may be on both sides of a split"
         )
-    if crossed:
-        named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
-        rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
-        number = counted(len(crossed), "group is", "groups are")
-        yield f"{number} in several splits of the source: {named}{rest}"
 
 
 def _other(table: TableRead) -> str:
