@@ -51,7 +51,7 @@ SCHEMA = (
     "STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS quarantine (image_id TEXT PRIMARY KEY, source_sha256 TEXT NOT NULL, "
     "frame INTEGER NOT NULL, record TEXT NOT NULL, likeness BLOB, found TEXT NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL, boxes TEXT NOT NULL) "
+    "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL) "
     "STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS withdrawn (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS image_modality ON image (modality, id)",
