@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 
 class QueueingServer:
@@ -11,10 +10,10 @@ class QueueingServer:
 
     Args:
         workers: requests that it works on at once.
-        seconds: how long one takes, by the time at which its work starts.
+        seconds: how long one takes.
     """
 
-    def __init__(self, workers: int, seconds: Callable[[float], float]) -> None:
+    def __init__(self, workers: int, seconds: float) -> None:
         self._free = asyncio.Semaphore(workers)
         self._seconds = seconds
         self.started: list[float] = []
@@ -36,4 +35,4 @@ class QueueingServer:
 
     async def _answer(self) -> None:
         async with self._free:
-            await asyncio.sleep(self._seconds(asyncio.get_running_loop().time()))
+            await asyncio.sleep(self._seconds)

@@ -183,8 +183,8 @@ def _beyond(own: type[BaseModel], base: type[BaseModel], section: str) -> Iterat
 ROLES = """## `[settings.ROLE]`
 
 ROLE is writer, editor, judge or describer. Every frozen key of the provider of the role's model is a key here, too, and
-replaces the provider's. `thinking` is called `effort` here, and `image_quality` is called `quality`. `size` is the
-`image_size` of an editor and the `shown_side` of the others.
+replaces the provider's. `thinking` is called `effort` here, `image_quality` is called `quality`, and `image_size` is
+called `size`.
 """
 
 

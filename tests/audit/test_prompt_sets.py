@@ -149,6 +149,7 @@ def test_published_form_is_another_judge_beside_the_first_on_the_page(
     ("args", "said"),
     [
         (sets("ours", "ours"), "in the same words"),
+        (["--judge", "offline/instruments", *sets("published")], "offline/instruments reads no prompts"),
         (sets("ours", "{broken}"), "judge_add.md.j2: 'verdict' is undefined"),
         ([*sets("ours", "published"), "--decisive"], "name one judge"),
     ],

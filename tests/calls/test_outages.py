@@ -13,7 +13,6 @@ from plantain.calls.policy import (
     FAILURES_TO_OPEN,
     LONGEST_PAUSE_S,
     MOST,
-    POLICY,
     TASKS,
     CircuitBreaker,
     FailureStreaks,
@@ -174,7 +173,7 @@ def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
     assert fail(streaks, MOST - 1) == BAD
     outcome = fail(streaks, 1)
     assert outcome.fatal and outcome.kind is OutcomeKind.MALFORMED
-    assert f"{MOST} edit calls in a row ended so" in outcome.reason
+    assert f"{MOST} edit calls in a row failed" in outcome.reason
     assert "by `run retry` with --outcome malformed --step edit" in outcome.reason
 
 
@@ -189,26 +188,13 @@ def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> Non
     assert not last.fatal  # twenty, of two tasks
     streaks = FailureStreaks()
     outcome = fail(streaks, MOST, refused)
-    assert outcome.fatal and "all of the first 20 edit calls were refused" in outcome.reason
+    assert outcome.fatal and "20 edit calls in a row refused" in outcome.reason
     streaks = FailureStreaks()
     streaks.judged("gemini/m", Step.EDIT, "task", OK)
     assert not fail(streaks, 5 * MOST, refused).fatal
 
 
-def test_policy_covers_every_outcome() -> None:
-    assert set(POLICY) == set(OutcomeKind)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        OutcomeKind.OK,
-        OutcomeKind.REFUSED,
-        OutcomeKind.NO_IMAGE,
-        OutcomeKind.MALFORMED,
-        OutcomeKind.NOT_APPLICABLE,
-    ],
-)
+@pytest.mark.parametrize("kind", sorted(set(OutcomeKind) - {OutcomeKind.RATE_LIMITED, OutcomeKind.TRANSPORT}))
 def test_next_step_answers_are_never_asked_again(kind: OutcomeKind) -> None:
     assert next_step(Outcome(kind), 1, random.Random(0)) is None
 

@@ -24,7 +24,7 @@ from plantain.cli.terminal.progress import StageProgress, print_end
         "--retry refused",
         "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
         "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
-        "bench attention r --editor diffusers/x --engine ray --to page",
+        "bench attention r --editor diffusers/x --to page",
         "demo here",
     ],
 )

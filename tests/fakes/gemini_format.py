@@ -1,4 +1,4 @@
-"""Gemini's wire format: generateContent and the model's card."""
+"""Gemini's wire format: generateContent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ MODEL = "gemini-fake-001"
 
 def gemini_route(request: Request) -> Answer | None:
     """Answers `:generateContent` by what is asked for: a picture, a report or an instruction."""
-    if request.method == "GET" and "/models/" in request.path:
-        return json_answer({"name": request.path.split("/", 2)[2], "displayName": "fake"})
     if not request.path.endswith(":generateContent"):
         return None
     text = prompt_text(request)

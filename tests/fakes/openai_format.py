@@ -1,4 +1,4 @@
-"""OpenAI's wire formats: responses, chat completions, image edits and the model's card."""
+"""OpenAI's wire formats: responses, chat completions and image edits."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ MODEL = "gpt-fake-2026"
 
 def openai_route(request: Request) -> Answer | None:
     """Answers by path and by what is asked for."""
-    if request.method == "GET" and "/models/" in request.path:
-        return json_answer({"id": request.path.rsplit("/", 1)[1], "object": "model"})
     if request.path.endswith("/images/edits"):
         return picture_answer(picture())
     if not request.path.endswith(("/responses", "/chat/completions")):

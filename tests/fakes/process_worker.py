@@ -46,8 +46,8 @@ def main():
         if settings.get("log"):
             with Path(settings["log"]).open("a") as log:
                 log.write(json.dumps({"pid": os.getpid(), **manifest}) + "\n")
-        for number, job in enumerate(manifest["jobs"]):
-            if settings.get("mode") == "crash" and number == 1:
+        for job in manifest["jobs"]:
+            if settings.get("mode") == "crash" and job["seed"] == 1:
                 raise SystemExit("CUDA error: an illegal memory access was encountered")
             edit(job, out, settings)
         print("progress: 100 %")

@@ -30,9 +30,8 @@ def answer(candidates: Candidates) -> dict[str, object]:
         [("OTHER", [{"text": "hm", "thought": True}]), ("STOP", [{"text": "Add air."}])],
     ],
 )
-def test_thoughts_are_no_answer_and_are_kept_apart(candidates: Candidates) -> None:
+def test_thoughts_are_no_answer(candidates: Candidates) -> None:
     assert gemini.read_text(answer(candidates)) == "Add air."
-    assert gemini.read_usage(answer(candidates)).thought_summary == "hm"
 
 
 def test_pictures_of_thoughts_are_not_counted() -> None:

@@ -79,7 +79,7 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
     assert np.abs(restored.astype(int) - original)[~mask].mean() < 1  # the JPEG
     assert score.score.value == pytest.approx(1 - mask.mean())
     assert score.score.value > 0.7
-    assert score.detail["how"] == "outside 7"
+    assert score.detail["how"] == "outside 6"
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
@@ -98,6 +98,6 @@ def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_p
 def test_a_run_keeps_its_setting(one_image: Path, run: Path) -> None:
     off = recipe_of(one_image, "none")
     with JournalReader.open(run) as reader:
-        assert json.loads(reader.meta("method") or "")["restore"] == "outside 7"
+        assert json.loads(reader.meta("method") or "")["restore"] == "outside 6"
     with pytest.raises(InputError, match="restore"):
         asyncio.run(run_build(off, run, method=method_of("none")))

@@ -86,6 +86,9 @@ def _certificate(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
         )
     )
+    if usage is None and not authority:  # also that of a server on this machine
+        names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+        builder = builder.add_extension(names, critical=False)
     if usage is not None:
         builder = builder.add_extension(x509.ExtendedKeyUsage([USAGES[usage]]), critical=False)
     return builder.sign(issuer_key, hashes.SHA256())

@@ -137,6 +137,9 @@ def test_a_reader_sees_images_count_and_save(
             page.goto(f"{address}/enter#{token}")
             page.wait_for_selector("body[data-turn]")
             assert_first_sight(page, image=False)
+            assert "It starts with 2 training cases; the right answer is shown for 1." in page.inner_text(
+                "body"
+            )
             page.keyboard.press("Enter")
             page.wait_for_selector("#room:not([hidden])")
             assert_first_sight(page)

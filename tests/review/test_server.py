@@ -253,6 +253,14 @@ def test_a_drawn_region_comes_back_exact(paired):
     ).all()
 
 
+@pytest.mark.parametrize(("task", "known"), [(ReaderTask.ACCEPT, 1), (ReaderTask.RATE, 0)])
+def test_training_says_how_many_answers_it_shows(tmp_path: Path, task: ReaderTask, known: int):
+    _, ratings, app = opened(tmp_path / "s", task, training=1)
+    (block,) = Visitor(app, ratings.invite()[1]).get("/api/me").json()["blocks"]
+    assert (block["training"], block["with_feedback"]) == (1, known)
+    ratings.close()
+
+
 def test_training_shows_the_truth_and_comes_before_the_main_cases(tmp_path: Path):
     _, ratings, app = opened(tmp_path / "s", ReaderTask.REAL_OR_EDITED, training=2)
     visitor = Visitor(app, ratings.invite()[1])

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import cv2
-import numpy as np
 import openai.types as sdk
 import pytest
 from google.genai import types
@@ -18,30 +15,26 @@ from openai.types.responses.service_tier import ServiceTier
 from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import BaseModel
 
-from fakes import gemini_format, openai_format
-from fakes.caller import ask, asked, options_at, resolve_editor, set_keys
+from fakes.caller import asked, set_keys
 from fakes.gemini_format import gemini_route
 from fakes.openai_format import openai_route
 from fakes.requests import edit_request, judge_request, original, write_request
 from fakes.server import FakeProvider
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.hosted.openai import provider as of_openai
-from plantain.models.hosted.vertex import provider as vertex
 from plantain.models.registry import close_models, settings_class
 from plantain.pipeline.recipe import Recipe
-from plantain.pixels.decode import decode_untrusted
-from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
-from plantain.roles import EncodedImage, Reply
+from plantain.roles import Reply
 from plantain.roles.options import FREE
 from plantain.runs.settings_file import Limits
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import check_prices, load_terms, model_limits
 
 SETTINGS = {
-    "writer": {"temperature": 0.9, "size": "128x128", "effort": "xhigh", "max_output_tokens": 9000},
+    "writer": {"temperature": 0.9, "effort": "xhigh", "max_output_tokens": 9000},
     "editor": {"size": "2K", "service_tier": "flex"},
-    "judge": {"temperature": 0.0, "media_resolution": "high", "service_tier": "priority", "size": 64},
+    "judge": {"temperature": 0.0, "media_resolution": "high", "service_tier": "priority"},
 }
 
 
@@ -104,29 +97,6 @@ def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
     assert asked[1]["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
     assert asked[2]["mediaResolution"] == "MEDIA_RESOLUTION_HIGH" and "mediaResolution" not in asked[0]
     assert [call.get("serviceTier") for call in (write, edit, judge)] == [None, "flex", "priority"]
-    shown = [gemini_format.pictures_sent(call) for call in server.calls]
-    sides = [[decode_untrusted(data, "sent").shape[:2] for data in pictures] for pictures in shown]
-    assert sides == [[(128, 128)], [(256, 256)], [(64, 64), (64, 64)]]
-    # By area, as cv2 does: an independent way from the same original.
-    mean = cv2.resize(decode_untrusted(original().data, "o"), (64, 64), interpolation=cv2.INTER_AREA)
-    assert np.array_equal(decode_untrusted(shown[2][0], "sent"), mean)
-
-
-def test_a_mask_is_clear_where_openai_is_to_edit(server: FakeProvider) -> None:
-    """A picture that is not square is padded, and its mask with it."""
-    region = np.zeros((96, 120), bool)
-    region[10:30, 40:60] = True
-    picture = cv2.imencode(".png", np.full((96, 120, 3), 80, np.uint8))[1].tobytes()
-    request = replace(
-        edit_request(EncodedImage(picture, "image/png")),
-        region=EncodedImage(encode_mask(region), "image/png"),
-    )
-    server.spoil = lambda sent, good: openai_format.picture_answer(openai_format.pictures_sent(sent)[0])
-    ask(resolve_editor("openai/gpt-image-2", options_at(server, "openai", mask=True)), request)
-    assert [name for name, _ in server.calls[0].parts] == ["image", "mask"]
-    mask = cv2.imdecode(np.frombuffer(server.calls[0].files["mask"], np.uint8), cv2.IMREAD_UNCHANGED)
-    assert mask.shape == (120, 120, 4)
-    assert np.array_equal(mask[12:108, :, 3] == 0, region) and (mask[:12, :, 3] == 255).all()
 
 
 def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProvider) -> None:
@@ -138,7 +108,6 @@ def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProv
     setup, none = RunSetup(said.terms), RunSetup(plain.terms)
     name = said.models.judges[0]
     assert none.judge(name).fingerprint != setup.judge(name).fingerprint
-    assert "shown_side=64" in setup.judge(name).fingerprint
     assert "service_tier" not in none.judge(name).fingerprint
 
 
@@ -180,7 +149,7 @@ def test_choices_are_those_of_the_installed_sdks() -> None:
     assert choices(of_openai.Settings, "thinking") == words(ReasoningEffort)
     assert choices(of_openai.Settings, "service_tier") == words(ServiceTier)
     assert choices(of_openai.Settings, "media_resolution") == words(ImageDetail)
-    for name in ("input_fidelity", "background", "output_format", "quality", "size", "mask"):
+    for name in ("input_fidelity", "quality", "size"):
         assert name in edits
     levels = {level.value.lower() for level in types.ThinkingLevel} - {"thinking_level_unspecified"}
     assert choices(gemini.Settings, "thinking") == levels | {"none"}
@@ -189,8 +158,6 @@ def test_choices_are_those_of_the_installed_sdks() -> None:
     }
     resolutions = {r.value.removeprefix("MEDIA_RESOLUTION_").lower() for r in types.MediaResolution}
     assert choices(gemini.Settings, "media_resolution") == resolutions - {"unspecified"}
-    assert "output_mime_type" in types.ImageConfig.model_fields
-    assert "output_format" in vertex.Settings.model_fields
 
 
 @pytest.mark.parametrize(

@@ -258,16 +258,6 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
     assert len(away.calls) == asked
 
 
-def test_a_probe_goes_through_the_setup_too(
-    servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url, run = look_hosted(monkeypatch, servers[0].url), tmp_path / "probes"
-    for number in (1, 2):  # it is asked what is true now, so each probe is a call
-        assert main(["models", "--probe", MODEL, "--base-url", url, "--run", str(run)]) == 0
-        with JournalReader.open(run) as reader:
-            assert sum(reader.outcomes().values()) == number == len(servers[0].calls)
-
-
 @pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])
 def test_what_training_measures_is_judged_through_the_run_setup(
     licence: Licence,

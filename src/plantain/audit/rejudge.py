@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of, models_of
 from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
@@ -214,8 +214,8 @@ def juries_for(
         missing: as for `jury_of`.
 
     Raises:
-        InputError: no judge, a judge named twice, two equal sets of prompts, an unknown judge or set, or a decisive
-            request that names several judges or another rubric than the run's.
+        InputError: no judge, a judge named twice, two equal sets of prompts, prompts for a judge that reads none, an
+            unknown judge or set, or a decisive request that names several judges or another rubric than the run's.
     """
     if not request.judges:
         raise InputError("--judge: name at least one judge")
@@ -231,6 +231,11 @@ def juries_for(
     setup.check()
     for judge in request.judges:
         called = judge if isinstance(judge, str) else judge.name
+        members = models_of(judge) if isinstance(judge, str) else ()
+        if request.prompts and not any(hasattr(terms.options(name), "prompts") for name in members):
+            raise InputError(
+                f"--prompts: {called} reads no prompts; name a hosted judge: --judge provider/MODEL"
+            )
         own = [jury_of(setup, judge, rubric, one, _label(called, one, request), missing) for one in folders]
         if len({jury.fingerprint for jury in own}) < len(own):
             raise InputError(f"--prompts: two of the sets ask {called} in the same words")

@@ -7,9 +7,9 @@ import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from plantain.calls.limits import Budget, Concurrency, Deadline, Pace, StepCosts, cost_of, demand
+from plantain.calls.limits import Budget, Concurrency, Pace, StepCosts, cost_of, demand
 from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import AnnouncedLimit
@@ -25,6 +25,9 @@ divided by the window. Many providers refuse two calls in the same instant."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 """Seconds without a call after a refusal that does not say when to come again; doubled while refusals follow."""
 
+NEAR = 0.25
+"""The window does not grow when answers take this share of the deadline: a queue would outgrow the rest of it."""
+
 LONGEST_BLOCK_S = 60.0
 """Seconds that a limit that is used up is waited for on a header's word; a refusal may say more."""
 
@@ -35,21 +38,20 @@ class ModelLimits:
 
     Attributes:
         concurrency: maximum number of calls in flight.
-        requests_per_minute, tokens_per_minute, images_per_minute: stated limits; None for none.
+        requests_per_minute, tokens_per_minute: stated limits; None for none.
         price: list prices; None if unknown.
         max_output_tokens: token limit of an answer, by which money is reserved.
         image_tokens: maximum tokens of one output image, if known.
         tier_factor: factor of the requested service tier on the list price.
         in_jobs: True if its calls are sent in batch jobs, whose outcomes do not reflect rate limits.
         slow_start: True to start with few calls in flight; False for local devices.
-        deadline_s: initial timeout of a call in seconds; None for no timeout.
+        deadline_s: seconds after which an unanswered call is ended; None for no limit.
         outage_s: seconds to wait for a model that does not answer; None if failures do not predict further ones.
     """
 
     concurrency: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    images_per_minute: float | None = None
     price: Price | None = None
     max_output_tokens: int = 8_192
     image_tokens: int = 0
@@ -90,11 +92,6 @@ class Ticket:
     sit_out: bool = False
     give_up: bool = False
 
-    @property
-    def deadline(self) -> Deadline:
-        """The deadline that all calls to this model share."""
-        return self.gate.deadline
-
     def announced(self, limits: Sequence[AnnouncedLimit]) -> None:
         """Report the limits that the provider announced, before `settle`, for every outcome."""
         for limit in limits:
@@ -123,9 +120,7 @@ class ModelGate:
         self.window = Concurrency(rules.concurrency, **first)
         self.requests = Pace(rules.requests_per_minute)
         self._tokens = Pace(rules.tokens_per_minute)
-        self._images = Pace(rules.images_per_minute)
         self.outage = CircuitBreaker(rules.outage_s)
-        self.deadline = Deadline(rules.deadline_s)
         self._waiting: dict[Step, deque[asyncio.Future[Ticket]]] = {step: deque() for step in Step}
         self._turn = list(Step)
         self._usual = dict(TYPICAL_TOKENS)
@@ -146,11 +141,6 @@ class ModelGate:
         costs.in_jobs_usd = max(0.0, costs.in_jobs_usd - (usd or 0.0))
         costs.in_flight += 1
         return Ticket(self, step, usd, self.rules.price, 0.0, _now(), self.window.start(), started=True)
-
-    def priced(self, price: Price, tier_factor: float) -> None:
-        """Use another price, times the factor of the service tier, from now on; calls in flight keep theirs."""
-        self.rules = replace(self.rules, price=price, tier_factor=tier_factor)
-        self._costs = {step: self._step_costs(step) for step in Step}
 
     def fail(self, error: Exception) -> None:
         """Raise a copy of an error in all waiting calls."""
@@ -219,8 +209,7 @@ class ModelGate:
         """Adapt to a limit that the provider has announced."""
         now = _now()
         pace = self._tokens if limit.what == "tokens" else self.requests
-        if math.isfinite(limit.per_minute):
-            pace.announced(limit.per_minute, now)
+        pace.announced(limit.per_minute, now)
         if limit.left is not None and limit.left < 1.0 and limit.reset_s is not None:
             pace.block(now + min(limit.reset_s, LONGEST_BLOCK_S))
 
@@ -238,14 +227,12 @@ class ModelGate:
         if not waiting or not self.window.room:
             return None
         now = _now()
-        common = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
-        if math.isinf(common):  # a probe is on its way to find out whether the model answers again
+        wait_s = max(self.requests.wait(now), self._tokens.wait(now), self.outage.wait(now))
+        if math.isinf(wait_s):  # a probe is on its way to find out whether the model answers again
             return None
-        waits = {step: max(common, self._images.wait(now) if step is Step.EDIT else 0.0) for step in waiting}
-        for step in waiting:
-            if waits[step] <= 0.0:
-                return step
-        self._timer = asyncio.get_running_loop().call_later(min(waits.values()), self._again, self)
+        if wait_s <= 0.0:
+            return waiting[0]
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._again, self)
         return None
 
     def _has_waiting(self, step: Step) -> bool:
@@ -262,8 +249,6 @@ class ModelGate:
         tokens = self._usual[step]
         self.requests.take(now)
         self._tokens.take(now, tokens)
-        if step is Step.EDIT:
-            self._images.take(now)
         self._costs[step].in_flight += 1
         self._budget.calls += 1
         self.outage.sent()
@@ -287,7 +272,7 @@ class ModelGate:
                 self._pause = 0.0
             took = now - ticket.sent_at
             self._answer_s += (took - self._answer_s) * (SMOOTHING if self._answer_s else 1.0)
-            roomy = self.deadline.answered(took)
+            roomy = self.rules.deadline_s is None or took <= NEAR * self.rules.deadline_s
             self.window.accepted(now, ticket.sent_at, ticket.level, roomy=roomy)
         if self.outage.heard(outcome, ticket.sent_at, now):
             self.window.restart()
@@ -309,7 +294,7 @@ class AdmissionController:
     """Admission of a run's calls by stated, announced and observed limits, within a budget and a number of calls.
 
     Args:
-        rules: returns a model's limits and price by its name; called once for each, and again when its price ends.
+        rules: returns a model's limits and price by its name; called once for each.
         budget: the run's money and calls.
 
     Attributes:
@@ -371,15 +356,6 @@ class AdmissionController:
             self.gates[model] = ModelGate(model, self._rules(model), self.budget, self._pump)
         return self.gates[model]
 
-    def _price_by_day(self, gate: ModelGate) -> None:
-        """Take up the price that has followed since the last call; one without a successor stays."""
-        price = gate.rules.price
-        if price is None or not price.until:
-            return
-        rules = self._rules(gate.model)
-        if rules.price is not None and rules.price.since != price.since:
-            gate.priced(rules.price, rules.tier_factor)
-
     def _take_back(self, ticket: Ticket) -> None:
         gate = ticket.gate
         gate.returned(ticket)
@@ -391,7 +367,6 @@ class AdmissionController:
 
     def _pump(self, gate: ModelGate) -> None:
         self._short_of_money.discard(gate)
-        self._price_by_day(gate)
         try:
             if gate.pump():
                 self._short_of_money.add(gate)

@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 import orjson
 
 from plantain.calls.admission import AdmissionController
-from plantain.calls.limits import Deadline
 from plantain.calls.policy import FailureStreaks, Interrupted, RequestChanged, RunHalted, next_step
 from plantain.journal import CallResult, CallRow, Journal, StartedCall
 from plantain.journal.batches import LeftWithJob, current_call
@@ -26,9 +25,6 @@ T = TypeVar("T")
 
 SERVED, CHANGES = "served_models", "model_changes"
 """Keys of the run's meta: served models by requested name, and accepted changes, as JSON."""
-
-KINDS = "engine.kinds"
-"""Key of the run's meta: model -> the kinds of workers that have answered, as JSON."""
 
 PROBES = 24
 """Failures during outages that do not count against a call; one whose own image is at fault would wait for ever."""
@@ -114,34 +110,12 @@ class ModelDrift:
             await self._journal.set_meta(CHANGES, orjson.dumps(changes).decode())
 
 
-class WorkerKinds:
-    """The kinds of workers that answered for each model; `note` gets a line if a second kind appears."""
-
-    def __init__(self, journal: Journal, note: Callable[[str], None]) -> None:
-        self._journal = journal
-        self._note = note
-        self._known: dict[str, list[str]] = orjson.loads(journal.reader.meta(KINDS) or "{}")
-
-    async def check(self, model: str, kind: str) -> None:
-        """Record the kind of worker (CPU or GPU, versions) that answered for a model; note each kind but the first."""
-        known = self._known.setdefault(model, [])
-        if kind in known:
-            return
-        known.append(kind)
-        if len(known) > 1:
-            self._note(
-                f"{model} has answered on {len(known)} kinds of workers, whose images may differ in a bit: "
-                f"{' | '.join(known)}; each call records its kind"
-            )
-        await self._journal.set_meta(KINDS, orjson.dumps(self._known).decode())
-
-
 @dataclass(slots=True)
 class ModelClient:
     """State shared by all tasks of a run: the journal, admission, and the stop request.
 
     Attributes:
-        served, kinds: the served models and kinds of workers so far; None if they are not checked.
+        served: the served models so far; None if they are not checked.
         unhurried: models whose calls are sent in batch jobs.
         in_jobs: ids of open calls of earlier processes that a job answers; they are continued, not repeated.
         leave_jobs: called when the run stops without waiting for jobs.
@@ -152,7 +126,6 @@ class ModelClient:
     journal: Journal
     admission: AdmissionController
     served: ModelDrift | None = None
-    kinds: WorkerKinds | None = None
     unhurried: Collection[str] = ()
     in_jobs: Collection[int] = ()
     leave_jobs: Callable[[], None] | None = None
@@ -173,17 +146,6 @@ class ModelClient:
             self.leave_jobs()
         self.wake.set()
         self.admission.stop()
-
-    async def send(self, spec: CallSpec[T], deadline: Deadline) -> Reply[T]:
-        """Send a call and return its reply; after the deadline, a reply with outcome TRANSPORT."""
-        try:
-            async with deadline.guard() as guard:
-                return await spec.send()
-        except TimeoutError:
-            if guard.expired_after_s is None:
-                raise
-            message = f"no answer within {guard.expired_after_s:g} s"
-            return failed(Outcome(OutcomeKind.TRANSPORT, message, timed_out=True))
 
     async def pause(self, seconds: float) -> None:
         """Wait for some seconds before another try; a request to stop ends the wait."""
@@ -310,16 +272,14 @@ class TaskCalls:
                 call_id = left_open.id
             ticket.started = True
             current_call.set(call_id)
-            heard = Exchange(timed=ticket.deadline.seconds is not None)
+            heard = Exchange()
             exchange.set(heard)
             started = time.monotonic()
             try:
-                reply = await client.send(spec, ticket.deadline)
+                reply = await _in_time(spec.send, ticket.gate.rules.deadline_s)
             except LeftWithJob as left:
                 raise (RunHalted(f"{spec.model}: {left}") if str(left) else Interrupted()) from None
             latency = time.monotonic() - started
-            if heard.ran_on and client.kinds is not None:
-                await client.kinds.check(spec.model, heard.ran_on)
             ticket.announced(heard.limits)
             ticket.settle(reply.outcome, reply.usage)
             draft = CallResult(
@@ -358,6 +318,18 @@ class TaskCalls:
         if outcome is draft.outcome:
             return draft
         return replace(draft, outcome=outcome, final=False, answer="", attempt=None, verdicts=(), blobs=())
+
+
+async def _in_time(send: Callable[[], Awaitable[Reply[T]]], deadline_s: float | None) -> Reply[T]:
+    """Send a call and return its reply; after the deadline, a reply with outcome TRANSPORT."""
+    try:
+        async with asyncio.timeout(deadline_s) as limit:
+            return await send()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        message = f"no answer within {deadline_s:g} s"
+        return failed(Outcome(OutcomeKind.TRANSPORT, message, timed_out=True))
 
 
 def _too_long(model: str, outcome: Outcome) -> Outcome:

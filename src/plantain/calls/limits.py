@@ -1,16 +1,14 @@
-"""The limits of calls: the budget of a run, and the pace, concurrency and deadline of one model.
+"""The limits of calls: the budget of a run, and the pace and concurrency of one model.
 
 The most that a call can cost is reserved while it is in flight, and settled by its outcome. Time is an argument
-everywhere but in `Deadline.guard`: simulations and tests run hours in a second.
+everywhere: simulations and tests run hours in a second.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from plantain.journal.reader import REMEMBERED, assumed_usd
@@ -217,18 +215,6 @@ HOLD_S = 20.0
 QUIET_S = 5.0
 """Then it grows once in this many seconds, by 1, 2, 4...: slowly near the limit, fast when that has moved away."""
 
-CHANCE = 300
-"""A refusal after as many accepted calls in a row is ignored: busy providers refuse some at any load."""
-
-LONGEST_S = 600.0
-"""A deadline does not grow beyond this, unless it started higher."""
-
-NEAR = 0.5
-"""An answer that took this share of the deadline shows that the guess was too short: the next may take longer."""
-
-CALM, CALM_ANSWERS = 0.2, 50
-"""After as many answers within this share of the deadline it is halved again, down to the first guess."""
-
 
 class Pace:
     """One rate limit, stated by the recipe or announced by the provider; unlimited without either.
@@ -285,7 +271,7 @@ class Concurrency:
         self.ceiling = ceiling
         self.size = min(first, ceiling)
         self.in_flight = 0
-        self._highest_accepted = self._accepted_in_a_row = 0
+        self._highest_accepted = 0
         self.slow_start = True
         self._step = 1
         self._decreased_at = self._grown_at = -math.inf
@@ -308,7 +294,6 @@ class Concurrency:
 
         The window does not grow if answers take nearly as long as allowed (not `roomy`): calls would wait longer.
         """
-        self._accepted_in_a_row += 1
         if sent_at > self._decreased_at:
             self._highest_accepted = max(self._highest_accepted, level)
         if not roomy or self.size >= self.ceiling or self.in_flight < SATURATED * self.size:
@@ -329,10 +314,9 @@ class Concurrency:
 
         If a rate explains the refusal (`by_rate`), the window only shrinks if this level was never accepted.
         """
-        chance, self._accepted_in_a_row = self._accepted_in_a_row >= CHANCE, 0
         too_many = self.too_many(level)
         self.slow_start = False
-        if not (chance or (by_rate and not too_many)):
+        if too_many or not by_rate:
             below = min(self.size, level) - 1 if too_many else 0
             self._shrink(now, sent_at, max(below, int(DECREASE * self.size)))
 
@@ -352,73 +336,3 @@ class Concurrency:
             self._highest_accepted = min(self._highest_accepted, self.size)
             self._step = 1
             self._decreased_at = now
-
-
-@dataclass(slots=True)
-class Guard:
-    """The seconds after which a call was ended by its deadline; None if it was not."""
-
-    expired_after_s: float | None = None
-
-
-class Deadline:
-    """The deadline of all calls to one model.
-
-    A server that queues is slow for all calls at the same time. Ending all of them would discard work that is nearly
-    done, and send it again to the end of the same queue. So the first late call doubles the time of the others.
-
-    Args:
-        first_s: initial deadline in seconds; None for no deadline.
-    """
-
-    def __init__(self, first_s: float | None) -> None:
-        self.seconds = first_s
-        self._first = first_s
-        self._longest = max(LONGEST_S, first_s or 0.0)
-        self._latest: deque[float] = deque(maxlen=CALM_ANSWERS)
-
-    @asynccontextmanager
-    async def guard(self) -> AsyncIterator[Guard]:
-        """Raise TimeoutError if the block takes too long; the yielded guard then has the allowed seconds."""
-        loop = asyncio.get_running_loop()
-        since = loop.time()
-        async with asyncio.timeout(None) as timeout:
-            timer: asyncio.TimerHandle | None = None
-            guard = Guard()
-
-            def look() -> None:
-                nonlocal timer
-                assert self.seconds is not None
-                now = loop.time()
-                if now >= since + self.seconds:
-                    guard.expired_after_s = self.seconds
-                    self._set(2.0)
-                    timeout.reschedule(now)
-                else:
-                    timer = loop.call_at(since + self.seconds, look)
-
-            if self.seconds is not None:
-                timer = loop.call_at(since + self.seconds, look)
-            try:
-                yield guard
-            finally:
-                if timer is not None:
-                    timer.cancel()
-
-    def answered(self, took_s: float) -> bool:
-        """Adapt to an answer's time: double the deadline if slow, halve it if fast; return False near the maximum."""
-        if self.seconds is None or self._first is None:
-            return True
-        self._latest.append(took_s)
-        if took_s > NEAR * self.seconds:
-            self._set(2.0)
-        elif (
-            len(self._latest) == CALM_ANSWERS and max(self._latest) < CALM * self.seconds > CALM * self._first
-        ):
-            self._set(0.5)
-        return took_s <= NEAR * self._longest
-
-    def _set(self, factor: float) -> None:
-        if self.seconds is not None and self._first is not None:
-            self.seconds = min(self._longest, max(self._first, factor * self.seconds))
-            self._latest.clear()

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import random
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from plantain.records import Outcome, OutcomeKind, Step
+from plantain.records.messages import duration
 
 
 class Interrupted(Exception):
@@ -162,7 +162,7 @@ class CircuitBreaker:
         if not self._has_news:
             return ""
         self._has_news = False
-        since = minutes(now - self._since(now))
+        since = duration(now - self._since(now))
         return f"no answer for {since} ({self.reason}); next try in {self.wait(now):.0f} s"
 
     def _since(self, now: float) -> float:
@@ -185,13 +185,6 @@ class CircuitBreaker:
         self._next_at = now + max(pause, outcome.retry_after or 0.0)
 
 
-def minutes(seconds: float) -> str:
-    """Format a duration in seconds, e.g. "40 s", "12 min", "3.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 # --- failures in a row ------------------------------------------------------------------------------
 
 MOST = 20
@@ -202,77 +195,31 @@ TASKS = 4
 
 NO_ANSWER = frozenset({OutcomeKind.MALFORMED, OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED})
 """No usable answer, after all tries. A refusal or a missing image is an answer, about the instruction, and ends a row.
-But `MOST` refusals before any other answer are a fault of the model."""
-
-
-@dataclass(slots=True)
-class FailureStreak:
-    """The failures of one model and step since its last answer.
-
-    Attributes:
-        calls: number of failed calls.
-        tasks: ids of their tasks.
-        kinds: reasons of the failures, without numbers and ids.
-        ever_answered: True if a call was answered before.
-        refusals: tasks whose calls were refused before any other answer; None after another answer.
-    """
-
-    calls: int = 0
-    tasks: set[str] = field(default_factory=set)
-    kinds: set[str] = field(default_factory=set)
-    ever_answered: bool = False
-    refusals: list[str] | None = field(default_factory=list)
+But refusals before any other answer are a fault of the model, and count as failures."""
 
 
 class FailureStreaks:
     """Counts of failed calls in a row of each model and step, to end the run before all its tasks have failed."""
 
     def __init__(self) -> None:
-        self._streaks: dict[tuple[str, Step], FailureStreak] = {}
+        self._failed: dict[tuple[str, Step], list[str]] = {}
+        self._answered: set[tuple[str, Step]] = set()
 
     def judged(self, model: str, step: Step, task_id: str, outcome: Outcome) -> Outcome:
-        """Count a call's last outcome and return it, marked fatal if it completes a streak of failures.
-
-        A streak is 20 failures in a row, of four tasks at least, that all have the same reason or that no answer
-        preceded; or 20 refusals, of four tasks at least, before any other answer.
-        """
-        streak = self._streaks.setdefault((model, step), FailureStreak())
-        if outcome.kind not in NO_ANSWER:
-            refusals = streak.refusals if outcome.kind is OutcomeKind.REFUSED else None
-            self._streaks[model, step] = FailureStreak(ever_answered=True, refusals=refusals)
-            if refusals is not None:
-                refusals.append(task_id)
-                if len(refusals) >= MOST and len(set(refusals)) >= TASKS:
-                    return replace(
-                        outcome, fatal=True, reason=f"{outcome.reason}; {_declined(step, refusals)}"
-                    )
+        """Count a call's last outcome; return it, marked fatal if it is the 20th failure in a row, of four tasks."""
+        key, refused = (model, step), outcome.kind is OutcomeKind.REFUSED
+        if outcome.kind not in NO_ANSWER and (not refused or key in self._answered):
+            self._answered.add(key)
+            self._failed.pop(key, None)
             return outcome
-        streak.calls += 1
-        streak.tasks.add(task_id)
-        streak.kinds.add(_kind(outcome))
-        alike = len(streak.kinds) == 1
-        if streak.calls < MOST or len(streak.tasks) < TASKS or (streak.ever_answered and not alike):
+        tasks = self._failed.setdefault(key, [])
+        tasks.append(task_id)
+        if len(tasks) < MOST or len(set(tasks)) < TASKS:
             return outcome
-        return replace(outcome, fatal=True, reason=f"{outcome.reason}; {_advice(step, outcome, streak)}")
-
-
-def _advice(step: Step, outcome: Outcome, streak: FailureStreak) -> str:
-    verb = "ended so" if len(streak.kinds) == 1 else "failed"
-    return (
-        f"{streak.calls} {step} calls in a row {verb}, so no more are made: resume when the cause is fixed; "
-        f"retry the tasks that it stopped by `run retry` with --outcome {outcome.kind} --step {step}, or those of a "
-        f"benchmark's run by the same command with --retry{'' if step is Step.JUDGE else f' {outcome.kind}'}"
-    )
-
-
-def _declined(step: Step, refusals: list[str]) -> str:
-    return (
-        f"all of the first {len(refusals)} {step} calls were refused, so no more are made: try another model, safety "
-        "setting or prompt; resuming tries again"
-    )
-
-
-def _kind(outcome: Outcome) -> str:
-    """Return an outcome without numbers and request ids, but with a leading status code."""
-    first, _, rest = outcome.reason.partition(" ")
-    return " ".join([outcome.kind, first, *re.sub(r"\S*[0-9]\S*", "#", rest).split()])
+        what = "refused: try another model, safety setting or prompt" if refused else "failed: find the cause"
+        advice = (
+            f"{len(tasks)} {step} calls in a row {what}; resume then, and retry the tasks that it stopped by "
+            f"`run retry` with --outcome {outcome.kind} --step {step}, or those of a benchmark's run by the same "
+            f"command with --retry{'' if step is Step.JUDGE else f' {outcome.kind}'}"
+        )
+        return replace(outcome, fatal=True, reason=f"{outcome.reason}; {advice}")

@@ -11,13 +11,12 @@ import typer
 from rich.table import Table
 
 from plantain.cli.terminal.options import AsJson, RecipeArgument
-from plantain.cli.terminal.progress import duration
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.models.registry import endings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate, forecast, three
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.records import Step
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import counted, duration, next_line
 from plantain.runs.terms import calls_at_once, devices_of
 
 

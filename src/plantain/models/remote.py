@@ -9,7 +9,7 @@ from plantain.engines.contract import WorkEngine
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
 from plantain.records import Outcome
-from plantain.roles import EditRequest, NormalForm, answered_by
+from plantain.roles import NormalForm, answered_by
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,11 +22,6 @@ async def on_worker(
     assert not kwargs, "a worker takes positional arguments"
     ran = await engine.run(role, function, args)
     return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)
-
-
-def wants_normal_form(request: EditRequest) -> bool:
-    """Return True if a request comes from a build, for which the worker also computes the edit's normal form."""
-    return request.direction is not None
 
 
 def normal_form(data: bytes) -> NormalForm | None:

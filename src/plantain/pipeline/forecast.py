@@ -327,8 +327,6 @@ def _by_limits(recipe: Recipe, plan: BuildPlan, model: str) -> CallEstimate:
             continue
         requests += calls
         tokens += calls.times(*(usage.total_tokens for usage in typical_usage(recipe, step, model)))
-        if step is Step.EDIT and section.images_per_minute:
-            result = result.at_least(calls.times(60.0 / section.images_per_minute))
     if section.requests_per_minute:
         result = result.at_least(requests.times(60.0 / section.requests_per_minute))
     if section.tokens_per_minute:

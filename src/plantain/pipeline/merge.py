@@ -18,7 +18,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.calls.client import CHANGES, KINDS, SERVED
+from plantain.calls.client import CHANGES, SERVED
 from plantain.journal import JournalReader
 from plantain.journal.blobs import BlobStore
 from plantain.journal.cards import FOLDER as CARDS
@@ -59,7 +59,6 @@ _OWN = frozenset(
         "audit.juries",
         COMMANDS,
         CLUSTERS,
-        KINDS,
     }
 )
 """Meta entries that may differ between shards."""
@@ -224,10 +223,8 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     meta.pop(COMMANDS, None)
     if clusters := joined_clusters(*(part.meta.get(CLUSTERS) for part in parts)):
         meta[CLUSTERS] = clusters
-    for key in (KINDS, CONNECTIONS):
-        merged = _joined_lists(part.meta.get(key, "{}") for part in parts)
-        if merged:
-            meta[key] = orjson.dumps(merged).decode()
+    if connections := _joined_lists(part.meta.get(CONNECTIONS, "{}") for part in parts):
+        meta[CONNECTIONS] = orjson.dumps(connections).decode()
     meta |= joined_decisions([part.meta for part in parts])
     ids = [part.meta["run_id"] for part in parts]
     meta["run_id"] = hashlib.sha256("\n".join(ids).encode()).hexdigest()[:16]

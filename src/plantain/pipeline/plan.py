@@ -158,7 +158,7 @@ def plan_digest(recipe: Recipe, catalogue: Catalogue, taxonomy: Taxonomy) -> str
 SHARD = "shard"
 """Meta key of a run's share."""
 
-PER_MINUTE = ("requests_per_minute", "tokens_per_minute", "images_per_minute")
+PER_MINUTE = ("requests_per_minute", "tokens_per_minute")
 MOST_SHARDS = 10_000
 
 

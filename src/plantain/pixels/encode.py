@@ -226,13 +226,6 @@ def encode_mask(mask: Mask) -> bytes:
     return compressed(".png", mask.astype(np.uint8) * 255, cv2.IMWRITE_PNG_COMPRESSION, 6)
 
 
-def encode_clear(mask: Mask) -> bytes:
-    """Encode bool (H, W) as a black 8-bit RGBA PNG, transparent where True. Lossless and deterministic."""
-    plane = np.zeros((*mask.shape, 4), np.uint8)
-    plane[:, :, 3] = np.where(mask, 0, 255)
-    return compressed(".png", plane, cv2.IMWRITE_PNG_COMPRESSION, 6)
-
-
 def compressed(ending: str, levels: npt.NDArray[np.unsignedinteger], *options: int) -> bytes:
     """Return the file that OpenCV encodes from an image.
 

@@ -22,6 +22,15 @@ def fold(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
+def duration(seconds: float) -> str:
+    """Format a duration in seconds: "40 s", "12 min", "7.5 h" or "3.2 days"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5_400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
+
+
 def nearest(word: str, allowed: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the allowed word most similar to `word`, ignoring case and punctuation; None if none is similar.
 

@@ -241,7 +241,6 @@ class Usage:
     images: int | None = None
     finish_reason: str = ""
     response_id: str = ""
-    thought_summary: str = ""
     cached_image_tokens: int | None = None
     cache_write_tokens: int | None = None
     tier: str = ""

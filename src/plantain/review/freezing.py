@@ -60,7 +60,7 @@ class StudySettings:
         tasks: the readers' tasks, one block each, in this order; `rank` makes a block per dimension of MedEBench.
         rubric: rubric whose criteria are accepted or rated.
         cases: number of main cases to draw; None: all that are not used for training.
-        training: number of training items with feedback, on separate cases.
+        training: number of training items, on separate cases; those with a known answer give feedback.
         repeats: share of each block's main items that are read again, in [0, 1].
         scale: smallest and largest rating.
     """
@@ -258,7 +258,7 @@ def _block(
         )
     again = draw.sample(items, min(len(items), round(settings.repeats * len(items))))
     repeats = [replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again]
-    known = _known(task, spare, draw)[: settings.training // 2]
+    known = _known(task, spare, draw)[: (settings.training + 1) // 2]
     taught = [item for case in spare for item in _items(case, task)]
     training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
     numbered = [

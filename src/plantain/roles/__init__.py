@@ -326,7 +326,7 @@ class AnnouncedLimit:
 
     Attributes:
         what: the counted unit.
-        per_minute: allowed units per minute; infinite if only a pause is requested.
+        per_minute: allowed units per minute.
         left: units left now; None if not stated.
         reset_s: seconds until all units are available again.
     """
@@ -343,12 +343,10 @@ class Exchange:
 
     Attributes:
         limits: limits announced by the provider, added by the transport.
-        timed: True if the sender ends the call when it takes too long, so that the transport need not.
         ran_on: the kind of the engine's worker that answered; "" if none did.
     """
 
     limits: list[AnnouncedLimit] = field(default_factory=list)
-    timed: bool = False
     ran_on: str = ""
 
 
@@ -361,12 +359,6 @@ def announce(limits: list[AnnouncedLimit]) -> None:
     here = exchange.get()
     if here is not None:
         here.limits.extend(limits)
-
-
-def patience(timeout_s: float) -> float | None:
-    """Return the seconds that a transport waits for an answer: `timeout_s`, or None if the sender ends late calls."""
-    here = exchange.get()
-    return None if here is not None and here.timed else timeout_s
 
 
 def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:

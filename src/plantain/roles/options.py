@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -67,8 +66,6 @@ PUBLIC = (
     "amazonaws.com",
 )
 """Public hosts of providers: never on premises, whatever a recipe declares."""
-
-_SIDE = re.compile(r"(\d{2,5})(?:x(\d{2,5}))?")
 
 
 class Section(BaseModel):
@@ -120,8 +117,8 @@ class ProviderSettings(Section):
     Attributes:
         kind: the provider, if the section has another name: a second account, a server.
         concurrency: maximum number of calls in flight to each of its models, instead of `limits.concurrency`.
-        requests_per_minute, tokens_per_minute, images_per_minute: limits of each of its models; unset to learn them
-            from announcements and refusals of the provider.
+        requests_per_minute, tokens_per_minute: limits of each of its models; unset to learn them from announcements
+            and refusals of the provider. An image model makes one image in a request.
         prices: prices of its models by name, instead of the table of known models.
     """
 
@@ -129,7 +126,6 @@ class ProviderSettings(Section):
     concurrency: Free[int | None] = Field(default=None, ge=1, le=10_000)
     requests_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
     tokens_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
-    images_per_minute: Free[float | None] = Field(default=None, gt=0.0, allow_inf_nan=False)
     prices: Free[Mapping[str, PriceSection]] = Field(default_factory=dict)
 
     _context: CallContext = PrivateAttr(default=CallContext())
@@ -192,10 +188,7 @@ class ProviderOptions(ProviderSettings):
     Attributes:
         base_url: address of the provider, instead of its usual one.
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
-        proxy: address of a proxy; "" for the environment's, or for none if `on_premises` is set.
         ca_bundle: certificates of further authorities to trust, PEM.
-        client_certificate: certificate that the server asks for, PEM.
-        client_key: the certificate's key, PEM, if it is in another file.
         api_key_env: name of the environment variable with the key, instead of the provider's usual one.
         timeout_s: seconds until an unanswered request is ended.
         temperature: sampling temperature; unset for the provider's default.
@@ -203,31 +196,24 @@ class ProviderOptions(ProviderSettings):
         thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
         image_size: size of an edited image, in the provider's terms, e.g. "1K".
-        shown_side: longer side in pixels at which a writer or judge is shown images; unset for as they are.
         media_resolution: how closely a writer or judge looks at images ("low", "high").
         prompts: folder whose templates replace ours, by file name; frozen by the hash of each.
     """
 
     base_url: Free[str] = ""
     on_premises: Free[bool] = False
-    proxy: Free[str] = ""
     ca_bundle: Free[Path | None] = None
-    client_certificate: Free[Path | None] = None
-    client_key: Free[Path | None] = None
     api_key_env: Free[str] = ""
-    timeout_s: Free[float] = Field(default=180.0, gt=0.0, allow_inf_nan=False)
+    timeout_s: Free[float] = Field(default=600.0, gt=0.0, allow_inf_nan=False)
     temperature: float | None = Field(default=None, ge=0.0, le=2.0)
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
     thinking: ForWords[str] = ""
     max_output_tokens: int = Field(default=8192, ge=1)
     image_size: ForEditors[str] = ""
-    shown_side: ForWords[Annotated[int | None, BeforeValidator(lambda size: longer_side(size))]] = Field(
-        default=None, ge=64, le=16_384
-    )
     media_resolution: ForWords[str] = ""
     prompts: Free[Path | None] = None
 
-    @field_validator("base_url", "proxy")
+    @field_validator("base_url")
     @classmethod
     def _is_an_address(cls, url: str) -> str:
         return checked_url(url) if url else url
@@ -242,26 +228,13 @@ class ProviderOptions(ProviderSettings):
         host = (urlsplit(self.base_url).hostname or "").rstrip(".")
         if self.on_premises and any(host == public or host.endswith(f".{public}") for public in PUBLIC):
             raise ValueError(f"on_premises: true, but {host} is the provider's public address")
-        if self.client_key is not None and self.client_certificate is None:
-            raise ValueError("client_key: needs client_certificate, which is missing")
         return self
 
     def relative_to(self, folder: Path) -> Self:
         placed = super().relative_to(folder)
-        for name in ("ca_bundle", "client_certificate", "client_key"):
-            path = getattr(placed, name)
-            if path is not None and not path.is_file():
-                raise ValueError(f"{name}: {path}: no such file")
+        if placed.ca_bundle is not None and not placed.ca_bundle.is_file():
+            raise ValueError(f"ca_bundle: {placed.ca_bundle}: no such file")
         return placed
-
-
-def longer_side(size: object) -> object:
-    """Parse the longer side in pixels from "768" or "768x512"; a number is returned. Raise ValueError otherwise."""
-    if not isinstance(size, str):
-        return size
-    if (parts := _SIDE.fullmatch(size)) is None:
-        raise ValueError(f"{size!r}; give the longer side of shown images in pixels, e.g. 768")
-    return max(int(parts[1]), int(parts[2] or 0))
 
 
 def checked_url(url: str) -> str:
@@ -373,11 +346,9 @@ def tenant_of(url: str, options: ProviderOptions) -> str:
 
 
 def destination(url: str, options: ProviderOptions) -> Destination:
-    """Return a URL's destination: resolve the host and decide its reach, never loopback with a proxy in the recipe."""
+    """Return a URL's destination: resolve the host and decide its reach."""
     host = urlsplit(url).hostname or ""
     why = not_loopback(host, resolved(host))
-    if options.proxy and not why:
-        why = "the recipe names a proxy for it"
     if not why:
         return Destination(origin_of(url), Reach.LOOPBACK)
     reach = Reach.ON_PREMISES if options.on_premises and options.base_url else Reach.HOSTED

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -94,26 +94,13 @@ def _problem(problem: ErrorDetails) -> str:
 
 
 def as_text(rubric: Rubric) -> str:
-    """Encode a rubric as JSON without default values, so that a new field with a default changes no hash."""
-    return json.dumps(_stated(rubric), sort_keys=True, ensure_ascii=False)
+    """Encode a rubric as JSON."""
+    return _adapter().dump_json(rubric).decode()
 
 
 def digest_of(rubric: Rubric) -> str:
     """Return the SHA-256 (hex) of a rubric's `as_text`, which identifies a user's rubric."""
     return hashlib.sha256(as_text(rubric).encode()).hexdigest()
-
-
-def _stated(value: object) -> object:
-    if is_dataclass(value) and not isinstance(value, type):
-        stated = {}
-        for field in fields(value):
-            default = field.default_factory() if field.default_factory is not MISSING else field.default
-            if getattr(value, field.name) != default:
-                stated[field.name] = _stated(getattr(value, field.name))
-        return stated
-    if isinstance(value, (list, tuple)):
-        return [_stated(inner) for inner in value]
-    return dict(value) if isinstance(value, dict) else value
 
 
 def _check(rubric: Rubric) -> None:

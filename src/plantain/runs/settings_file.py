@@ -37,7 +37,7 @@ RESERVED = frozenset({"baseline", "outputs", "python"})
 MOST = 5
 """Problems named in one message."""
 
-OPTION_OF = {"effort": "thinking", "quality": "image_quality"}
+OPTION_OF = {"effort": "thinking", "quality": "image_quality", "size": "image_size"}
 """Settings of a role -> the provider's field, where it has another name; `size` goes by the role."""
 
 FOLLOWED_BY = {FREE: (), EDITS: ("editor",), WORDS: ("writer", "judge", "describer")}
@@ -110,10 +110,10 @@ class Limits(Section):
     `concurrency` is the maximum number of calls in flight to each model; if it is not set, open models have as many as
     keep every device busy.
 
-    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. `deadline_s` is the first timeout
-    of one call in seconds; it doubles, up to 600 s, if a server takes longer. The run waits up to `outage_hours` for a
-    model that does not answer.
-    `wave` is the number of tasks processed at once if calls are sent in batch jobs.
+    Reaching `budget_usd`, `max_calls` or `max_hours` stops the run with exit code 3. A call without an answer after
+    `deadline_s` seconds, or after its provider's `timeout_s`, is ended and tried again. The run waits up to
+    `outage_hours` for a model that does not answer. `wave` is the number of tasks processed at once if calls are sent
+    in batch jobs.
     """
 
     concurrency: Annotated[int, Field(ge=1, le=10_000)] = 8
@@ -204,11 +204,7 @@ def in_role(
     origin: dict[str, str] = {}
     values: dict[str, object] = {}
     for name, value in table.items():
-        option = (
-            ("image_size" if role == "editor" else "shown_side")
-            if name == "size"
-            else OPTION_OF.get(name, name)
-        )
+        option = OPTION_OF.get(name, name)
         if option not in known:
             names = [field for field, info in known.items() if FREE not in info.metadata]
             names += [message for message, field in OPTION_OF.items() if field in known]

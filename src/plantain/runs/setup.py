@@ -18,7 +18,6 @@ from typing import TypeVar, cast
 import orjson
 
 from plantain.calls import AdmissionController, ModelClient, ModelDrift
-from plantain.calls.client import WorkerKinds
 from plantain.files.secrets import MissingKey, hide_environment
 from plantain.journal import DiskFull, Journal, JsonValue, RunHeader
 from plantain.journal.connect import JOURNAL_NAME
@@ -215,7 +214,7 @@ class RunSetup:
         in_jobs = await self._jobs.open(journal, observer.note) if self._jobs else ()
         admission = AdmissionController(partial(model_limits, terms), budget_of(terms.limits, journal.reader))
         drift = ModelDrift(journal, accept_changes=accept_model_change)
-        client = ModelClient(journal, admission, drift, WorkerKinds(journal, observer.note), in_jobs=in_jobs)
+        client = ModelClient(journal, admission, drift, in_jobs=in_jobs)
         if self._jobs is not None:
             client.unhurried, client.leave_jobs = self._jobs.models, self._jobs.leave
         return client

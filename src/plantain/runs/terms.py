@@ -134,7 +134,7 @@ PROVIDERS = "providers"
 def recorded_part(terms: Terms, before: str | None) -> str:
     """Return, as JSON to record, the provider sections with a `base_url`, merged into the record `before`."""
     known = {
-        name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts", "proxy"})
+        name: section.model_dump(mode="json", exclude_defaults=True, exclude={"prompts"})
         for name, section in terms.providers.items()
         if section.get("base_url")
     }
@@ -325,14 +325,13 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         concurrency=calls_at_once(terms, model),
         requests_per_minute=None if in_jobs else section.requests_per_minute,
         tokens_per_minute=None if in_jobs else section.tokens_per_minute,
-        images_per_minute=None if in_jobs else section.images_per_minute,
         price=price,
         max_output_tokens=max(options.get("max_output_tokens") or 0 for options in asked),
         image_tokens=max(_image_tokens(terms, model, options) for options in asked),
         tier_factor=max(_tier_factor(price, _tier_of(options)) or 1.0 for options in asked),
         in_jobs=in_jobs,
         slow_start=not in_jobs and provider not in OPEN_MODELS,
-        deadline_s=None if in_jobs or provider in OPEN_MODELS else _first_deadline(terms, model),
+        deadline_s=None if in_jobs or provider in OPEN_MODELS else _deadline_s(terms, model),
         outage_s=None if in_jobs else _outage_s(terms, provider),
     )
 
@@ -373,8 +372,8 @@ def _image_tokens(terms: Terms, model: str, options: ProviderSettings) -> int:
     return image_token_range(terms.listed(model), size, quality)[2]
 
 
-def _first_deadline(terms: Terms, model: str) -> float:
-    """Return a call's first deadline: the shorter of the limits for calls and for the provider's requests."""
+def _deadline_s(terms: Terms, model: str) -> float:
+    """Return a call's deadline: the shorter of the limits for calls and for the provider's requests."""
     if model.partition("/")[0] in ON_THIS_MACHINE:
         return terms.limits.deadline_s
     return min(terms.limits.deadline_s, terms.provider(model).get("timeout_s") or math.inf)

@@ -245,3 +245,30 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     assert "1 of 10 tasks to do" in capsys.readouterr().err  # 8 of baselines are done, 1 more is for later
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2
+
+
+def test_changed_function_replaces_failed_outputs_but_no_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_bench(tmp_path / "bench", 2)
+    file, run = tmp_path / "own.py", tmp_path / "run"
+    words = ["bench", "generate", str(tmp_path / "bench"), "--run", str(run), "--editor"]
+
+    def edited(body: str, name: str = "") -> int:
+        file.write_text(f"def own(image, instruction):\n    return {body}\n")
+        return main([*words, f"{file}:own{name}"])
+
+    assert edited("image.mode") == edited("image // 2") == 0
+    with BenchRun.open(run) as bench:
+        fixed = [(one.generation, one.reason) for one in bench.outputs("python/own")]
+    assert fixed == [(1, ""), (1, "")]
+    capsys.readouterr()
+    assert edited("image // 3") == 2
+    advice = f"name the new one with =NAME: plantain {' '.join(words)} {file}:own=own-2\n"
+    assert capsys.readouterr().err.endswith(advice)
+    assert edited("image // 3", "=own-2") == 0
+    capsys.readouterr()
+    assert edited("image // 4", "=own-2") == 2
+    assert capsys.readouterr().err.endswith(advice.replace("own-2", "own-3"))
+    with BenchRun.open(run) as bench:
+        assert list(bench.arms) == [*BASELINES, "python/own", "python/own-2"]

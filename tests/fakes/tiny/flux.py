@@ -7,12 +7,13 @@ from diffusers import (
     AutoencoderKLFlux2,
     FlowMatchEulerDiscreteScheduler,
     Flux2KleinPipeline,
+    Flux2Pipeline,
     Flux2Transformer2DModel,
     FluxFillPipeline,
     FluxKontextPipeline,
     FluxTransformer2DModel,
 )
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Mistral3Config, Mistral3ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
 
 from fakes.tiny.parts import (
     WIDTH,
@@ -93,19 +94,57 @@ def tiny_flux2_klein(seed: int = 0) -> Flux2KleinPipeline:
         vae=_flux2_vae(),
         text_encoder=encoder.eval(),
         tokenizer=tokenizer,
-        transformer=Flux2Transformer2DModel(
-            in_channels=16,
-            num_layers=1,
-            num_single_layers=1,
-            attention_head_dim=16,
-            num_attention_heads=2,
-            joint_attention_dim=WIDTH,
-            timestep_guidance_channels=32,
-            axes_dims_rope=(4, 4, 4, 4),
-            guidance_embeds=False,
-        ).eval(),
+        transformer=_flux2(guided=False),
         is_distilled=True,
     )
+
+
+def tiny_flux2(seed: int = 0) -> Flux2Pipeline:
+    """FLUX.2 dev, whose text encoder is a vision-language model that is shown words only."""
+    torch.manual_seed(seed)
+    tokenizer = tiny_qwen_tokenizer("m['content'][0]['text']")
+    config = Mistral3Config(
+        text_config={
+            "model_type": "mistral",
+            "vocab_size": len(tokenizer),
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+        },
+        vision_config={
+            "model_type": "pixtral",
+            "hidden_size": WIDTH,
+            "intermediate_size": 64,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "image_size": 28,
+            "patch_size": 14,
+        },
+    )
+    return Flux2Pipeline(
+        scheduler=FlowMatchEulerDiscreteScheduler(),
+        vae=_flux2_vae(),
+        text_encoder=Mistral3ForConditionalGeneration(config).eval(),
+        tokenizer=tokenizer,
+        transformer=_flux2(guided=True),
+    )
+
+
+def _flux2(guided: bool) -> Flux2Transformer2DModel:
+    return Flux2Transformer2DModel(
+        in_channels=16,
+        num_layers=1,
+        num_single_layers=1,
+        attention_head_dim=16,
+        num_attention_heads=2,
+        joint_attention_dim=WIDTH,
+        timestep_guidance_channels=32,
+        axes_dims_rope=(4, 4, 4, 4),
+        guidance_embeds=guided,
+    ).eval()
 
 
 def _flux2_vae() -> AutoencoderKLFlux2:

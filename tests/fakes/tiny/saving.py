@@ -16,6 +16,7 @@ BUILDERS: dict[str, Callable[[int], DiffusionPipeline]] = {
     "sdxl-instruct-pix2pix": stable_diffusion.tiny_sdxl_instruct_pix2pix,
     "icedit": flux.tiny_flux_fill,
     "flux-kontext": flux.tiny_flux_kontext,
+    "flux2": flux.tiny_flux2,
     "flux2-klein": flux.tiny_flux2_klein,
     "sd-inpaint": stable_diffusion.tiny_stable_diffusion_inpaint,
     "sdxl-inpaint": stable_diffusion.tiny_sdxl_inpaint,

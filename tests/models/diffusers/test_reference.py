@@ -45,6 +45,7 @@ def qwen(width: int, height: int, side: int) -> tuple[int, int]:
     ("method", "rule"),
     [
         ("flux2-klein", flux2),
+        ("flux2", flux2),
         ("qwen-image-edit", qwen),
         ("qwen-image-edit-plus", qwen),
     ],

@@ -58,12 +58,8 @@ def test_report_is_found_in_its_wrapping(wrap: str) -> None:
     assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
 
 
-def test_a_report_in_pythons_notation_is_read_and_one_that_it_quotes_is_not() -> None:
-    said, no = repr(a_report()), "{'has_disease': False, 'other_disease': False}"
-    for reply in (said, said[:-1] + ", }", f"```python\n{said}\n```"):
-        assert read_report(reply, MED_BANANA) == read_report(json.dumps(a_report()), MED_BANANA)
-    with pytest.raises(Unreadable, match="2 different"):
-        read_report(said + said.replace("'has_disease': True", "'has_disease': False"), MED_BANANA)
+def test_marks_that_a_report_quotes_are_no_marks() -> None:
+    no = "{'has_disease': False, 'other_disease': False}"
     struck = json.dumps(a_report(reason="an <s>old</s> marker"))  # strike-through in HTML
     for reply in (struck, f"It is old. <|endoftext|>\n{struck}", f"Old.</s>\n```json\n{struck}\n```"):
         assert read_report(reply, MED_BANANA).reason == "an old marker"
@@ -169,11 +165,10 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ('{"instruction": "Add \\ud83d air."}', "Add ? air."),  # half of a pair, which UTF-8 does not have
         ("[INST] Write it. [/INST] Add air.", "Add air."),  # Mistral's template, echoed
         ("USER: Write it.\nASSISTANT: Add air.", "Add air."),  # Vicuna's
-        ("{'instruction': 'Add the lung\\'s air.', 'reason': None,}", "Add the lung's air."),
-        ("```json\n```json\n{'instruction': \"Add air.\"}\n```\n```", "Add air."),
-        ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
+        ('```json\n```json\n{"instruction": "Add air."}\n```\n```', "Add air."),
         ("The apex is dark.\n\n**Instruction:** Add air.\n**Reasoning:** None is there.", "Add air."),
         ("Sure! Add air. Let me know if you want more.", "Add air."),
+        ("## Analysis\nNo air.\n\n## Edit Instruction\nAdd air.", "Add air."),
         *((f"{text}Add air.", "Add air.") for text in ("Draft: Dim.\n\nFinal: ", "Round 2 instruction: ")),
         ("**Round 1:** Dim.\n**Revised:** Add air.", "Add air."),
         ("Revised: Add air.", "Add air."),
@@ -199,7 +194,7 @@ def test_instruction_without_its_wrapping(text: str, expected: str) -> None:
         "<|channel|>analysis<|message|>Add air, or<|end|>",
         '{"a": "Add air.", "b": "Remove air."}',
         '{"passed": true}',
-        "{'instruction': 'Add the lung's air.'}",
+        "{'instruction': 'Add air.'}",
         '{"instruction": "Add air."} {"instruction": "Remove air."}',
         "### Plan\nAdd air.\n### Notes\nNone.",
         *("Option 1: Add air.\n\n**Option 2:** Remove air.", "Add air.\n\nOR\n\nRemove air."),

@@ -9,7 +9,6 @@ import json
 import ssl
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -155,15 +154,12 @@ def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said:
         resolve_writer("openai/m", options_of("openai", **changes))
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_on_the_premises_only_the_recipes_proxy_is_used(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FakeProvider([]) as environment, FakeProvider([]) as own:
+def test_on_the_premises_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FakeProvider([]) as environment:
         monkeypatch.setenv("http_proxy", environment.url)
-        options = options_of(
-            "openai", base_url="http://gpu.hospital.invalid/v1", on_premises=True, clearance=Anything()
-        )
-        write("openai", options.but(proxy=own.url) if named else options)
-        assert (len(environment.calls), len(own.calls)) == (0, int(named))
+        url = "http://gpu.hospital.invalid/v1"
+        write("openai", options_of("openai", base_url=url, on_premises=True, clearance=Anything()))
+        assert environment.calls == []
 
 
 class Forbidding(BaseHTTPRequestHandler):
@@ -217,56 +213,16 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
 
 
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
-    """A server whose authority nobody else knows, and which wants to know its clients."""
+    """A server whose authority nobody else knows."""
     pytest.importorskip("cryptography")
-    paths = _certificates(tmp_path)
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=paths["ca"])
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_cert_chain(paths["server"])
+    from release.certificates import make_chain
+
+    chain = make_chain(tmp_path, usage=None)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(chain.certificates, chain.key)
     with FakeProvider([openai_route]) as server:
         server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
         url = server.url.replace("http:", "https:").replace("127.0.0.1", "localhost") + "/v1"
-        known = options_of("openai", base_url=url, ca_bundle=paths["ca"], client_certificate=paths["client"])
+        known = options_of("openai", base_url=url, ca_bundle=chain.root)
         assert write("openai", known).outcome.ok
         assert not write("openai", known.but(ca_bundle=None)).outcome.ok
-        assert not write("openai", known.but(client_certificate=None)).outcome.ok
-
-
-def _certificates(folder: Path) -> dict[str, Path]:
-    """An authority, and a server's and a client's certificate with their keys, as PEM files."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
-
-    now, paths = datetime.now(UTC), {}
-    issuer_key, issuer = ec.generate_private_key(ec.SECP256R1()), None
-    for name in ("ca", "server", "client"):
-        key = issuer_key if issuer is None else ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        built = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer or subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
-            )
-            .add_extension(
-                x509.KeyUsage(True, False, False, False, False, issuer is None, issuer is None, False, False),
-                critical=True,
-            )
-            .sign(issuer_key, hashes.SHA256())
-        )
-        issuer = issuer or subject
-        pem = serialization.Encoding.PEM
-        plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        paths[name] = folder / f"{name}.pem"
-        paths[name].write_bytes(built.public_bytes(pem) + key.private_bytes(pem, *plain))
-    return paths

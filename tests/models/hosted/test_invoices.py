@@ -19,11 +19,12 @@ from fakes.caller import options_of
 from plantain.calls.limits import demand
 from plantain.files.secrets import Secret
 from plantain.journal.rows import from_json, to_json
-from plantain.models.hosted.gemini.batch import GeminiJobs
+from plantain.models.hosted.batch.client import BatchClient
+from plantain.models.hosted.gemini.batch import GeminiBatch
 from plantain.models.hosted.gemini.models import GeminiWire
 from plantain.models.hosted.gemini.models import image_model as gemini_image_model
 from plantain.models.hosted.gemini.models import read_usage as read_gemini
-from plantain.models.hosted.openai.batch import OpenAIJobs
+from plantain.models.hosted.openai.batch import OpenAIBatch
 from plantain.models.hosted.openai.chat import read_usage as read_chat
 from plantain.models.hosted.openai.images import image_model as openai_image_model
 from plantain.models.hosted.openai.responses import read_usage as read_responses
@@ -128,16 +129,18 @@ def usage_of(invoice: Invoice) -> Usage:
     """What our adapters read out of an answer, online or out of a batch's answer file."""
     name, body = name_of(invoice.model), invoice.body
     quality = {"image_quality": invoice.quality} if invoice.quality else {}
-    options = options_of(name, image_size=invoice.size, **quality)
+    options = options_of(name, image_size=invoice.size, jobs=BatchClient(), **quality)
     if name.startswith(("gemini/", "vertex/")):
         wire = GeminiWire(name, NO_KEY, options)
         if invoice.batch:
-            body = GeminiJobs(wire).read({"key": "1", "response": body})
+            body = GeminiBatch(wire, options).read({"key": "1", "response": body})
         return gemini_image_model(wire, options).read_usage(body) if "image" in name else read_gemini(body)
     there = OpenAIWire(name, NO_KEY, options, "https://nowhere.example/v1")
     if invoice.batch:
         answer: bodies.Body = {"status_code": 200, "request_id": "", "body": body}
-        body = OpenAIJobs(there).read({"id": "1", "custom_id": "1", "response": answer, "error": None})
+        body = OpenAIBatch(there, options, "").read(
+            {"id": "1", "custom_id": "1", "response": answer, "error": None}
+        )
     return openai_image_model(there, options).read_usage(body) if "image" in name else read_responses(body)
 
 

@@ -26,13 +26,10 @@ WORKER = Path(__file__).parents[2] / "fakes" / "process_worker.py"
 IMAGE = SourceImage("x", "d", "fundus", (), Licence.OPEN, "a", "b", Geometry(64, 64, "pad", 0, 0, 64, 64))
 
 
-def command(
-    timeout_s: float = 60.0, batch_size: int = 16, **settings: str | int | float | bool
-) -> WorkerCommand:
+def command(timeout_s: float = 60.0, **settings: str | int | float | bool) -> WorkerCommand:
     return WorkerCommand(
         command=(sys.executable, "-I", str(WORKER)),
         timeout_s=timeout_s,
-        batch_size=batch_size,
         settings=settings,
     )
 
@@ -69,9 +66,9 @@ def outcome_of(**said: object) -> Outcome:
     return reply.outcome
 
 
-def test_program_is_started_once_and_handed_what_waits_together(tmp_path: Path) -> None:
+def test_program_is_started_once_and_given_one_edit_after_another(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    editor = open_editor(batch_size=3, log=str(log), strength=0.5)
+    editor = open_editor(log=str(log), strength=0.5)
     assert editor.adjustable == {"strength"}
     sizes = [(65, 101), (300, 200), (64, 64), (1500, 900)]
     requests = [request(seed, *size) for seed, size in enumerate(sizes)]
@@ -81,11 +78,11 @@ def test_program_is_started_once_and_handed_what_waits_together(tmp_path: Path) 
         before, after = decode(asked.original.data), decode(reply.value.image.data)
         assert np.array_equal(after, 255 - before)
     manifests = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [len(manifest["jobs"]) for manifest in manifests] == [3, 1]
+    assert [len(manifest["jobs"]) for manifest in manifests] == [1, 1, 1, 1]
     assert len({manifest["pid"] for manifest in manifests}) == 1
     assert manifests[0]["settings"]["strength"] == 0.5
-    assert manifests[0]["jobs"][1]["instruction"] == "Edit 1"
-    assert manifests[0]["jobs"][1]["seed"] == 1
+    said = {(one["instruction"], one["seed"]) for manifest in manifests for one in manifest["jobs"]}
+    assert said == {(f"Edit {seed}", seed) for seed in range(4)}
     assert not Path(manifests[0]["out"]).exists()  # images are not left lying about
 
 
@@ -135,24 +132,22 @@ def test_bad_answer_is_an_outcome(mode: str, kind: OutcomeKind, said: str) -> No
     assert not outcome.fatal
 
 
-def test_crash_keeps_what_was_finished_and_says_why_for_the_rest(tmp_path: Path) -> None:
+def test_crash_says_why_and_the_program_is_started_again(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     editor = open_editor(mode="crash", log=str(log))
 
     async def scene() -> list[Reply[EditedImage]]:
         try:
-            first = await asyncio.gather(*(editor.edit(request(seed)) for seed in range(3)))
-            return [*first, await editor.edit(request(0))]  # a program that crashed is started again
+            return [await editor.edit(request(seed)) for seed in range(3)]
         finally:
             await editor.aclose()
 
-    done, lost, other, again = asyncio.run(scene())
+    done, lost, again = asyncio.run(scene())
     assert done.outcome.ok
     assert again.outcome.ok
-    for reply in (lost, other):
-        assert reply.outcome.kind is OutcomeKind.TRANSPORT
-        assert "ended with status 1" in reply.outcome.reason
-        assert "illegal memory access" in reply.outcome.reason
+    assert lost.outcome.kind is OutcomeKind.TRANSPORT
+    assert "ended with status 1" in lost.outcome.reason
+    assert "illegal memory access" in lost.outcome.reason
     assert len({json.loads(line)["pid"] for line in log.read_text().splitlines()}) == 2
 
 

@@ -177,19 +177,21 @@ def test_an_answer_of_the_wrong_form_is_malformed(tmp_path: Path) -> None:
         "import json, pathlib, sys\n"
         "for line in sys.stdin:\n"
         "    told = json.load(open(line.strip()))\n"
-        "    for job, answer in zip(told['jobs'], json.loads(sys.argv[1])):\n"
+        "    for job in told['jobs']:\n"
+        "        answer = json.loads(sys.argv[1])[job['seed']]\n"
         "        if answer is not None:\n"
         "            (pathlib.Path(told['out']) / f\"{job['id']}.json\").write_text(json.dumps(answer))\n"
         "    print(line.strip(), flush=True)\n"
     )
     answers = [None, {}, {"criteria": {}}, {"criteria": {"reward": True}}, {"criteria": {"reward": "3"}}]
     command = WorkerCommand(command=(sys.executable, str(program), json.dumps(answers)), timeout_s=60.0)
-    replies = ask(ProcessJudge("process/x", command), *[request(1, "editreward")] * len(answers))
+    requests = [request(1, "editreward", seed=number) for number in range(len(answers))]
+    replies = ask(ProcessJudge("process/x", command), *requests)
     assert {reply.outcome.kind for reply in replies} == {OutcomeKind.MALFORMED}
     assert [reply.outcome.reason for reply in replies] == [
         "the program wrote no 0.json",
-        "the program's 1.json: criteria: expected an object",
-        *(f"the program's {n}.json: criteria.reward: expected a number or null" for n in (2, 3, 4)),
+        "the program's 0.json: criteria: expected an object",
+        *["the program's 0.json: criteria.reward: expected a number or null"] * 3,
     ]
 
 

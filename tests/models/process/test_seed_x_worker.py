@@ -102,7 +102,6 @@ def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> No
         command=(sys.executable, str(WORKER)),
         folder=clone(tmp_path),
         timeout_s=60.0,
-        batch_size=4,
         settings=settings,
     )
     editor = ProcessEditor("process/medebench-seed-x", preset("process/medebench-seed-x"), command, None)

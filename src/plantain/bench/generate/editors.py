@@ -17,7 +17,7 @@ import io
 import re
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -285,13 +285,18 @@ def _annotated(function: EditFunction) -> Images:
     return "array"
 
 
+FUNCTION = re.compile(r"(.*\.py)(?::(\w+))?(?:=([\w.+-]+))?")
+"""A function as a value of `--editor`."""
+
+
 def function_in_file(given: str) -> FunctionEditor:
-    """Load the function of "FILE.py:NAME" as an editor.
+    """Load the function of "FILE.py:FUNCTION" as an editor; "FILE.py:FUNCTION=NAME" calls it python/NAME.
 
     Raises:
         InputError: no such file or function, or the file cannot be run; one line with its reason.
     """
-    text, _, name = given.rpartition(":") if not given.endswith(".py") else (given, "", "")
+    found = FUNCTION.fullmatch(given)
+    text, name, label = found.groups("") if found else (given, "", "")
     path = Path(text)
     if not path.is_file():
         raise InputError(f"--editor {given}: no file {path}")
@@ -309,4 +314,5 @@ def function_in_file(given: str) -> FunctionEditor:
         ]
         names = ", ".join(f"{path}:{word}" for word in own) or "none is defined there"
         raise InputError(f"--editor {given}: name a function as FILE.py:NAME: {names}")
-    return FunctionEditor.of(cast(EditFunction, function))
+    editor = FunctionEditor.of(cast(EditFunction, function))
+    return replace(editor, name=f"python/{label}") if label else editor

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
+
+import orjson
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
@@ -25,6 +29,7 @@ from plantain.bench.generate.shots import ShotStudy, choose_study, recorded_stud
 from plantain.journal import Journal
 from plantain.journal.questions.benchmark import ArmTask, arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
+from plantain.records.messages import typed
 from plantain.roles import Editor
 from plantain.runs.setup import changed_since
 
@@ -148,10 +153,34 @@ async def _check_models(journal: Journal, arms: Sequence[PlannedArm]) -> None:
     today |= {
         f"prompt with demonstrations of {one.arm.model}": one.by_example for one in arms if one.by_example
     }
-    changed = await changed_since(journal, MODELS_META, today)
-    if changed is not None:
-        renamed = "; a changed function may have a new name" if changed.startswith("the python/") else ""
-        raise InputError(f"{journal.run}: {changed}{renamed}")
+    for model in today:
+        if model.startswith("python/"):
+            await _take_changed_function(journal, model, today[model])
+    if (changed := await changed_since(journal, MODELS_META, today)) is not None:
+        raise InputError(f"{journal.run}: {changed}")
+
+
+async def _take_changed_function(journal: Journal, model: str, fingerprint: str) -> None:
+    """Record a changed Python function and reopen its tasks. Raises InputError if one has an image or open calls."""
+    reader = journal.reader
+    known: dict[str, str] = orjson.loads(reader.meta(MODELS_META) or "{}")
+    if known.get(model, fingerprint) == fingerprint:
+        return
+    arms = [label for label, arm in read_arms(reader).items() if arm.model == model]
+    tasks = [task for label in arms for task in arm_tasks(reader, label)]
+    for task in tasks:
+        begun = task.state is TaskState.PENDING and reader.calls(task.id, task.generation)
+        if begun or any(made.edited for made in reader.attempts(task.id, task.generation)):
+            name = re.escape(model.removeprefix("python/"))
+            stem = re.sub(r"-\d+$", "", model.removeprefix("python/"))
+            free = next(f"{stem}-{n}" for n in count(2) if f"python/{stem}-{n}" not in known)
+            named = re.sub(rf"(\.py:\w+?)(?:(?<=:{name})|={name})(?=['\s]|$)", rf"\1={free}", typed.get())
+            raise InputError(
+                f"{journal.run}: {model} changed, and this run has outputs of the earlier version; "
+                f"name the new one with =NAME: {named or f'FILE.py:FUNCTION={free}'}"
+            )
+    await journal.reopen_tasks([task.id for task in tasks])
+    await journal.set_meta(MODELS_META, orjson.dumps(known | {model: fingerprint}).decode())
 
 
 def _tasks_of(journal: Journal, planned: PlannedArm) -> Iterator[tuple[ArmTask, list[Attempt]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 from rich.table import Table
 
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.generate.editors import function_in_file
+from plantain.bench.generate.editors import FUNCTION, function_in_file
 from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_sweep
@@ -25,15 +24,13 @@ from plantain.records import InputError, OutcomeKind
 from plantain.records.messages import counted, next_line
 from plantain.runs.terms import load_terms
 
-_FUNCTION = re.compile(r"\.py(:\w+)?$")
-
 
 def generate_outputs(
     context: typer.Context,
     bench: BenchArgument,
     run: Path = typer.Option(..., metavar="DIR", help="The run's folder, made or resumed."),
     editor: list[str] | None = typer.Option(
-        None, metavar="MODEL", help="provider/model, or my_file.py:my_function; repeatable."
+        None, metavar="MODEL", help="provider/model, or my_file.py:my_function[=NAME]; repeatable."
     ),
     preset: list[str] | None = typer.Option(None, help="A preset with its grid and prompt; repeatable."),
     prompt: PromptVariant = typer.Option(PromptVariant.ORIGINAL, help="Which text editors receive."),
@@ -62,9 +59,9 @@ def generate_outputs(
     """
     benchmark = Benchmark.load(bench)
     editors = tuple(dict.fromkeys(editor or ()))
-    functions = [function_in_file(name) for name in editors if _FUNCTION.search(name)]
+    functions = [function_in_file(name) for name in editors if FUNCTION.fullmatch(name)]
     wanted = ArmRequest(
-        editors=tuple(name for name in editors if not _FUNCTION.search(name)),
+        editors=tuple(name for name in editors if not FUNCTION.fullmatch(name)),
         own={made.name: made for made in functions},
         presets=tuple(dict.fromkeys(preset or ())),
         prompt=prompt,

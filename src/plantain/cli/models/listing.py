@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,11 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from plantain.calls import CallSpec
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import TerminalConsole, print_json
 from plantain.files.installed import has_module, install_line
-from plantain.files.opening import read_toml_table
-from plantain.journal import CallResult
 from plantain.models.diffusers.facts import facts_of
-from plantain.models.hosted.faults import Fault
+from plantain.models.hosted.writer_and_judge import LanguageRole
 from plantain.models.registry import (
     KnownModel,
     Preset,
@@ -30,24 +26,11 @@ from plantain.models.registry import (
     price_of,
     provider,
     provider_names,
-    settings_class,
 )
-from plantain.pipeline.recipe import load_recipe
-from plantain.records import (
-    Direction,
-    EditTask,
-    InputError,
-    Outcome,
-    OutcomeKind,
-    Price,
-    Step,
-    TaskKind,
-    TaskState,
-)
-from plantain.records.messages import command_line, counted, suggest
-from plantain.roles import Reply
-from plantain.runs.setup import NewRun, RunSetup
-from plantain.runs.terms import Terms, load_terms
+from plantain.records import InputError, Price
+from plantain.records.messages import command_line, counted
+from plantain.runs.setup import RunSetup
+from plantain.runs.terms import load_terms
 
 _PRICES = (
     *("input_per_m", "output_per_m", "cached_per_m", "cache_write_per_m", "image_out_each"),
@@ -57,10 +40,8 @@ _PRICES = (
 
 def models(
     context: typer.Context,
-    probe: str = typer.Option("", metavar="NAME|FILE", help="Make one cheap call to each named model."),
-    base_url: str = typer.Option("", help="Address for --probe, e.g. http://127.0.0.1:8000/v1."),
-    run: Path | None = typer.Option(None, metavar="DIR", help="Run that keeps the calls of probes."),
-    of: str = typer.Option("", "--provider", metavar="NAME", help="Only a provider's models, ready or not."),
+    probe: str = typer.Option("", metavar="NAME", help="Make one cheap call to a hosted writer or judge."),
+    settings: Path | None = typer.Option(None, metavar="FILE", help="Recipe or settings file for --probe."),
     everything: bool = typer.Option(
         False, "--all", help="Also models without a key, package or weights here."
     ),
@@ -71,21 +52,16 @@ def models(
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
     if context.invoked_subcommand is not None:
-        if probe or base_url or run or of or everything or as_json:
+        if probe or settings or everything or as_json:
             raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
         return 0
     if probe:
-        return _probe(probe, base_url, run, as_json)
+        return _probe(probe, settings, as_json)
     rows = model_rows()
-    if of:
-        names = list(dict.fromkeys(row["name"].partition("/")[0] for row in rows))
-        if of not in names:
-            raise InputError(f"--provider: no provider {of!r}; {suggest(of, names)}")
-        rows = [row for row in rows if row["name"].startswith(f"{of}/")]
     if as_json:
         print_json(rows)
     else:
-        ready = [row for row in rows if of or everything or _is_ready(row)]
+        ready = [row for row in rows if everything or _is_ready(row)]
         _print(ready)
         if len(ready) < len(rows):
             hidden = counted(len(rows) - len(ready), "model")
@@ -167,11 +143,12 @@ def _extra(extra: tuple[str, str] | None) -> str:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    for provider_rows in _by_provider(rows).values():
+    for name, group in itertools.groupby(rows, lambda row: row["name"].partition("/")[0]):
+        provider_rows = list(group)
         first = provider_rows[0]
         facts = [f"key {first['key']}", f"package {first['extra']}"]
         about = "; ".join(fact for fact in facts if not fact.endswith("not needed"))
-        title = f"{first['name'].partition('/')[0]}: {about}".rstrip(": ")
+        title = f"{name}: {about}".rstrip(": ")
         # Without frames: a long id, its roles, price and end fit a terminal of 80 columns.
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         if "on_disk" in first:  # open weights
@@ -206,13 +183,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
     )
 
 
-def _by_provider(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["name"].partition("/")[0], []).append(row)
-    return found
-
-
 def _cost(price: dict[str, float] | None) -> str:
     if price is None:
         return "unknown"
@@ -220,81 +190,17 @@ def _cost(price: dict[str, float] | None) -> str:
     return "/".join(f"{price[name]:g}" for name in names if name in price) if any(price.values()) else "free"
 
 
-def _probe(name: str, base_url: str, run: Path | None, as_json: bool) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        kept = run or Path(folder) / "probe"
-        if name.endswith(".toml") or Path(name).is_file():
-            rows = _probe_file(Path(name), kept)
-        else:
-            section = name.partition("/")[0]
-            settings = settings_class(section).model_validate(
-                {"base_url": base_url, "timeout_s": 60.0, "max_output_tokens": 512}
-            )
-            rows = [_probe_model(Terms((name,), providers={section: settings}), name, kept)]
+def _probe(name: str, settings: Path | None, as_json: bool) -> int:
+    """Ask a hosted model one short question, outside of any run; return the exit code."""
+    terms = load_terms(settings, (name,))
+    known, setup = known_model(terms.listed(name)), RunSetup(terms)
+    setup.check(named=(name,), by="--probe")
+    model = None if known is not None and known.roles == ("editor",) else setup.writer(name)
+    if not isinstance(model, LanguageRole):
+        raise InputError(f"--probe {name!r}: name a hosted writer or judge, e.g. gemini/gemini-3.8-flash")
+    answered, said = asyncio.run(model.probe())
     if as_json:
-        document = rows if name.endswith(".toml") else rows[0]
-        print_json(document)
-    for row in () if as_json else rows:
-        print(f"{row['name']}: {'answered' if row['ok'] else 'did not answer'}: {row['said']}")
-    return 0 if all(row["ok"] for row in rows) else 1
-
-
-def _probe_model(terms: Terms, name: str, run: Path) -> dict[str, Any]:
-    done, answer = asyncio.run(probe_model(terms, name, run))
-    return {"name": name, "ok": done, "said": answer}
-
-
-def _probe_file(file: Path, run: Path) -> list[dict[str, Any]]:
-    """Return a row for each hosted model and server of a recipe or settings file."""
-    terms = load_recipe(file).terms if "data" in read_toml_table(file) else load_terms(file, ())
-    named = {name.partition("/")[0]: name for name in terms.models}
-    servers = [name for name in terms.providers if terms.kind(f"{name}/") == "openai-compatible"]
-    asked = [named.get(name, f"{name}/") for name in servers]
-    asked += [
-        name for name in terms.models if name not in asked and hasattr(provider(terms.kind(name)), "probe")
-    ]
-    if not asked:
-        raise InputError(f"{file}: names no hosted model and no server to probe")
-    return [_probe_model(terms, name, run) for name in asked]
-
-
-async def probe_model(terms: Terms, name: str, run: Path) -> tuple[bool, str]:
-    """Call a model once to test it; return (True if it answered, its answer). Recorded answers are not reused.
-
-    Raises:
-        InputError: only hosted models can be probed.
-    """
-    ask = getattr(provider(terms.kind(name)), "probe", None)
-    if "/" not in name or ask is None:
-        raise InputError(f"--probe {name!r}: only hosted models can be probed, e.g. gemini/gemini-3.8-flash")
-    setup = RunSetup(replace(terms, models=() if name.endswith("/") else (name,)))
-    setup.check()
-    answers: list[tuple[bool, str]] = []
-    refused: list[InputError] = []
-
-    async def reply() -> Reply[str]:
-        try:
-            done, answer = await ask(name, setup.options(name))
-        except (InputError, Fault) as error:
-            done, answer = False, str(error)
-            refused.extend([error] if isinstance(error, InputError) else [])
-        answers.append((done, answer))
-        return Reply(answer) if done else Reply(None, Outcome(OutcomeKind.MALFORMED, answer))
-
-    async def settle(answered: Reply[str], draft: CallResult) -> CallResult:
-        return replace(draft, answer=answered.value or "")
-
-    async with setup.open(run, NewRun("probes", 0, {"kind": "probes"})) as opened:
-
-        async def carry(name: str) -> None:
-            task = EditTask(os.urandom(10).hex(), "none", "none", "probe", Direction.CHANGE, TaskKind.BENCH)
-            await opened.journal.add_tasks([task])
-            spec = CallSpec(Step.WRITE, 1, 0, name, {"probe": task.id}, reply, settle, alone=True)
-            answer = await opened.calls(task.id, 1).answer(spec)
-            state = TaskState.SUCCESS if answer.outcome.ok else TaskState.FAILED
-            await opened.close_task(task.id, state, 1, answer.outcome.reason)
-
-        await opened.walk([name], carry)
-    if refused:
-        raise refused[0]
-    return answers[0] if answers else (False, opened.summary.stopped or "was not asked")
+        print_json({"name": name, "ok": answered, "said": said})
+    else:
+        print(f"{name}: {'answered' if answered else 'did not answer'}: {said}")
+    return 0 if answered else 1

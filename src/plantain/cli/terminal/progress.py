@@ -26,7 +26,7 @@ from plantain.cli import command_again
 from plantain.cli.terminal.tables import TerminalConsole
 from plantain.offline.workers import close_workers
 from plantain.records import InputError, TaskState
-from plantain.records.messages import counted
+from plantain.records.messages import counted, duration
 from plantain.runs.progress import ProgressObserver, RunSummary
 from plantain.train.plans import TrainingProgress
 
@@ -42,15 +42,6 @@ ESTIMATE_FROM, ESTIMATE_AFTER_S = 0.05, 10.0
 def say(line: str) -> None:
     """Print a message on stderr."""
     print(f"plantain: {line}", file=sys.stderr, flush=True)
-
-
-def duration(seconds: float) -> str:
-    """Format a duration in seconds: "40 s", "12 min", "7.5 h" or "3.2 days"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5_400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3_600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def time_left(done: int, total: int, seconds: float) -> str:

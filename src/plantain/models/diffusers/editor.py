@@ -13,7 +13,7 @@ from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.diffusers.remote import Edited, edit_here, job_of
 from plantain.models.frames import FramedRequest, framed_request
-from plantain.models.remote import on_worker, wants_normal_form
+from plantain.models.remote import on_worker
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
@@ -52,7 +52,8 @@ class DiffusersEditor:
         engine = engine_in_place.get()
         if engine is None:
             return self._reply(framed, await self._edit_locally(framed, steering))
-        arguments = plan.loading, steering, framed, plan.options.device, wants_normal_form(request)
+        in_build = request.direction is not None  # the worker then makes the normal form, too
+        arguments = plan.loading, steering, framed, plan.options.device, in_build
         edited = await on_worker(engine, "editor", edit_here, *arguments)
         return failed(edited) if isinstance(edited, Outcome) else self._reply(framed, edited)
 

@@ -12,6 +12,7 @@ GUIDED = frozenset({"steps", "guidance"})
 TWICE_GUIDED = GUIDED | {"image_guidance"}
 LEARNING = GUIDED | {"alpha", "text_steps", "model_steps"}
 INPAINTING = GUIDED | {"strength"}
+FLUX2_DEV = "flux-dev-non-commercial-license"
 FLUX_DEV = "flux-1-dev-non-commercial-license"
 HALF = "float16"
 
@@ -58,6 +59,7 @@ _METHODS = (
     EditingMethod("icedit", "flux", _ICEDIT, GUIDED, licence=FLUX_DEV),
     EditingMethod("flux-kontext", "flux", _KONTEXT, GUIDED, licence=FLUX_DEV),
     EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED, batches=False),
+    EditingMethod("flux2", "flux", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
     EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False),
     EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False),
     EditingMethod("sdxl-instruct-pix2pix", "stable_diffusion", _SDXL_EDIT, TWICE_GUIDED, precision=HALF),
@@ -71,6 +73,7 @@ CLASSES = {
     "FluxFillPipeline": "icedit",
     "FluxKontextPipeline": "flux-kontext",
     "Flux2KleinPipeline": "flux2-klein",
+    "Flux2Pipeline": "flux2",
     "QwenImageEditPipeline": "qwen-image-edit",
     "QwenImageEditPlusPipeline": "qwen-image-edit-plus",
     "StableDiffusionXLInstructPix2PixPipeline": "sdxl-instruct-pix2pix",

@@ -262,10 +262,6 @@ _NO_INSTRUCTION = re.compile(
     r"^[*_ ]*(?:(?:option|version|variant|alternative) (?:2|b)\b|alternatively\b|or[*_:]*$)"
 )
 _OBJECT = re.compile(r"\{\s*(?:[\"']|\w+:)")
-_NEARLY_JSON = re.compile(
-    r"\"(?:\\.|[^\"\\])*\"|(?<!\w)'(?P<text>(?:\\.|[^'\\\n])*)'(?=\s*[:,}\]])|,(?=\s*[}\]])|\b(?:True|False|None)\b"
-)
-_AS_JSON = {",": "", "True": "true", "False": "false", "None": "null"}
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'", "‘": "’", "`": "`", "**": "**", "*": "*"}
 
@@ -348,23 +344,19 @@ def read_instruction(text: str) -> str:
     return answer.encode("utf-8", "replace").decode()  # half a surrogate pair, as JSON may have it
 
 
-def _only_text(written: str) -> str:
+def _only_text(answer: str) -> str:
     """Return the text of an answer in JSON: a string, or an object's instruction or only string; else the answer.
 
     Raise Unreadable for objects that cannot be read, or without one instruction.
     """
-    for answer in (written, _NEARLY_JSON.sub(_as_json, written)):
-        found = _OBJECT.search(answer)
-        start = 0 if answer[:1] in ("{", "[", '"') or not found else found.start()
-        try:
-            value, end = _JSON.raw_decode(answer, start)
-            break
-        except (ValueError, RecursionError):
-            continue
-    else:
+    found = _OBJECT.search(answer)
+    start = 0 if answer[:1] in ("{", "[", '"') or not found else found.start()
+    try:
+        value, end = _JSON.raw_decode(answer, start)
+    except (ValueError, RecursionError):
         if found:
-            raise Unreadable("the answer was JSON that cannot be read")
-        return written
+            raise Unreadable("the answer was JSON that cannot be read") from None
+        return answer
     while isinstance(value, (list, dict)) and len(value) == 1:
         inner = next(iter(value.values() if isinstance(value, dict) else value))
         if isinstance(value, dict) and isinstance(inner, str):
@@ -386,7 +378,7 @@ def _only_text(written: str) -> str:
 
 
 def read_object(text: str, marks: set[str]) -> JsonObject:
-    """Find the JSON object in a text that has one of the keys `marks`: bare, fenced, in prose, or nearly JSON.
+    """Find the JSON object in a text that has one of the keys `marks`: bare, fenced or in prose.
 
     Raises:
         Unreadable: there is none, there are several different ones, or a key has two values.
@@ -395,35 +387,25 @@ def read_object(text: str, marks: set[str]) -> JsonObject:
     if answer.startswith('"'):
         answer = _only_text(answer)
     reports: list[JsonObject] = []
-    # Fewer braces: words that a report quotes may have been taken for a mark.
-    whole = text.count("{") == answer.count("{")
-    for written in (answer, _NEARLY_JSON.sub(_as_json, answer) if whole else ""):
-        at, starts = written.find("{"), 0
-        while at >= 0 and starts < MOST_STARTS:
-            starts += 1
-            try:
-                value, end = _JSON.raw_decode(written, at)
-            except Unreadable:
-                raise
-            except (ValueError, RecursionError):  # also a number of more digits than Python reads
-                at = written.find("{", at + 1) if written is answer or reports else -1
-                continue
-            is_report = isinstance(value, dict) and bool(marks & value.keys())
-            if is_report and value not in reports:
-                reports.append(value)
-            at = written.find("{", end if is_report else at + 1)
+    at, starts = answer.find("{"), 0
+    while at >= 0 and starts < MOST_STARTS:
+        starts += 1
+        try:
+            value, end = _JSON.raw_decode(answer, at)
+        except Unreadable:
+            raise
+        except (ValueError, RecursionError):  # also a number of more digits than Python reads
+            at = answer.find("{", at + 1)
+            continue
+        is_report = isinstance(value, dict) and bool(marks & value.keys())
+        if is_report and value not in reports:
+            reports.append(value)
+        at = answer.find("{", end if is_report else at + 1)
     if not reports:
         raise Unreadable("there was no complete JSON object with the report in the answer")
     if len(reports) > 1:
         raise Unreadable(f"there were {len(reports)} different reports in the answer; give one")
     return reports[0]
-
-
-def _as_json(found: re.Match[str]) -> str:
-    """Return a string in single quotes, a trailing comma or a constant of Python as JSON has it."""
-    if (inner := found["text"]) is None:
-        return _AS_JSON.get(found[0], found[0])
-    return '"' + inner.replace(r"\'", "'").replace('"', r"\"") + '"'
 
 
 def record(prompt: str, sampling: str, answers: Sequence[JsonObject]) -> str:

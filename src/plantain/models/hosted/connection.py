@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
@@ -30,10 +30,8 @@ from plantain.models.hosted.faults import (
     wire_fault,
 )
 from plantain.models.hosted.images_sent import cleared_file, images_in, images_in_lines
-from plantain.models.hosted.writer_and_judge import LanguageModel, Question
-from plantain.models.registry import known_model
 from plantain.records import Destination, NotAllowed, Outgoing, Reach
-from plantain.roles import announce, patience
+from plantain.roles import announce
 from plantain.roles.options import Clearance, ProviderOptions, destination, loopback_addresses, origin_of
 
 T = TypeVar("T")
@@ -96,7 +94,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     Args:
         model: "provider/model".
         url: the provider's address. Requests to other addresses, such as redirects, are refused.
-        options: proxy, certificates, `on_premises`, and the run's gate.
+        options: certificates, `on_premises`, and the run's gate.
     """
 
     def __init__(self, model: str, url: str, options: ProviderOptions) -> None:
@@ -126,9 +124,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             long = len(body) > AT_ONCE
             found = await asyncio.to_thread(images_in, kind, body) if long else images_in(kind, body)
             await self._clear(to, found)
-        if patience(0.0) is None:
-            timeouts = request.extensions.get("timeout", {})
-            request.extensions["timeout"] = {**timeouts, "read": None, "write": None, "pool": None}
         response = await transport.handle_async_request(request)
         announce(announced_in_headers(response.headers))
         return response
@@ -166,34 +161,27 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _transport(self, to: Destination) -> httpx2.AsyncHTTPTransport:
         plain = self._url.startswith("http:")
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else tls_context(self._options)
-        transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        try:
+            transport = httpx2.AsyncHTTPTransport(verify=tls, limits=UNBOUNDED, proxy=self._proxy(to))
+        except (ValueError, ImportError, httpx2.InvalidURL):  # its message would repeat a password
+            raise NotAllowed(
+                f"the environment's proxy for {self._origin} is not an address such as http://host:3128 that can be "
+                "used (SOCKS needs socksio); nothing was sent"
+            ) from None
         # httpx2 has no public parameter for a network backend.
         transport._pool._network_backend = CheckedNetwork(to, self._options.context.clearance)
         return transport
 
     def _proxy(self, to: Destination) -> str | None:
-        """Return the recipe's proxy, else the environment's, which is used for hosted addresses only."""
-        if self._options.proxy or to.reach is not Reach.HOSTED:
-            return self._options.proxy or None
+        """Return the environment's proxy, which is used for hosted addresses only."""
+        if to.reach is not Reach.HOSTED:
+            return None
         parts = urlsplit(self._url)
         known = {} if proxy_bypass(parts.hostname or "") else getproxies()
         for name in (parts.scheme, "all"):
             if found := known.get(name):
-                return _checked(found if "://" in found else f"http://{found}", f"{name}_proxy")
+                return found if "://" in found else f"http://{found}"
         return None
-
-
-def _checked(proxy: str, variable: str) -> str:
-    """Return a proxy of the environment. Raise NotAllowed if it is invalid; its password is not repeated."""
-    try:
-        httpx2.AsyncHTTPTransport(proxy=proxy, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    except (ValueError, ImportError, httpx2.InvalidURL) as error:
-        missing = " that can be used: install socksio" if isinstance(error, ImportError) else ""
-        raise NotAllowed(
-            f"the environment variable {variable} is not the address of a proxy such as http://host:3128{missing}; "
-            "nothing was sent"
-        ) from None
-    return proxy
 
 
 class CheckedNetwork(httpcore2.AnyIOBackend):
@@ -225,16 +213,10 @@ class CheckedNetwork(httpcore2.AnyIOBackend):
 
 
 def tls_context(options: ProviderOptions) -> ssl.SSLContext:
-    """Return a TLS context that also trusts the recipe's `ca_bundle` and presents its client certificate.
-
-    Raises:
-        OSError: a file is missing, or contains no certificate (its subclass ssl.SSLError).
-    """
+    """Return a TLS context that also trusts the recipe's `ca_bundle`; raise OSError if that has no certificate."""
     context = httpx2.create_ssl_context()
     if options.ca_bundle is not None:
         context.load_verify_locations(options.ca_bundle)
-    if options.client_certificate is not None:
-        context.load_cert_chain(options.client_certificate, options.client_key)
     return context
 
 
@@ -327,10 +309,6 @@ class Wire:
         """Check and record that the images of a request file may be sent. Raise Fault if one may not."""
         await self._sent(self._open()[0].clear_file(file), TRANSFER_S)
 
-    async def look_up(self) -> JsonObject:
-        """Fetch the provider's description of the model, free of charge. Raise Fault if the model is unknown."""
-        return await self.get(f"/models/{quote(self.model)}")
-
     async def aclose(self) -> None:
         """Close the client; the next call opens another."""
         opened, self._opened = self._opened, None
@@ -341,7 +319,7 @@ class Wire:
         """Wait for a request; raise Fault for a timeout and whatever the HTTP client raises."""
         limit = self.options.timeout_s
         try:
-            async with asyncio.timeout(timeout_s or patience(limit)):
+            async with asyncio.timeout(timeout_s or limit):
                 return await request
         except NotAllowed as why:
             raise not_allowed(why) from None
@@ -369,26 +347,3 @@ class Wire:
 async def _in_one_piece(request: httpx2.Request) -> None:
     """Join a multipart body, which would otherwise be sent in a dozen writes of a few bytes each."""
     await request.aread()
-
-
-async def probe(wire: Wire, model: LanguageModel, listed: str) -> tuple[bool, str]:
-    """Test a model with one cheap call (an image model's description, which is free) and close the connection.
-
-    Args:
-        listed: the model's name in the table of known models; "" for the model's name at the provider.
-
-    Returns:
-        True if it worked, and one line on the answer or the fault.
-    """
-    known = known_model(listed or wire.name)
-    try:
-        if known is not None and known.roles == ("editor",):
-            await wire.look_up()
-            return True, "the provider knows this model (read its card, made no image)"
-        words, usage, _ = await model.ask(Question("", ("Answer with the word ready.",), seed=0))
-    except Fault as fault:
-        return False, fault.outcome.reason
-    finally:
-        await wire.aclose()
-    tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
-    return True, f"{words.strip()[:60]} (served by {usage.served_model or 'no model named'}; {tokens})"

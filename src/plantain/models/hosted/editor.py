@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from plantain.findings import sides_to_name
 from plantain.models.hosted.answers import JsonObject, record
@@ -16,7 +15,7 @@ from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.prompts import Prompt, PromptLibrary, with_images
 from plantain.models.hosted.reports import checked_library
 from plantain.pixels.decode import BadImage, declared_size, decode_output, decode_untrusted
-from plantain.pixels.encode import encode_clear, encode_mask, encode_png, prepare, resize, restore
+from plantain.pixels.encode import encode_png, prepare, resize, restore
 from plantain.privacy.permission import made_from
 from plantain.records import Geometry, InputError, Outcome, OutcomeKind, Usage
 from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
@@ -38,22 +37,20 @@ class ImageModel:
     Attributes:
         name: "provider/model".
         sampling: every setting that its answers depend on.
-        send: sends texts and images in order, the seed and the mask; returns the answer's body, or raises Fault.
+        send: sends texts and images in order, and the seed; returns the answer's body, or raises Fault.
         read_image: finds the image in that body, or raises Fault or BadImage.
         read_usage: reads counts of tokens and images from that body.
         aclose: closes the connection; the next call opens another.
         most_images: maximum number of images in one request.
-        mask: how a mask marks the region of the change: "clear" or "white"; "" if no mask is sent.
     """
 
     name: str
     sampling: str
-    send: Callable[[Sequence[str | EncodedImage], int, EncodedImage | None], Awaitable[JsonObject]]
+    send: Callable[[Sequence[str | EncodedImage], int], Awaitable[JsonObject]]
     read_image: Callable[[JsonObject], bytes]
     read_usage: Callable[[JsonObject], Usage]
     aclose: Callable[[], Awaitable[None]]
     most_images: int
-    mask: Literal["", "clear", "white"] = ""
 
 
 class HostedEditor:
@@ -72,11 +69,6 @@ class HostedEditor:
         """Name and hash of the prompt with demonstrations, part of the request hash."""
 
     @property
-    def takes_region(self) -> bool:
-        """True if a mask of the region is sent to the model."""
-        return bool(self._model.mask)
-
-    @property
     def most_demonstrations(self) -> int:
         """The largest number of demonstrations in a request: each has two images, the new case one."""
         return (self._model.most_images - 1) // 2
@@ -87,18 +79,11 @@ class HostedEditor:
         if len(shown) > self.most_demonstrations:
             why = f"{len(shown)} demonstrations; {self.name} can be shown {self.most_demonstrations} at most"
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
-        mask = None
-        if model.mask:
-            if request.region is None:
-                why = f"{self.name} needs a mask, and no region is known"
-                return failed(Outcome(OutcomeKind.NOT_APPLICABLE, why))
-            clear = model.mask == "clear"
-            mask = await asyncio.to_thread(mask_for, request.region, request.original, clear=clear)
         original, geometry = await to_square(request.original)
         prompt, parts = await self._asked(request, original)
         usage, raw = Usage(), "{}"
         try:
-            body = await model.send(parts, request.seed, mask)
+            body = await model.send(parts, request.seed)
             usage, raw = model.read_usage(body), record(prompt.label, model.sampling, [body])
             data = model.read_image(body)
             del body
@@ -161,22 +146,6 @@ def _padded(original: EncodedImage) -> tuple[EncodedImage, Geometry]:
     pixels = decode_untrusted(original.data, "original")
     square, geometry = prepare(pixels, side=max(pixels.shape[:2]))
     return EncodedImage(made_from(encode_png(square), original.data), "image/png"), geometry
-
-
-def mask_for(region: EncodedImage, original: EncodedImage, *, clear: bool) -> EncodedImage:
-    """Make a PNG mask of the region of the change, with the size of the square image that is sent.
-
-    Args:
-        region: mask of the original's size, 255 inside the region.
-        original: the image that the mask belongs to, recorded as its source.
-        clear: True to mark the region by transparency, as OpenAI requires; else by white.
-    """
-    plane = decode_untrusted(region.data, "region")
-    if plane.shape[0] != plane.shape[1]:
-        plane, _ = prepare(plane, side=max(plane.shape[:2]))
-    inside = plane[:, :, 0] > 127
-    data = encode_clear(inside) if clear else encode_mask(inside)
-    return EncodedImage(made_from(data, original.data), "image/png")
 
 
 async def from_square(data: bytes, geometry: Geometry | None) -> EncodedImage:

@@ -25,10 +25,7 @@ LONG_WAIT_S = 3_600.0
 """A run that would wait longer than this for a daily quota stops and reports when the quota resets."""
 
 MINUTE_S = 61.0
-"""A reset within a minute belongs to a limit per minute."""
-
-LONGEST_PERIOD_S = 300.0
-"""Limits of longer periods (hours, days) are not used as a rate."""
+"""A reset within a minute belongs to a limit per minute; limits of longer periods are not used as a rate."""
 
 _MONEY = re.compile(
     r"credits? (?:are|is|have been|has been) (?:depleted|exhausted)|insufficient (?:credits?|funds|balance)|"
@@ -117,14 +114,8 @@ def announced_in_headers(headers: Mapping[str, str]) -> list[AnnouncedLimit]:
             continue
         left = _number(headers.get(f"x-ratelimit-remaining-{what}", ""))
         reset_s = _seconds(headers.get(f"x-ratelimit-reset-{what}", ""))
-        period = 60.0
-        if reset_s is not None and reset_s > MINUTE_S and left is not None and left < limit:
-            period = max(60.0, reset_s * limit / (limit - left))  # used units return at the limit's rate
-        if period <= LONGEST_PERIOD_S:
-            per_minute = limit * 60.0 / period
-            found.append(
-                AnnouncedLimit("tokens" if what == "tokens" else "requests", per_minute, left, reset_s)
-            )
+        if reset_s is None or reset_s <= MINUTE_S:
+            found.append(AnnouncedLimit("tokens" if what == "tokens" else "requests", limit, left, reset_s))
     return found
 
 

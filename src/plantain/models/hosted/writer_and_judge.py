@@ -4,7 +4,6 @@ that can be read.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -33,9 +32,6 @@ from plantain.models.hosted.reports import (
     report_schema,
     system_of,
 )
-from plantain.pixels.decode import declared_size, decode_untrusted
-from plantain.pixels.encode import encode_png, resize
-from plantain.privacy.permission import made_from
 from plantain.records import OK, Observations, Outcome, OutcomeKind, Rubric, Usage
 from plantain.roles import (
     ChangeDescription,
@@ -105,7 +101,6 @@ class LanguageModel:
         send: sends a question; returns the answer's body, or raises Fault.
         read_text, read_usage: read that body; `read_text` raises Fault.
         aclose: closes the connection; the next call opens another.
-        shown_side: longest side in pixels to which images are reduced; None: not reduced.
     """
 
     name: str
@@ -114,7 +109,6 @@ class LanguageModel:
     read_text: Callable[[JsonObject], str]
     read_usage: Callable[[JsonObject], Usage]
     aclose: Callable[[], Awaitable[None]]
-    shown_side: int | None = None
 
     async def ask(self, question: Question) -> tuple[str, Usage, JsonObject]:
         """Send a question; return (text, usage, body) of the answer.
@@ -122,8 +116,6 @@ class LanguageModel:
         Raises:
             Fault: no answer came, or it cannot be read; then with status 200, usage and body.
         """
-        if self.shown_side is not None:
-            question = await asyncio.to_thread(_smaller, question, self.shown_side)
         body = await self.send(question)
         del question
         usage = self.read_usage(body)
@@ -144,6 +136,17 @@ class LanguageRole:
     async def aclose(self) -> None:
         """Close the connection; it opens again with the next call."""
         await self._model.aclose()
+
+    async def probe(self) -> tuple[bool, str]:
+        """Make one cheap call and close the connection; return (True if it was answered, one line on how)."""
+        try:
+            words, usage, _ = await self._model.ask(Question("", ("Answer with the word ready.",), seed=0))
+        except Fault as fault:
+            return False, fault.outcome.reason
+        finally:
+            await self.aclose()
+        tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+        return True, f"{words.strip()[:60]} (served by {usage.served_model or 'no model named'}; {tokens})"
 
     def _asked_by(self, prompts: Iterable[str], system: str = "") -> str:
         """Return model, sampling, and prompts with their hashes, for a fingerprint."""
@@ -202,22 +205,6 @@ class LanguageRole:
         return failed(Outcome(OutcomeKind.MALFORMED, problem), total, raw)
 
 
-def _smaller(question: Question, side: int) -> Question:
-    parts = (part if isinstance(part, str) else shown_at(part, side) for part in question.parts)
-    return replace(question, parts=tuple(parts))
-
-
-def shown_at(image: EncodedImage, side: int) -> EncodedImage:
-    """Reduce an image to at most `side` pixels on its longer side, as PNG; a smaller one is unchanged."""
-    width, height = declared_size(image.data)
-    longer = max(width, height)
-    if longer <= side:
-        return image
-    pixels = decode_untrusted(image.data, "image")
-    small = resize(pixels, max(1, round(width * side / longer)), max(1, round(height * side / longer)))
-    return EncodedImage(made_from(encode_png(small), image.data), "image/png")
-
-
 def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
     """Return the usage of several asks: sums of known counts, the latest names, and each ask."""
     if not usages or not several:
@@ -230,8 +217,7 @@ def _together(usages: Sequence[Usage], *, several: bool) -> Usage:
         name: next(filter(None, (getattr(one, name) for one in reversed(usages))), "") for name in _NAMES
     }
     return Usage(
-        thought_summary="\n".join(usage.thought_summary for usage in usages if usage.thought_summary),
-        asks=tuple(replace(usage, thought_summary="") for usage in usages),
+        asks=tuple(usages),
         **latest,  # type: ignore[arg-type]
         **sums,  # type: ignore[arg-type]
     )
@@ -262,40 +248,27 @@ def read_description(text: str, given: str) -> ChangeDescription:
         Unreadable: a field is missing or too long, or no rephrasing differs from the prompt.
     """
     found = read_object(text, {"description", "action"})
-    texts = {name: _text(found, name) for name in _FIELDS if name != "rephrasings"}
+    texts = {name: _sentence(found.get(name), name) for name in _FIELDS if name != "rephrasings"}
     prompt = given or texts["prompt"]
-    others = _new(_list(found, "rephrasings"), [prompt])
+    listed = found.get("rephrasings")
+    if not isinstance(listed, list):
+        raise Unreadable("rephrasings must be a list of sentences")
+    others: dict[str, str] = {}
+    for one in listed:
+        sentence = _sentence(one, "rephrasings")
+        others.setdefault(_plain(sentence), sentence)
+    others.pop(_plain(prompt), None)
     if not others:
         raise Unreadable("rephrasings: none of them differs from the instruction")
-    if any(len(one) > LONGEST for one in others):
-        raise Unreadable("rephrasings: one is far longer than a sentence")
     del texts["prompt"]
-    return ChangeDescription(prompt=prompt, rephrasings=others, **texts)
-
-
-def _new(proposed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return each proposal once, without the known ones, whatever their case and full stop."""
-    seen = {_plain(one) for one in known} | {""}
-    kept: dict[str, str] = {}
-    for one in proposed:
-        if _plain(one) not in seen:
-            kept.setdefault(_plain(one), one)
-    return tuple(kept.values())
+    return ChangeDescription(prompt=prompt, rephrasings=tuple(others.values()), **texts)
 
 
 def _plain(text: str) -> str:
     return text.casefold().strip(" .!")
 
 
-def _list(found: JsonObject, name: str) -> list[str]:
-    listed = found.get(name)
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise Unreadable(f"{name} must be a list of sentences")
-    return [" ".join(one.split()) for one in listed]
-
-
-def _text(found: JsonObject, name: str) -> str:
-    value = found.get(name)
+def _sentence(value: object, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Unreadable(f"{name} is missing")
     if len(value) > LONGEST:
@@ -369,7 +342,5 @@ def in_role(
     """Make a model for a role: "editor" from `image()`; "writer", "judge" or "describer" from `language()`."""
     if role == "editor":
         return HostedEditor(image(), options)
-    model = language()
-    model.shown_side = options.shown_side
     roles = {"writer": HostedWriter, "judge": HostedJudge, "describer": HostedDescriber}
-    return roles[role](model, options)
+    return roles[role](language(), options)

@@ -1,4 +1,4 @@
-"""The editor of the provider `process`: gathers requests into manifests for another program."""
+"""The editor of the provider `process`: writes a manifest for another program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import orjson
 from plantain.engines.contract import engine_in_place
 from plantain.files.opening import read_inside
 from plantain.models.frames import FramedRequest, FramePolicy, framed_request
-from plantain.models.process.program import Gathering, Program, Settings, command_digest, remark, run_batch
+from plantain.models.process.program import JOB, Program, Settings, command_digest, remark, run_job
 from plantain.models.process.provider import WorkerCommand
 from plantain.models.registry import Preset
-from plantain.models.remote import normal_form, on_worker, wants_normal_form
+from plantain.models.remote import normal_form, on_worker
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
@@ -46,10 +46,6 @@ class ProcessEditor:
         self._side = side
         self._program = Program(name, command)
         self._served = f"{name}@{command_digest(command)}"
-        self._gathering: Gathering[FramedRequest, bytes] = Gathering(
-            command.batch_size,
-            lambda batch: run_batch(self._program, self.settings, batch, _job, _read_result),
-        )
         self.fingerprint = (
             f"process@{VERSION} {self._served} {sorted(self.settings.items())} {self._policy} side={side} "
             f"prompt={preset.prompt}"
@@ -71,9 +67,10 @@ class ProcessEditor:
             return failed(framed)
         engine, normal = engine_in_place.get(), None
         if engine is None:
-            result = await self._gathering.ask(framed)
+            result = await run_job(self._program, self.settings, framed, _job, _read_result)
         else:
-            arguments = self.name, self._command, self.settings, framed, wants_normal_form(request)
+            in_build = request.direction is not None  # the worker then makes the normal form, too
+            arguments = self.name, self._command, self.settings, framed, in_build
             edited = await on_worker(engine, "editor", edit_here, *arguments)
             result, normal = (edited, None) if isinstance(edited, Outcome) else edited
         record = {
@@ -92,7 +89,6 @@ class ProcessEditor:
 
     async def aclose(self) -> None:
         """End the program; the next edit starts it again."""
-        await self._gathering.close()
         await self._program.close()
 
 
@@ -109,7 +105,7 @@ def edit_here(
         normal: True to compute the normal form as well.
     """
     program = _programs.setdefault(name, Program(name, command))
-    (result,) = _loop().run_until_complete(run_batch(program, settings, [framed], _job, _read_result))
+    result = _loop().run_until_complete(run_job(program, settings, framed, _job, _read_result))
     return result, normal_form(result) if normal and isinstance(result, bytes) else None
 
 
@@ -122,14 +118,13 @@ def _loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
 
 
-def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]:
-    image, mask = folder / "in" / f"{number}.png", folder / "in" / f"{number}-region.png"
+def _job(folder: Path, request: FramedRequest) -> dict[str, object]:
+    image, mask = folder / "in" / f"{JOB}.png", folder / "in" / f"{JOB}-region.png"
     image.write_bytes(encode_png(request.canvas()))
     region = request.canvas_region()
     if region is not None:
         mask.write_bytes(encode_mask(region))
     return {
-        "id": str(number),
         "image": str(image),
         "region": None if region is None else str(mask),
         "instruction": request.instruction,
@@ -140,10 +135,10 @@ def _job(folder: Path, number: int, request: FramedRequest) -> dict[str, object]
     }
 
 
-def _read_result(folder: Path, number: int, request: FramedRequest) -> bytes | Outcome:
+def _read_result(folder: Path, request: FramedRequest) -> bytes | Outcome:
     """Return the program's output for one edit."""
-    path = folder / "out" / f"{number}.png"
-    outcome = remark(folder / "out" / f"{number}.json")
+    path = folder / "out" / f"{JOB}.png"
+    outcome = remark(folder / "out" / f"{JOB}.json")
     if outcome is not None:
         return outcome
     if not path.is_file():

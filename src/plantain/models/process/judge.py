@@ -8,7 +8,7 @@ import orjson
 
 from plantain.files.opening import read_inside
 from plantain.files.secrets import redacted
-from plantain.models.process.program import Gathering, Program, command_digest, remark, run_batch
+from plantain.models.process.program import JOB, Program, command_digest, remark, run_job
 from plantain.models.process.provider import WorkerCommand
 from plantain.pixels.decode import one_line
 from plantain.records import CriterionResult, Observations, Outcome, OutcomeKind, RubricCriterion, Usage
@@ -30,14 +30,10 @@ class ProcessJudge:
         self._program = Program(name, command)
         self._served = f"{name}@{command_digest(command)}"
         self.fingerprint = f"process judge@{VERSION} {self._served} {sorted(command.settings.items())}"
-        self._gathering: Gathering[JudgeRequest, Observations] = Gathering(
-            command.batch_size,
-            lambda batch: run_batch(self._program, command.settings, batch, _job, _observations),
-        )
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Return the program's observations, or a reply with the outcome that explains why there are none."""
-        seen = await self._gathering.ask(request)
+        seen = await run_job(self._program, self._program.command.settings, request, _job, _observations)
         usage = Usage(served_model=self._served)
         if isinstance(seen, Outcome):
             return failed(seen, usage)
@@ -48,15 +44,13 @@ class ProcessJudge:
 
     async def aclose(self) -> None:
         """End the program; the next request starts it again."""
-        await self._gathering.close()
         await self._program.close()
 
 
-def _job(folder: Path, number: int, request: JudgeRequest) -> dict[str, object]:
+def _job(folder: Path, request: JudgeRequest) -> dict[str, object]:
     return {
-        "id": str(number),
-        "original": _written(folder / "in" / f"{number}-original", request.original),
-        "edited": _written(folder / "in" / f"{number}-edited", request.edited),
+        "original": _written(folder / "in" / f"{JOB}-original", request.original),
+        "edited": _written(folder / "in" / f"{JOB}-edited", request.edited),
         "instruction": request.instruction,
         "finding": request.finding.title if request.finding else "",
         "direction": request.direction.value,
@@ -71,9 +65,9 @@ def _written(path: Path, image: EncodedImage) -> str:
     return str(path)
 
 
-def _observations(folder: Path, number: int, request: JudgeRequest) -> Observations | Outcome:
+def _observations(folder: Path, request: JudgeRequest) -> Observations | Outcome:
     """Return the program's answer about one edit: every criterion of the rubric, or the outcome."""
-    path = folder / "out" / f"{number}.json"
+    path = folder / "out" / f"{JOB}.json"
     if (outcome := remark(path)) is not None:
         return outcome
     if not path.is_file():

@@ -9,9 +9,9 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import orjson
 
@@ -41,15 +41,16 @@ class Program:
         self.name = name
         self.command = command
         self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
 
     async def run(self, manifest: Path) -> Outcome | None:
-        """Run one manifest; return None on success, else the outcome.
+        """Run one manifest, one after another; return None on success, else the outcome.
 
         A program that crashed or hung is ended; the next manifest starts it again.
         """
         try:
-            async with asyncio.timeout(self.command.timeout_s):
+            async with self._turn, asyncio.timeout(self.command.timeout_s):
                 process = await self._running()
                 return await self._ask(process, manifest)
         except TimeoutError:
@@ -64,6 +65,7 @@ class Program:
 
     async def close(self, *, at_once: bool = False) -> None:
         """End the program: close its input and wait 5 s, then kill it; `at_once` kills it immediately."""
+        self._turn = asyncio.Lock()  # of the event loop of the next call
         process, self._process = self._process, None
         if process is None:
             return
@@ -127,6 +129,9 @@ class Program:
 CONTRACT = 1
 """Version of the manifest; a program refuses one that it does not know."""
 
+JOB = "0"
+"""Id of the only job of a manifest."""
+
 REMARKS = {
     "refused": OutcomeKind.REFUSED,
     "not_applicable": OutcomeKind.NOT_APPLICABLE,
@@ -136,122 +141,53 @@ REMARKS = {
 
 Settings = Mapping[str, str | int | float | bool]
 
-
 R = TypeVar("R")
 T = TypeVar("T")
 
-GATHER_S = 0.03
-"""How long a program that could take more requests waits for others that are about to arrive."""
 
-
-class Gathering(Generic[R, T]):
-    """A collector of requests into batches, of which one at a time is served.
-
-    Args:
-        size: maximum number of requests in a batch.
-        run: returns the results of a batch in order.
-    """
-
-    def __init__(self, size: int, run: Callable[[list[R]], Awaitable[list[T | Outcome]]]) -> None:
-        self._size = size
-        self._run = run
-        self._waiting: list[tuple[R, asyncio.Future[T | Outcome]]] = []
-        self._serving: asyncio.Task[None] | None = None
-
-    async def ask(self, request: R) -> T | Outcome:
-        """Return the result of a request, once its batch is done."""
-        answer: asyncio.Future[T | Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, answer))
-        if self._serving is None or self._serving.done():
-            self._serving = asyncio.create_task(self._serve())
-        return await answer
-
-    async def close(self) -> None:
-        """Cancel the batch that is being served."""
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.gather(self._serving, return_exceptions=True)
-            self._serving = None
-
-    async def _serve(self) -> None:
-        while self._waiting:
-            if len(self._waiting) < self._size:
-                await asyncio.sleep(GATHER_S)
-            together = self._waiting[: self._size]
-            del self._waiting[: len(together)]
-            together = [(request, answer) for request, answer in together if not answer.cancelled()]
-            if together:
-                results = await self._run([request for request, _ in together])
-                for (_, answer), result in zip(together, results, strict=True):
-                    if not answer.done():
-                        answer.set_result(result)
-
-
-async def run_batch(
+async def run_job(
     program: Program,
     settings: Settings,
-    requests: Sequence[R],
-    job: Callable[[Path, int, R], dict[str, object]],
-    read: Callable[[Path, int, R], T | Outcome],
-) -> list[T | Outcome]:
-    """Run a batch of requests by a program; return for each, in order, its result or an outcome with the reason.
+    request: R,
+    job: Callable[[Path, R], dict[str, object]],
+    read: Callable[[Path, R], T | Outcome],
+) -> T | Outcome:
+    """Run one request by a program; return its result, or an outcome with the reason.
 
     Args:
         program: the program, started if it is not running.
         settings: settings for the manifest.
-        requests: the requests of the batch.
-        job: writes the files of one request into a folder, and returns its entry in the manifest.
-        read: reads the result of one request from the folder.
+        request: the request.
+        job: writes the request's files into a folder, and returns its entry in the manifest; may raise BadImage.
+        read: reads the result from the folder.
     """
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="plantain-"))
     try:
-        manifest, faults = await asyncio.to_thread(
-            _write_manifest, folder, program.name, settings, requests, job
-        )
-        fault = await program.run(manifest) if len(faults) < len(requests) else None
-        results = await asyncio.to_thread(
-            lambda: [
-                faults.get(number) or read(folder, number, request) for number, request in enumerate(requests)
-            ]
-        )
+        manifest = await asyncio.to_thread(_write_manifest, folder, program.name, settings, request, job)
+        fault = await program.run(manifest)
+        return await asyncio.to_thread(read, folder, request) if fault is None else fault
+    except BadImage as error:
+        return Outcome(OutcomeKind.MALFORMED, str(error))
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-    if fault is None:
-        return results
-    lost = (OutcomeKind.NO_IMAGE, OutcomeKind.MALFORMED)  # a crash can leave half a file
-    return [
-        fault if number not in faults and isinstance(result, Outcome) and result.kind in lost else result
-        for number, result in enumerate(results)
-    ]
 
 
 def _write_manifest(
-    folder: Path,
-    name: str,
-    settings: Settings,
-    requests: Sequence[R],
-    job: Callable[[Path, int, R], dict[str, object]],
-) -> tuple[Path, dict[int, Outcome]]:
-    """Write images and the manifest; return its path, and by number the requests that cannot be read."""
+    folder: Path, name: str, settings: Settings, request: R, job: Callable[[Path, R], dict[str, object]]
+) -> Path:
+    """Write images and the manifest of a request; return the manifest's path."""
     (folder / "in").mkdir()
     (folder / "out").mkdir()
-    jobs: list[dict[str, object]] = []
-    faults: dict[int, Outcome] = {}
-    for number, request in enumerate(requests):
-        try:
-            jobs.append(job(folder, number, request))
-        except BadImage as error:
-            faults[number] = Outcome(OutcomeKind.MALFORMED, str(error))
-    manifest = folder / "manifest.json"
     document = {
         "contract": CONTRACT,
         "model": name,
         "settings": dict(settings),
         "out": str(folder / "out"),
-        "jobs": jobs,
+        "jobs": [{"id": JOB, **job(folder, request)}],
     }
+    manifest = folder / "manifest.json"
     manifest.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
-    return manifest, faults
+    return manifest
 
 
 def remark(path: Path) -> Outcome | None:

@@ -20,8 +20,7 @@ class WorkerCommand(Section):
     Attributes:
         command: program and arguments; the program is usually another environment's Python.
         folder: its working directory; unset for the current one, which Python then does not import from.
-        timeout_s: maximum seconds for one batch, including the loading of weights.
-        batch_size: maximum number of requests in one manifest.
+        timeout_s: maximum seconds for one request, including the loading of weights.
         settings: settings passed to the worker unchanged.
         environment: names of variables with keys that are passed to it; other variables with keys are removed.
     """
@@ -29,7 +28,6 @@ class WorkerCommand(Section):
     command: tuple[str, ...] = Field(min_length=1)
     folder: Path | None = None
     timeout_s: float = Field(default=1800.0, gt=0.0, le=86_400.0)
-    batch_size: int = Field(default=16, ge=1, le=10_000)
     settings: Mapping[str, str | int | float | bool] = Field(default_factory=dict)
     environment: tuple[str, ...] = ()
 

@@ -154,7 +154,7 @@ class Desk:
         for block in self.study.blocks:
             order = self.orders[block.id]
             done = [place.item.id in answered for place in order]
-            training = sum(place.item.kind is ItemKind.TRAINING for place in order)
+            training = [place.item for place in order if place.item.kind is ItemKind.TRAINING]
             state = "open"
             if block.id in closed:
                 state = "closed"
@@ -169,7 +169,8 @@ class Desk:
                     "title": block.title,
                     "state": state,
                     "items": len(done),
-                    "training": training,
+                    "training": len(training),
+                    "with_feedback": sum(bool(item.truth) for item in training),
                     "answered": sum(done),
                     "next": next((n for n, one in enumerate(done) if not one), len(done)),
                 }

@@ -1,4 +1,4 @@
-"""FLUX.1: Kontext, and ICEdit on FLUX.1 Fill. FLUX.2: klein, of a few steps.
+"""FLUX.1: Kontext, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps.
 
 In FLUX.2 a list of images is references for one edit, not a batch.
 """
@@ -6,10 +6,12 @@ In FLUX.2 a list of images is references for one edit, not a batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from diffusers import (
     DiffusionPipeline,
     Flux2KleinPipeline,
+    Flux2Pipeline,
     FluxFillPipeline,
     FluxKontextPipeline,
 )
@@ -70,14 +72,12 @@ class ICEditRunner(Runner):
         return drawn[:, :, width:], blacked
 
 
-READ_LAYERS = (9, 18, 27)
-"""Layers of klein's published text encoder that are read; of a smaller one only the last."""
+class Flux2Runner(Runner):
+    """FLUX.2 dev, one edit at a time."""
 
-
-class Flux2KleinRunner(Runner):
-    """The small models FLUX.2 klein, one edit at a time."""
-
-    pipeline_class = Flux2KleinPipeline
+    pipeline_class: ClassVar[type[DiffusionPipeline]] = Flux2Pipeline
+    read_layers: ClassVar[tuple[int, ...]] = (10, 20, 30)
+    """Layers of the published text encoder that are read; of a smaller one only the last."""
 
     def load(self, loading: Loading, **parts: object) -> DiffusionPipeline:
         """Load the pipeline with a tokenizer only, since its image processor would need torchvision."""
@@ -86,7 +86,8 @@ class Flux2KleinRunner(Runner):
 
     def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
         width, height = originals[0].size
-        layers = self.pipe.text_encoder.config.num_hidden_layers
+        config = self.pipe.text_encoder.config
+        layers = getattr(config, "text_config", config).num_hidden_layers
         return self.call(
             jobs,
             steering,
@@ -94,12 +95,20 @@ class Flux2KleinRunner(Runner):
             prompt=jobs[0].instruction,
             width=width,
             height=height,
-            text_encoder_out_layers=READ_LAYERS if layers > READ_LAYERS[-1] else (layers,),
+            text_encoder_out_layers=self.read_layers if layers > self.read_layers[-1] else (layers,),
         )
+
+
+class Flux2KleinRunner(Flux2Runner):
+    """The small models FLUX.2 klein, which have another text encoder."""
+
+    pipeline_class = Flux2KleinPipeline
+    read_layers = (9, 18, 27)
 
 
 RUNNERS = {
     "flux-kontext": KontextRunner,
     "icedit": ICEditRunner,
+    "flux2": Flux2Runner,
     "flux2-klein": Flux2KleinRunner,
 }

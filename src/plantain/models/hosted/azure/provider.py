@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -28,12 +28,10 @@ class Settings(openai.OpenAIOptions):
     """The settings in `[providers.azure]`.
 
     Attributes:
-        auth: "key" or "entra"; "" for the key if the environment has one, else Entra.
         api_version: version of the resource's interface.
         deployments: name of a deployment -> OpenAI's model that it serves and whose price applies.
     """
 
-    auth: Free[Literal["", "key", "entra"]] = ""
     api_version: Free[str] = ""
     deployments: Free[Mapping[str, str]] = Field(default_factory=dict)
 
@@ -47,15 +45,9 @@ def load(name: str, role: str, options: Settings) -> object:
     return openai.role_of(_wire(name, options), role, options)
 
 
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await openai.probe_wire(_wire(name, options), options)
-
-
 def _wire(name: str, options: Settings) -> AzureWire:
     require_extra(name, *openai.EXTRA)
-    section = name.partition("/")[0]
-    where = f"providers.{section}"
+    where = f"providers.{name.partition('/')[0]}"
     if not options.base_url:
         raise InputError(
             f"{where}.base_url: is missing; give the resource's address, e.g. https://NAME.openai.azure.com (the "
@@ -70,15 +62,11 @@ def _wire(name: str, options: Settings) -> AzureWire:
             )
     from plantain.models.hosted.azure.wire import AzureWire
 
-    return AzureWire(name, _key(section, options), options)
+    return AzureWire(name, _key(options), options)
 
 
-def _key(section: str, options: Settings) -> Secret | None:
-    """Return the resource's key; None for tokens of Entra."""
+def _key(options: Settings) -> Secret | None:
+    """Return the resource's key if the environment has one or the section names one; None for tokens of Entra."""
     names = (options.api_key_env,) if options.api_key_env else KEYS
     set_here = any(os.environ.get(variable, "").strip() for variable in names)
-    if options.auth == "entra" and options.api_key_env:
-        raise InputError(f'providers.{section}.api_key_env: with auth = "entra" no key is used')
-    if options.auth == "key" or options.api_key_env or (not options.auth and set_here):
-        return key_of("azure", options, KEYS)
-    return None
+    return key_of("azure", options, KEYS) if options.api_key_env or set_here else None

@@ -55,8 +55,6 @@ def _fetcher(name: str, options: Settings) -> Callable[[], tuple[str, float]]:
     """
     require_extra(name, "azure", "azure.identity")
     settings: dict[str, object] = {}
-    if options.proxy:
-        settings["proxies"] = {"http": options.proxy, "https": options.proxy}
     if options.ca_bundle is not None:
         settings["connection_verify"] = str(options.ca_bundle)
     fetched = False

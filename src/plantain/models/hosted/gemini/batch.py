@@ -38,12 +38,13 @@ HTTP_OF_RPC = {1: 499, 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 13: 500, 
 """Errors of single requests have the codes of google.rpc; ours go by HTTP's."""
 
 
-class GeminiJobs:
-    """The batch jobs of one Gemini model; see `BatchService`."""
+class GeminiBatch:
+    """A Gemini model whose requests are sent in batch jobs; see `BatchService`."""
 
-    def __init__(self, wire: GeminiWire) -> None:
+    def __init__(self, wire: GeminiWire, options: Settings) -> None:
         self._wire = wire
-        self.name = wire.name
+        self.name, self.aclose = wire.name, wire.aclose
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, PATH)
 
     def line(self, key: str, path: str, body: JsonObject) -> bytes:
         return orjson.dumps({"key": key, "request": body})
@@ -126,15 +127,6 @@ class GeminiJobs:
             if not text(page, "nextPageToken"):
                 return
             token = f"&pageToken={quote(text(page, 'nextPageToken'))}"
-
-
-class GeminiBatch(GeminiJobs):
-    """A Gemini model whose requests are sent in batch jobs."""
-
-    def __init__(self, wire: GeminiWire, options: Settings) -> None:
-        super().__init__(wire)
-        self.aclose = wire.aclose
-        self._batcher = batcher_of(options.context.jobs, options.batch, self, PATH)
 
     async def generate(self, body: JsonObject) -> JsonObject:
         """Send a request in a job and return the answer's body. Raise as `Batcher.ask` does."""

@@ -47,8 +47,8 @@ MOST_IMAGES = 14
 """In one request, by the page of the image models."""
 
 _SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
-TEXT_SAMPLING = (*_SHARED, "thinking", "service_tier", "media_resolution", "shown_side")
-IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier", "output_format")
+TEXT_SAMPLING = (*_SHARED, "thinking", "service_tier", "media_resolution")
+IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier")
 """Settings that are sent, so that the answer depends on them."""
 
 
@@ -65,7 +65,7 @@ def language_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> La
 def image_model(wire: GeminiWire | GeminiBatch, options: GeminiOptions) -> ImageModel:
     """Make a Gemini image model, for editors; missing image tokens are inferred from the requested size."""
 
-    async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
+    async def send(parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
         return await wire.generate(image_request(parts, seed, options))
 
     def usage(body: JsonObject) -> Usage:
@@ -93,8 +93,6 @@ def text_request(question: Question, options: GeminiOptions) -> JsonObject:
 def image_request(parts: Sequence[str | EncodedImage], seed: int, options: GeminiOptions) -> JsonObject:
     """Make the JSON request for one square edited image from texts and images."""
     wanted: JsonObject = {"aspectRatio": "1:1", "imageSize": options.image_size or None}
-    if output_format := options.get("output_format"):
-        wanted["imageOutputOptions"] = {"mimeType": f"image/{output_format}"}
     settings = _sampling(seed, options)
     settings |= {"responseModalities": ["TEXT", "IMAGE"], "imageConfig": stated(wanted)}
     return _request(parts, settings, options)
@@ -202,7 +200,7 @@ def _words(candidate: JsonObject, between: str = "") -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Read token counts, finish reason, served model and thought summary, by the token convention of `Usage`.
+    """Read token counts, finish reason and served model, by the token convention of `Usage`.
 
     Gemini counts thinking and tool use in addition to answer and prompt; its total includes all four. If a count is
     missing, or a gateway counts thinking within the answer, the total decides.
@@ -229,7 +227,6 @@ def read_usage(body: JsonObject) -> Usage:
         cached=cached,
         answered=any(map(_parts, candidates)),
     )
-    thoughts = [text(part, "text") for part in _parts(candidate) if part.get("thought") is True]
     return Usage(
         served_model=text(body, "modelVersion"),
         input_tokens=read,
@@ -243,7 +240,6 @@ def read_usage(body: JsonObject) -> Usage:
         tier=_tier(usage),
         finish_reason=text(candidate, "finishReason") or text(child(body, "promptFeedback"), "blockReason"),
         response_id=text(body, "responseId"),
-        thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
 
 
@@ -320,6 +316,3 @@ class GeminiWire(Wire):
         if tier and isinstance(usage, dict):
             usage.setdefault("serviceTier", redacted(tier)[:60])
         return answer
-
-    async def look_up(self) -> JsonObject:
-        return await self.get(self.model_path)

@@ -65,19 +65,6 @@ def role_of(wire: GeminiWire, role: str, options: GeminiOptions) -> object:
     )
 
 
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await probe_wire(_wire(name, options), options)
-
-
-async def probe_wire(wire: GeminiWire, options: GeminiOptions) -> tuple[bool, str]:
-    """Make one cheap call over a connection and close it; return True if it worked, and one line on the answer."""
-    from plantain.models.hosted.connection import probe as ask
-    from plantain.models.hosted.gemini.models import language_model
-
-    return await ask(wire, language_model(wire, options), options.context.listed)
-
-
 def _wire(name: str, options: Settings) -> GeminiWire:
     require_extra(name, *EXTRA)
     key = key_of("gemini", options, KEYS)

@@ -17,7 +17,7 @@ from plantain.models.hosted.connection import TRANSFER_S
 from plantain.models.hosted.faults import answer_fault, read_body, refused_request
 from plantain.models.hosted.images_sent import sending_cleared_file
 from plantain.models.hosted.openai.provider import Settings
-from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, edit_in_json
+from plantain.models.hosted.openai.wire import REQUEST_ID, Named, OpenAIWire, data_url
 from plantain.pixels.decode import one_line
 from plantain.records import Outcome, OutcomeKind
 
@@ -39,12 +39,13 @@ LATE = frozenset({"batch_expired", "batch_cancelled"})
 """Codes of a line for a request that the job did not answer before its end."""
 
 
-class OpenAIJobs:
-    """The batch jobs of one OpenAI model; see `BatchService`."""
+class OpenAIBatch:
+    """An OpenAI model whose requests of one format are sent in batch jobs; see `BatchService`."""
 
-    def __init__(self, wire: OpenAIWire) -> None:
+    def __init__(self, wire: OpenAIWire, options: Settings, path: str) -> None:
         self._wire = wire
-        self.name = wire.name
+        self.name, self.model, self.aclose = wire.name, wire.model, wire.aclose
+        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
 
     def line(self, key: str, path: str, body: JsonObject) -> bytes:
         return orjson.dumps({"custom_id": key, "method": "POST", "url": f"/v1{path}", "body": body})
@@ -101,16 +102,6 @@ class OpenAIJobs:
 
         await delete_each((job.request_file, *job.answers), delete)
 
-
-class OpenAIBatch(OpenAIJobs):
-    """An OpenAI model whose requests of one format are sent in batch jobs."""
-
-    def __init__(self, wire: OpenAIWire, options: Settings, path: str) -> None:
-        super().__init__(wire)
-        self.model = wire.model
-        self.aclose = wire.aclose
-        self._batcher = batcher_of(options.context.jobs, options.batch, self, path)
-
     async def post(self, path: str, body: JsonObject) -> JsonObject:
         """Send a request in a job and return the answer's body. Raise as `Batcher.ask` does."""
         answer = self._batcher.ask(body)
@@ -119,7 +110,8 @@ class OpenAIBatch(OpenAIJobs):
 
     async def post_form(self, path: str, fields: JsonObject, files: Sequence[Named]) -> JsonObject:
         """Send an edit in a job, as JSON, since jobs do not support forms; return the answer's body."""
-        return await self._batcher.ask(edit_in_json(fields, files), images=1)
+        shown = [{"image_url": data_url(sent)} for _, sent in files]
+        return await self._batcher.ask({**fields, "images": shown}, images=1)
 
 
 def _job(job: JsonObject) -> BatchJob:

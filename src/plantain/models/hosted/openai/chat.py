@@ -23,10 +23,7 @@ from plantain.roles import EncodedImage
 
 PATH = "/chat/completions"
 
-SAMPLING = (
-    *("temperature", "top_p", "use_seed", "thinking"),
-    *("max_output_tokens", "media_resolution", "shown_side"),
-)
+SAMPLING = ("temperature", "top_p", "use_seed", "thinking", "max_output_tokens", "media_resolution")
 """Settings that the answer depends on, in addition to the question."""
 
 CUT = ("length", "max_tokens", "model_length", "model_context_window_exceeded")
@@ -100,7 +97,7 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Read token counts, finish reason, served model, and the thoughts that some servers send.
+    """Read token counts, finish reason and served model.
 
     OpenAI counts thinking within the completion; some servers count it separately, so that the total is larger.
     """
@@ -131,7 +128,6 @@ def read_usage(body: JsonObject) -> Usage:
         finish_reason=text(choice, "finish_reason"),
         response_id=text(body, "id"),
         reported_usd=reported_cost(usage),
-        thought_summary=(text(message, "reasoning_content") or text(message, "reasoning"))[:20_000],
     )
 
 

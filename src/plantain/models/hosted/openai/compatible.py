@@ -22,7 +22,7 @@ from plantain.records.messages import suggest
 from plantain.roles.options import ForEditors, ForWords, key_of
 
 if TYPE_CHECKING:
-    from plantain.models.hosted.openai.wire import ServedWire
+    from plantain.models.hosted.openai.wire import OpenAIWire
 
 OTHER = "other"
 
@@ -34,22 +34,17 @@ class ServerProfile:
     Attributes:
         name: name in recipes.
         limit: the request's field that limits the tokens of an answer.
-        edits: supported settings of edits, by the names of plantain's options; empty if it makes no edits.
-        image, images, mask: form fields of an edit with one image, with several, and of the mask; "" for no mask.
+        edits: supported settings of edits, by the names of plantain's options.
+        image, images: form fields of an edit with one image, and with several.
         most_images: maximum number of images in one request.
-        version: path that returns its version, outside /v1, and the field in the answer; () if it has none.
-        note: a remark for readers.
     """
 
     name: str
     limit: str
-    edits: tuple[str, ...] = ()
+    edits: tuple[str, ...]
     image: str = "image"
     images: str = "image[]"
-    mask: str = ""
     most_images: int = 1
-    version: tuple[str, ...] = ()
-    note: str = ""
 
 
 @cache
@@ -117,30 +112,20 @@ def load(name: str, role: str, options: Settings) -> object:
     )
 
 
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Return (True if the server has "section/model", a line on its models), free of charge. Raise as `load` does."""
-    wire = _wire(name, options)
-    try:
-        return await wire.look()
-    finally:
-        await wire.aclose()
-
-
 def _server(name: str, options: Settings) -> ServerProfile:
     return server_named(options.server, f"providers.{name.partition('/')[0]}.server")
 
 
-def _wire(name: str, options: Settings) -> ServedWire:
+def _wire(name: str, options: Settings) -> OpenAIWire:
     require_extra(name, *EXTRA)
     section = name.partition("/")[0]
     if not options.base_url:
         raise InputError(
             f"providers.{section}.base_url: is missing; give the server's address, e.g. http://127.0.0.1:8000/v1"
         )
-    from plantain.models.hosted.openai.wire import ServedWire
+    from plantain.models.hosted.openai.wire import OpenAIWire
 
-    named = section != KIND or bool(options.server)
-    return ServedWire(name, _key(section, options), options, _server(name, options), named=named)
+    return OpenAIWire(name, _key(section, options), options, options.base_url)
 
 
 def _key(section: str, options: Settings) -> Secret:

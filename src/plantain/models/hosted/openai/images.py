@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from plantain.models.hosted.answers import (
     JsonObject,
@@ -23,7 +23,7 @@ from plantain.models.hosted.openai.provider import OpenAIFormat
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import REQUEST_ID, OpenAIWire
 from plantain.models.registry import image_tokens
-from plantain.records import InputError, OutcomeKind, Usage
+from plantain.records import OutcomeKind, Usage
 from plantain.roles import EncodedImage
 
 if TYPE_CHECKING:
@@ -32,21 +32,12 @@ if TYPE_CHECKING:
 PATH = "/images/edits"
 SIZE = "1024x1024"
 
-OPENAI = ServerProfile(
-    "openai",
-    "max_output_tokens",
-    ("image_quality", "input_fidelity", "moderation", "background", "output_format"),
-    mask="mask",
-    most_images=16,
-)
+OPENAI = ServerProfile("openai", "max_output_tokens", ("image_quality", "input_fidelity"), most_images=16)
 """OpenAI's own service, by its reference."""
 
 FIELDS = {
     "quality": "image_quality",
     "input_fidelity": "input_fidelity",
-    "moderation": "moderation",
-    "background": "background",
-    "output_format": "output_format",
     "num_inference_steps": "steps",
     "guidance_scale": "guidance",
     "true_cfg_scale": "true_cfg_scale",
@@ -61,38 +52,31 @@ def image_model(
     """Make an image model of OpenAI or of a compatible server, for editors.
 
     Settings that the kind of server does not support are not sent; `sampling` names them.
-
-    Raises:
-        InputError: the server makes no edits, or does not accept the mask that the recipe requests.
     """
-    where, own = f"providers.{wire.name.partition('/')[0]}", server is OPENAI
-    if not server.edits:
-        raise InputError(f"{where}.server: {server.name} makes no edits; name it writer or judge")
-    if options.mask and not server.mask:
-        raise InputError(f"{options.origin_of('mask', where)}: {server.name} takes no masks")
     seeded = "use_seed" in server.edits and options.get("use_seed")
     asked = stated({field: options.get(option) for field, option in FIELDS.items()})
     taken = {field: value for field, value in asked.items() if FIELDS[field] in server.edits}
     size = options.image_size or SIZE
-    fields: JsonObject = {"n": 1, "size": size, **({} if own else {"response_format": "b64_json"}), **taken}
+    fields: JsonObject = {"n": 1, "size": size, **taken}
+    if server is not OPENAI:
+        fields["response_format"] = "b64_json"
     left_out = [field for field in asked if field not in taken]
     left_out += ["seed"] if options.get("use_seed") and not seeded else []
 
-    async def send(parts: Sequence[str | EncodedImage], seed: int, mask: EncodedImage | None) -> JsonObject:
+    async def send(parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
         images = [part for part in parts if isinstance(part, EncodedImage)]
         name = server.images if len(images) > 1 else server.image
-        files = [(name, image) for image in images] + ([(server.mask, mask)] if mask else [])
+        files = [(name, image) for image in images]
         body = {"model": wire.model, "prompt": words_of(parts), **fields}
         return await wire.post_form(PATH, {**body, "seed": seed % 2**31} if seeded else body, files)
 
     def usage(body: JsonObject) -> Usage:
         return read_usage(body, options.context.listed or wire.name, size, options.image_quality)
 
-    known = {"server": server.name, **fields, "seed": seeded or None, "mask": options.mask or None}
+    known = {"server": server.name, **fields, "seed": seeded or None}
     known["left_out"] = ",".join(left_out) or None
     sampling = " ".join(f"{name}={value}" for name, value in stated(known).items())
-    mask: Literal["", "clear", "white"] = "" if not options.mask else "clear" if own else "white"
-    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_images, mask)
+    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_images)
 
 
 def words_of(parts: Sequence[str | EncodedImage]) -> str:

@@ -28,17 +28,11 @@ class OpenAIFormat(ProviderOptions):
         thinking: how much the model thinks before it answers.
         image_quality: quality of an edited image, e.g. "high".
         input_fidelity: how closely an editor follows the input image.
-        mask: True to send the region of the change to the editor, which benchmarks know.
-        background: background of an edited image.
-        output_format: file format of an edited image.
     """
 
     thinking: ForWords[Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]] = ""
     image_quality: ForEditors[str] = ""
     input_fidelity: ForEditors[Literal["", "low", "high"]] = ""
-    mask: ForEditors[bool] = False
-    background: ForEditors[Literal["", "opaque", "auto"]] = ""
-    output_format: ForEditors[Literal["", "png", "jpeg", "webp"]] = ""
 
 
 class OpenAIOptions(OpenAIFormat):
@@ -61,14 +55,7 @@ class OpenAIOptions(OpenAIFormat):
 
 
 class Settings(OpenAIOptions, BatchSettings):
-    """The settings in `[providers.openai]`.
-
-    Attributes:
-        moderation: how strictly an edit is checked. The SDK's types omit it; OpenAI's reference has it in the JSON
-            form of an edit (schema EditImageBodyJsonParam).
-    """
-
-    moderation: ForEditors[Literal["", "low", "auto"]] = ""
+    """The settings in `[providers.openai]`."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
@@ -96,19 +83,6 @@ def role_of(wire: OpenAIWire, role: str, options: OpenAIOptions) -> object:
         lambda: responses.language_model(transport, options),
         lambda: images.image_model(transport, options),
     )
-
-
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await probe_wire(_wire(name, options), options)
-
-
-async def probe_wire(wire: OpenAIWire, options: OpenAIOptions) -> tuple[bool, str]:
-    """Make one cheap call over a connection and close it; return True if it worked, and one line on the answer."""
-    from plantain.models.hosted.connection import probe as ask
-    from plantain.models.hosted.openai.responses import language_model
-
-    return await ask(wire, language_model(wire, options), options.context.listed)
 
 
 def _wire(name: str, options: Settings) -> OpenAIWire:

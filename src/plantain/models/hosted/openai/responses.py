@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 PATH = "/responses"
 
-SAMPLING = (
-    *("temperature", "top_p", "thinking", "max_output_tokens"),
-    *("service_tier", "media_resolution", "shown_side"),
-)
+SAMPLING = ("temperature", "top_p", "thinking", "max_output_tokens", "service_tier", "media_resolution")
 """Settings that the answer depends on, in addition to the question; this format takes no seed."""
 
 
@@ -78,15 +75,9 @@ def read_text(body: JsonObject) -> str:
 
 
 def read_usage(body: JsonObject) -> Usage:
-    """Read token counts, finish reason, served model and thought summary; output tokens include thinking."""
+    """Read token counts, finish reason and served model; output tokens include thinking."""
     usage = child(body, "usage")
     read = child(usage, "input_tokens_details")
-    thoughts = [
-        text(part, "text")
-        for item in objects(body.get("output"))
-        if item.get("type") == "reasoning"
-        for part in objects(item.get("summary"))
-    ]
     written, cached = count(usage, "output_tokens"), count(read, "cached_tokens")
     all_read, all_written = whole_usage(
         count(usage, "input_tokens"),
@@ -106,7 +97,6 @@ def read_usage(body: JsonObject) -> Usage:
         tier=served_tier(body),
         finish_reason=text(child(body, "incomplete_details"), "reason") or text(body, "status"),
         response_id=text(body, "id"),
-        thought_summary="\n".join(filter(None, thoughts))[:20_000],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationInfo, field_validator
 
@@ -11,7 +11,7 @@ from plantain.files.installed import require_extra
 from plantain.models.hosted.gemini import provider as gemini
 from plantain.models.registry import roles_at
 from plantain.records import InputError
-from plantain.roles.options import ForEditors, Free
+from plantain.roles.options import Free
 
 if TYPE_CHECKING:
     from plantain.models.hosted.vertex.wire import VertexWire
@@ -27,12 +27,10 @@ class Settings(gemini.GeminiOptions):
     Attributes:
         project: the Google Cloud project; required.
         location: region of the project; "" or "global" for the global endpoint.
-        output_format: file format of an edited image.
     """
 
     project: Free[str] = ""
     location: Free[str] = ""
-    output_format: ForEditors[Literal["", "png", "jpeg"]] = ""
 
     @field_validator("project", "location")
     @classmethod
@@ -50,11 +48,6 @@ def load(name: str, role: str, options: Settings) -> object:
         InputError: extra, credentials or project are missing.
     """
     return gemini.role_of(_wire(name, options), role, options)
-
-
-async def probe(name: str, options: Settings) -> tuple[bool, str]:
-    """Make one cheap call; return True if it worked, and one line on the answer. Raise as `load` does."""
-    return await gemini.probe_wire(_wire(name, options), options)
 
 
 def _wire(name: str, options: Settings) -> VertexWire:

@@ -68,12 +68,10 @@ def _fetcher(options: Settings) -> Callable[[], tuple[str, float]]:
     """Find application default credentials; return a function that fetches their tokens.
 
     These are GOOGLE_APPLICATION_CREDENTIALS, gcloud's own login, or the machine's service account. Tokens are fetched
-    through the proxy and with the authorities of the recipe.
+    with the authorities of the recipe.
     """
     session = requests.Session()
     session.max_redirects = 0  # signed requests are sent to Google's address only
-    if options.proxy:
-        session.proxies = {"http": options.proxy, "https": options.proxy}
     if options.ca_bundle is not None:
         session.verify = str(options.ca_bundle)
     request = Request(session)

@@ -58,7 +58,7 @@ function agreement() {
 function introduction(block) {
   const go = async () => { reader.started = true; await show(block.id, block.next); };
   const parts = [paragraph(QUESTIONS[block.task].about || block.title)];
-  if (block.training) parts.push(paragraph(`It starts with ${block.training} training cases that show the right answer.`));
+  if (block.training) parts.push(paragraph(`It starts with ${block.training} training case${block.training > 1 ? "s" : ""}${block.with_feedback ? `; the right answer is shown for ${block.with_feedback}` : ""}.`));
   parts.push(paragraph(`${block.items - block.training} cases follow. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
   sheet(block.title, go, ...parts);
 }
