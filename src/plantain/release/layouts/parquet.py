@@ -147,7 +147,7 @@ def _edit_rows(
                 ORIGINAL: staging.original(record.image.prepared_sha256) if success else None,
             }
             requests = [
-                ImageRequest(image, record.task_id, attempt.round or 0, edited=column == edited)
+                (image, (record.task_id, attempt.round or 0) if column == edited else None)
                 for column, image in named.items()
                 if image is not None
             ]
@@ -177,7 +177,7 @@ def _original_rows(
     entries: Iterable[StagedEntry], staging: Staging, released: ReleasedImages
 ) -> Iterator[Row]:
     originals = (original_of(staging, entry) for entry in entries)
-    wanted = ((one, [ImageRequest(one, "", 0, edited=False)]) for one in originals)
+    wanted = ((one, [(one, None)]) for one in originals)
     for number, (original, (image,)) in enumerate(released.stream(wanted)):
         path, known = staging.described_original(original.sha256)
         cells: dict[str, Cell] = orjson.loads(known)
@@ -212,8 +212,8 @@ def preference_rows(
         for entry in entries:
             record = from_json(entry.record)
             pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
-            requests = [
-                ImageRequest(attempt.edited, record.task_id, attempt.round or 0)
+            requests: list[ImageRequest] = [
+                (attempt.edited, (record.task_id, attempt.round or 0))
                 for attempt in (record.attempts[pair.chosen], record.attempts[pair.rejected])
                 if attempt.edited is not None
             ]

@@ -92,9 +92,8 @@ def _read(
             attempt = record.attempts[entry.first]
             image = choose(attempt)
             assert image is not None
-            edited = image is attempt.edited
-            request = ImageRequest(image, record.task_id, attempt.round or 0, edited=edited)
-            yield (record, attempt), [request]
+            signed_as = (record.task_id, attempt.round or 0) if image is attempt.edited else None
+            yield (record, attempt), [(image, signed_as)]
 
     for item, (image,) in released.stream(wanted()):
         yield (*item, image)
