@@ -34,12 +34,6 @@ GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100
 """Largest row group: viewers of hubs fail on larger ones, and memory stays flat."""
 
-_HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
-"""JPEG and PNG do not compress further."""
-
-_REPEATED = ("dataset", "modality", "finding", "direction", "outcome", "judge", "licence", "terms", "credit")
-"""Few values, many rows."""
-
 Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 """Cells, their weight in bytes, and the images among them."""
 
@@ -71,14 +65,9 @@ def write_tables(staging: Staging, released: ReleasedImages) -> None:
 
 def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[ReleaseFile]:
     schema = _with_features(schema)
-    leaves = {path for field in schema for path in _leaves(field)}
+    # Neither dictionaries nor statistics: for those, images would be in memory twice.
     with pq.ParquetWriter(
-        file,
-        schema,
-        compression={path: "none" if path in _HEAVY else "zstd" for path in sorted(leaves)},
-        use_dictionary=[path for path in _REPEATED if path in leaves],
-        write_statistics=sorted(leaves - _HEAVY),
-        store_schema=True,
+        file, schema, compression="zstd", use_dictionary=False, write_statistics=False
     ) as writer:
         group: list[dict[str, Cell]] = []
         weight = 0
@@ -114,17 +103,6 @@ def _feature(kind: pa.DataType) -> JsonValue:
 def _table(group: list[dict[str, Cell]], schema: pa.Schema) -> pa.Table:
     columns = [pa.array([row[field.name] for row in group], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
-    path = f"{above}{field.name}"
-    if pa.types.is_struct(field.type):
-        for inner in field.type:
-            yield from _leaves(inner, f"{path}.")
-    elif pa.types.is_list(field.type):
-        yield from _leaves(field.type.value_field, f"{path}.list.")
-    else:
-        yield path
 
 
 def _edit_rows(
