@@ -58,17 +58,17 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
         "judge": "old/judge",
         "qualified": False,
     }
-    asyncio.run(correct_verdict(run, task, qualified=True, by="MK", why="plain to see", round=1))
+    asyncio.run(correct_verdict(run, task, qualified=True, by="MK", why="plain to see"))
     assert decided(run) == before
     with JournalReader.open(run) as reader:
         stored = [v for v in reader.verdicts(task) if v.verdict.judge.startswith("person/")]
         assert [(v.verdict.judge, v.draw, v.round, v.decisive) for v in stored] == [
-            *(("person/MK", 0, 1, False), ("person/RT", 0, 2, False), ("person/RT", 1, 2, False))
+            *(("person/MK", 0, 2, False), ("person/RT", 0, 2, False), ("person/RT", 1, 2, False))
         ]
         edits = corrected_edits(reader)
     # The later word of RT counts, and agrees with the judge; MK's does not.
     assert [(one.by, one.round, one.set, one.decided) for one in edits] == [
-        ("MK", 1, "qualified", False),
+        ("MK", 2, "qualified", False),
         ("RT", 2, "failed", False),
     ]
     assert "0 accepted called failed, 1 rejected called qualified, 1 confirmed" in corrections_line(edits)
@@ -104,7 +104,6 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
     [
         ({"by": "R T"}, "--by 'R T': a code of 1 to 32"),
         ({"why": "  \n"}, "--why: give the reason in 1 to 2,000"),
-        ({"round": 7}, "--round 7: task"),
     ],
 )
 def test_what_cannot_be_kept_is_one_line_and_changes_nothing(

@@ -81,11 +81,10 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (["build", "none.toml"], "none.toml: no such recipe"),
+        (["build", "none.toml", "--run", "x"], "none.toml: no such recipe"),
         (["build", ".", "--run", "x"], ".: a folder, not a recipe"),
         (["status", "nowhere"], "is not a run"),
         (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
-        (["resume", "runs/x"], "no command 'resume'; did you mean 'build RECIPE --run DIR'?"),
         (["build"], "RECIPE"),
     ],
 )

@@ -7,11 +7,10 @@ import pytest
 from fakes.commands import json_of, printed, refused
 
 
-def test_findings_table_names_everything_and_explains_23() -> None:
+def test_findings_table_names_everything() -> None:
     out = " ".join(printed("findings").split())
     for word in ("Pneumothorax", "meningioma", "Hypertension", "notumor", "Pleural Other"):
         assert word in out
-    assert "(11 + 1 No Finding) + (3 + 1 notumor) + (6 + 1 normal) = 23" in out
 
 
 def test_findings_json_is_the_whole_record() -> None:
@@ -22,7 +21,7 @@ def test_findings_json_is_the_whole_record() -> None:
 
 def test_findings_shows_one_in_full() -> None:
     out = printed("findings", "pleural_effusion")
-    assert "removal restores" in out
+    assert "restores" in out
     assert "Pleural Effusion" in out
 
 

@@ -97,8 +97,8 @@ def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--outcome", "refuse"], "--outcome 'refuse': not one of refused, malformed"),
-        (["--outcome", "refused", "--finding", "AMDD"], "--finding 'AMDD': not one of AMD"),
+        (["--outcome", "refuse"], "--outcome 'refuse': did you mean 'refused'?"),
+        (["--outcome", "refused", "--finding", "AMDD"], "--finding 'AMDD': did you mean 'AMD'?"),
     ],
 )
 def test_retry_bad_words_are_one_line(

@@ -11,10 +11,10 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from fakes.commands import json_of
 from pipeline.quick import CallLog, Draws, Judges, quick_method, quick_recipe
 from plantain.api.run import Run
 from plantain.cli import main
-from plantain.cli.run.retry import RetryChoice, ended_tasks
 from plantain.journal import JournalReader
 from plantain.journal.questions.browsing import TaskQuery, page_of
 from plantain.journal.verify import verify
@@ -81,7 +81,10 @@ def test_undecided_tasks_are_counted_and_listed(run: Path, capsys: pytest.Captur
     with JournalReader.open(run) as reader:
         (diabetes,) = page_of(reader, TaskQuery(state="undecided", text="Diabetes"), size=9).tasks
         assert [mark.qualified for mark in diabetes.marks] == [None]
-        assert [*ended_tasks(reader, RetryChoice(("refused",), ("failed", "not_applicable")))] == []
+    retried = json_of(
+        "run", "retry", run, "--outcome", "refused", "--state", "failed,not_applicable", "--dry-run"
+    )
+    assert retried["tasks"] == []
 
 
 def test_undecided_edits_are_no_negative_examples(run: Path, tmp_path: Path) -> None:

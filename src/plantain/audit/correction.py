@@ -14,9 +14,9 @@ LONGEST = 2_000
 
 
 async def correct_verdict(
-    run: Path, task: str, *, qualified: bool, by: str, why: str, round: int | None = None
+    run: Path, task: str, *, qualified: bool, by: str, why: str
 ) -> tuple[TaskRow, Attempt]:
-    """Store a reader's verdict; return the task and attempt, whose state and decisive verdict do not change.
+    """Store a reader's verdict on the round that ended a task, next to the decisive one; return task and attempt.
 
     Args:
         run: folder of a build or of an import.
@@ -24,10 +24,9 @@ async def correct_verdict(
         qualified: the verdict.
         by: the reader's code, which is published with the run.
         why: the reason, 1 to 2,000 characters, published too.
-        round: round of the task's current generation; None for the round that ended the task.
 
     Raises:
-        InputError: task or round is unknown or has no image, or `by` or `why` is not allowed.
+        InputError: the task is unknown or has no image, or `by` or `why` is not allowed.
         RunLocked: another process writes to the run.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", by):
@@ -40,12 +39,10 @@ async def correct_verdict(
         row = reader.task(task)
         if row.task.kind is TaskKind.BENCH:
             raise InputError(f"task {row.id}: a benchmark's output; its scores cannot be corrected")
-        attempts = {a.round: a for a in reader.attempts(row.id, row.generation) if a.edited is not None}
-    attempt = attempts.get(row.round if round is None else round)
+        attempts = reader.attempts(row.id, row.generation)
+    attempt = next((one for one in attempts if one.round == row.round and one.edited is not None), None)
     if attempt is None:
-        named = f"--round {round}: " if round is not None else ""
-        has = f"edited images in round {', '.join(map(str, attempts))}" if attempts else "no edited image"
-        raise InputError(f"{named}task {row.id} has {has}")
+        raise InputError(f"task {row.id} has no edited image")
     seen = Observations({}, {}, qualified, why.strip())
     verdict = Verdict(PERSON + by, seen, qualified, qualified, None, qualified)
     stored = StoredVerdict(row.id, attempt.generation, attempt.round, verdict, decisive=False)

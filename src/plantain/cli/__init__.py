@@ -9,20 +9,19 @@ import importlib
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 import typer.main
 from typer._click.core import Command
 from typer._click.shell_completion import CompletionItem
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.messages import command_line, like_path, suggest, typed, working_directory
+from plantain.records.messages import command_line, suggest, typed, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:
@@ -85,16 +84,6 @@ EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limi
 WIDTH = 120
 """Columns that help may use."""
 
-OTHER_WORDS = {
-    "eval": "bench score",
-    "evaluate": "bench score",
-    "resume": "build RECIPE --run DIR",
-    "serve": "review serve",
-}
-"""Commands of other tools, with ours."""
-
-OWN_GROUPS = ("bench", "judge", "review", "run", "train")
-
 COMPLETING = "_PLANTAIN_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 
@@ -152,13 +141,8 @@ def _usage(error: typer.TyperException, name: str, args: list[str]) -> str:
         return f"{line}; a path with spaces needs quotes"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
-    recipe = Path(args[1] if name == "build" and args[1:] else "")
-    if recipe.suffix == ".toml" and not recipe.exists():  # wrong, whatever else is missing
-        return f"{recipe}: no such recipe{like_path(recipe)}"
     value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
     if param.param_type_name == "argument":
-        runs = sorted(Path("runs").glob("*/journal.sqlite"), key=lambda file: file.stat().st_mtime)
-        value = str(runs[-1].parent) if value == "DIR" and runs else value
         words = [*path, value, *args[len(path) :]]
     else:
         words = [*args, max(param.opts, key=len), value]
@@ -219,18 +203,9 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Context) -> list[str]:
         return list(self.homes)
 
-    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        ctx.args = args[1:]  # for the advice on an unknown command
-        return super().resolve_command(ctx, args)
-
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
-            hint = suggest(
-                cmd_name,
-                self.homes,
-                self._meant(cmd_name, ctx.args),
-                otherwise=f"see {ctx.command_path} --help",
-            )
+            hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
         found = getattr(importlib.import_module(module), attribute)
@@ -240,27 +215,6 @@ class LazyGroup(TyperGroup):
             function, found = found, application()
             found.command(name=cmd_name)(function)
         return typer.main.get_command(found)
-
-    def _meant(self, word: str, rest: Sequence[str]) -> str | None:
-        """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
-        given = {"run": [word], "": rest if word == "resume" else []}.get(self.name or "", [])
-        recipe = next((text for text in given if text.endswith(".toml")), "")
-        run = next((text for text in given if Path(text).is_dir()), "")
-        if run and not recipe:
-            own = f"{Path(run).name}.toml"  # as `plantain init` names both
-            recipe = own if Path(own).is_file() else "RECIPE"
-        if recipe:
-            return command_line("build", recipe, *(("--run", run) if run else ()))
-        if self.name:
-            return None
-        if word in OTHER_WORDS:
-            return OTHER_WORDS[word]
-        below = {
-            name: self.get_command(typer.Context(self), name) for name in OWN_GROUPS if name in self.homes
-        }
-        return next(
-            (f"{name} {word}" for name, group in below.items() if word in getattr(group, "homes", ())), None
-        )
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names without importing them, or else the group's options."""
@@ -275,31 +229,12 @@ class LazyGroup(TyperGroup):
                 formatter.write_dl([(name, self.homes[name][1]) for name in names.split()])
 
 
-_VALUES = {
-    "<int>": "N",
-    "<int range>": "N",
-    "<float>": "X",
-    "<float range>": "X",
-    "<str>": "TEXT",
-    "<list[str]>": "TEXT",
-    "<path>": "PATH",
-    "<list[Path]>": "PATH",
-}
-"""Placeholder of an option's value in help, by typer's name of its type."""
-
-
 class _Readable(Command):
-    """Help with readable placeholders and examples on one line that can be copied."""
+    """Help with examples on one line that can be copied."""
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
         self.help = self.help and "\n\n".join(map(_whole_example, self.help.split("\n\n")))
         super().format_help_text(ctx, formatter)
-
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        for option in self.get_params(ctx):
-            if isinstance(option, TyperOption) and option.metavar is None and not option.is_flag:
-                option.metavar = _VALUES.get(option.display_type(ctx))
-        super().format_options(ctx, formatter)  # type: ignore[safe-super]
 
 
 class _Command(_Readable, TyperCommand):

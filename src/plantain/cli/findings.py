@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import typer
 from rich.table import Table
@@ -10,10 +10,8 @@ from rich.table import Table
 from plantain.cli.terminal.options import AsJson, OwnFindings
 from plantain.cli.terminal.tables import TerminalConsole, print_json, print_table
 from plantain.findings import Taxonomy, load_taxonomy
-from plantain.records import Finding, InputError, Visibility
+from plantain.records import Differential, Finding, InputError, Visibility
 from plantain.records.messages import command_line, suggest
-
-PAPER = ("chest_xray", "brain_mri", "fundus")
 
 
 def findings(
@@ -58,19 +56,6 @@ def shown_on(visibility: Visibility) -> str:
     return "; ".join(part for part in conditions if part) or "any"
 
 
-def how_23_is_reached(taxonomy: Taxonomy) -> str:
-    """Explain how the paper's 23 classes follow from the built-in findings."""
-    counts = [(len(taxonomy.targets(m)), taxonomy.normal(m).name) for m in PAPER]
-    own = {finding.name for m in PAPER for finding in taxonomy.targets(m)}
-    optional = [f.name for m in PAPER for f in taxonomy.targets(m, optional=True) if f.name not in own]
-    sums = " + ".join(f"({count} + 1 {normal})" for count, normal in counts)
-    return (
-        f"Med-Banana-50K counts 23 classes: {sums} = {sum(count + 1 for count, _ in counts)}. The paper states 12, 4"
-        " and 7 and names the normal class for brain and fundus; for the chest it is inferred from the samples."
-        f" Optional, not counted: {', '.join(optional)}; name it in the recipe to use it."
-    )
-
-
 def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
     for modality in dict.fromkeys(finding.modality for finding in shown):
         title = f"{taxonomy.titles[modality]} ({modality})"
@@ -87,48 +72,30 @@ def _print_table(taxonomy: Taxonomy, shown: tuple[Finding, ...]) -> None:
             )
             table.add_row(*cells)
         print_table(table)
-    if {finding.modality for finding in shown} >= set(PAPER):
-        print(how_23_is_reached(load_taxonomy()))
     one = command_line("findings", "Pleural Effusion")
     print(f"One in full: {one}. Definitions follow cited sources; no clinician has reviewed them yet.")
 
 
 def _print_one(finding: Finding) -> None:
-    console = TerminalConsole()
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for label, value in _rows(finding):
-        if value:
-            table.add_row(label, value)
-    console.print(table)
+    table.add_row(finding.name, f"{finding.title} ({finding.modality}{', optional' * finding.optional})")
+    for field in fields(finding):
+        value = getattr(finding, field.name)
+        if value and field.name not in ("name", "title", "modality", "optional", "draw"):
+            table.add_row(field.name.replace("_", " "), _written(value))
+    TerminalConsole().print(table)
 
 
-def _rows(finding: Finding) -> list[tuple[str, str]]:
-    def lines(values: tuple[str, ...]) -> str:
-        return "\n".join(f"- {value}" for value in values)
-
-    needs = [
-        f"{zone}: {shown_on(condition)}{f' ({condition.note})' if condition.note else ''}"
-        for zone, condition in finding.zone_visibility.items()
-    ]
-    kind = "normal class, source for add" if finding.normal else f"{finding.polarity}, {finding.support}"
-    return [
-        (finding.name, f"{finding.title} ({finding.modality}{', optional' if finding.optional else ''})"),
-        ("changes", kind),
-        ("anatomy", finding.anatomy),
-        ("sides", ", ".join(finding.sides)),
-        ("zones", ", ".join(finding.zones)),
-        ("zone needs", lines(tuple(needs))),
-        ("shown on", shown_on(finding.visibility)),
-        ("condition", finding.visibility.note),
-        ("signs", lines(finding.signs)),
-        ("secondary signs", lines(finding.secondary_signs)),
-        ("distinguish from", lines(tuple(f"{other.name}: {other.how}" for other in finding.differentials))),
-        ("removal restores", lines(finding.restores)),
-        ("limits", lines(finding.limits)),
-        ("implies", ", ".join(finding.implies)),
-        ("labels", ", ".join(f"{source}: {label}" for source, label in finding.labels.items())),
-        ("other words", ", ".join(finding.synonyms)),
-        ("source", finding.source),
-    ]
+def _written(value: object) -> str:
+    """Return a field's value as text: one line for each sign, zone or similar finding."""
+    if isinstance(value, Visibility):
+        return f"{shown_on(value)}{f' ({value.note})' if value.note else ''}"
+    if isinstance(value, Differential):
+        return f"{value.name}: {value.how}"
+    if isinstance(value, dict):
+        return "\n".join(f"{name}: {_written(one)}" for name, one in value.items())
+    if isinstance(value, tuple):
+        return "\n".join(map(_written, value))
+    return "yes" if value is True else str(value)

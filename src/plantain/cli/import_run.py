@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, by_role
+from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, parse_settings
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line
@@ -35,7 +35,7 @@ def import_run(
     if layout not in ("", "release", "pairs"):
         raise InputError(f"--layout {layout}: release or pairs")
     if layout == "pairs" or (not layout and _is_table(path)):
-        roles = by_role("--column", column), by_role("--set", constant)
+        roles = parse_settings(column or (), "--column"), parse_settings(constant or ())
         _pairs(path, run, *roles, originals, as_json=as_json)
         return
     if column or constant:

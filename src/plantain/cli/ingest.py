@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +17,8 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.options import AsJson, OwnFindings
-from plantain.cli.terminal.progress import Bar, print_stop, say, time_left
+from plantain.cli.terminal.options import AsJson, OwnFindings, parse_settings
+from plantain.cli.terminal.progress import Bar, print_stop, say
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
@@ -34,11 +32,10 @@ from plantain.sources.registry import (
     TableRead,
     kinds,
     load,
-    parse_settings,
 )
 
-SHOWN, ALIKE = 20, 3
-"""Rejected files named in all, and for one reason; rejected.csv lists the rest."""
+SHOWN, EXAMPLES = 20, 3
+"""Rejected files that are named, and examples of contradicting rows; rejected.csv lists all."""
 
 _MOST = 12
 """Unused columns that are named."""
@@ -89,7 +86,11 @@ def command(
         named = ("--modality", modality or "MODALITY", *(("--licence", licence) * (licence != "unknown")))
         example = command_line("ingest", "folder", given, *named, "--to", out or "catalogue")
         raise InputError(f"ingest: {missing} is missing, e.g. {example}")
-    consent = _permission(licence, consent_by, agreement)
+    if licence not in tuple(Licence):
+        raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
+    if bool(consent_by) != bool(agreement):
+        raise InputError("--consent-by, --agreement: give both, the name and the document")
+    consent = Consent(consent_by, agreement) if consent_by else None
     source = load(kind)
     if not path.exists():
         raise InputError(f"{path}: does not exist{like_path(path)}")
@@ -118,15 +119,6 @@ def command(
         raise typer.Exit(1)
 
 
-def _permission(licence: str, by: str, agreement: str) -> Consent | None:
-    """Return the consent, if any. Raise InputError for an unknown licence or an incomplete consent."""
-    if licence not in tuple(Licence):
-        raise InputError(f"--licence {licence!r}: choose one of {', '.join(Licence)}")
-    if bool(by) != bool(agreement):
-        raise InputError("--consent-by, --agreement: give both, the name and the document")
-    return Consent(by, agreement) if by else None
-
-
 def _run(
     reader: Reader,
     stated: Mapping[str, Any],
@@ -144,12 +136,22 @@ def _run(
         with _Watch(reader.count(), quiet=as_json) as observer:
             gate = PrivacyGate(None if skip_text else open_reader())
             done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
-        if gate.reader is not None:
-            _read_earlier(catalogue, gate, done)
+        unread = catalogue.count_by("text_checked").get("0", 0)
+        if unread and gate.reader is not None:  # an earlier ingest could not look for text
+            say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
+            done.newly_quarantined += check_earlier(catalogue, gate)
+            done.near = join_near_duplicates(catalogue)
+            done.quarantined = [waiting.image.id for waiting in held(catalogue)]
         write_rejected(out, name, done.refused)
         write_near_duplicates(out / NEAR, done.near)
         if done.unlabelled:
-            say(_unlabelled(done.unlabelled, table))
+            whom = "it" if done.unlabelled == 1 else "them"
+            how = (
+                ""
+                if table is None
+                else f"; add labels in {table} (file,labels[,group,split]) and ingest again"
+            )
+            say(f"{counted(done.unlabelled, 'image')} without a label: no tasks use {whom}{how}")
         for fields, images in sorted(done.kept.items()):
             kept = (
                 f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
@@ -182,16 +184,6 @@ def _print_kinds(as_json: bool) -> None:
     print_table(table)
 
 
-def _read_earlier(catalogue: Catalogue, gate: PrivacyGate, done: Ingested) -> None:
-    """Look for text in images that an earlier ingest added without the extra."""
-    unread = catalogue.count_by("text_checked").get("0", 0)
-    if unread:
-        say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
-        done.newly_quarantined += check_earlier(catalogue, gate)
-        done.near = join_near_duplicates(catalogue)
-        done.quarantined = [waiting.image.id for waiting in held(catalogue)]
-
-
 def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
     """Return a warning about images in which text was not looked for; "" if there are none."""
     unread = catalogue.count_by("text_checked").get("0", 0)
@@ -204,18 +196,17 @@ def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
     )
 
 
-def _unlabelled(images: int, table: Path | None) -> str:
-    """Return a warning about images without a label, and the remedy."""
-    how = "" if table is None else f"; add labels in {table} (file,labels[,group,split]) and ingest again"
-    return f"{counted(images, 'image')} without a label: no tasks use {'it' if images == 1 else 'them'}{how}"
-
-
 def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
-    counts = {f"by_{field}": _named(catalogue.count_by(field)) for field in ("label", "split", "modality")}
+    counts = {
+        f"by_{field}": {value or "none": n for value, n in catalogue.count_by(field).items()}
+        for field in ("label", "split", "modality")
+    }
+    # A rejected folder counts with its files.
+    rejected = sum({refused.name: refused.files for refused in done.refused}.values())
     if unread:
         say(unread)
     if as_json:
-        numbers = {"images": len(catalogue), "rejected": _files(done)}
+        numbers = {"images": len(catalogue), "rejected": rejected}
         names = ("added", "unchanged", "labelled", "regrouped", "licensed", "ungrouped", "synthetic")
         more = {
             **{name: getattr(done, name) for name in (*names, "unlabelled", "newly_quarantined")},
@@ -233,7 +224,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
     changed += f", {done.licensed} with a licence now" if done.licensed else ""
     print(
         f"{out}: {counted(len(catalogue), 'image')}, {done.added} new{changed}; "
-        f"{counted(_files(done), 'file')} rejected"
+        f"{counted(rejected, 'file')} rejected"
     )
     for table in done.tables:
         print(table_line(table))
@@ -262,25 +253,13 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(init_line(out))
 
 
-def _files(done: Ingested) -> int:
-    """Return the number of rejected files; a rejected folder counts with its files."""
-    return sum({refused.name: refused.files for refused in done.refused}.values())
-
-
-def _named(counts: dict[str, int]) -> dict[str, int]:
-    return {value or "none": count for value, count in counts.items()}
-
-
 class _Watch:
-    """Progress of an ingest; names rejected files, up to `ALIKE` for one reason and `SHOWN` in all."""
+    """Progress of an ingest; names the first rejected files, and counts the rest."""
 
     def __init__(self, total: int | None, *, quiet: bool) -> None:
         self._bar = Bar("ingest", quiet=quiet)
-        self._total, self._done, self._named = total, 0, 0
-        self._reasons: Counter[str] = Counter()
-        self._unnamed: Counter[str] = Counter()
+        self._total, self._done, self._rejected = total, 0, 0
         self._kinds: dict[str, list[Refused]] = {}
-        self._started = time.monotonic()
 
     def __enter__(self) -> _Watch:
         self._bar.move(0, self._total)
@@ -290,30 +269,22 @@ class _Watch:
         self._bar.__exit__()
         for kind, alike in self._kinds.items():
             firsts = {one.name: one.reason for one in reversed(alike)}
-            examples = "; ".join(f"{name}: {firsts[name]}" for name in [*reversed(firsts)][:ALIKE])
+            examples = "; ".join(f"{name}: {firsts[name]}" for name in [*reversed(firsts)][:EXAMPLES])
             say(f"rejected {len(alike)} {kind} ({counted(len(firsts), 'image')}), e.g. {examples}")
-        for reason, count in self._unnamed.most_common(SHOWN):
-            say(f"and {count} more rejected: {reason}")
-        if rest := sum(count for _, count in self._unnamed.most_common()[SHOWN:]):
-            say(f"and {rest} more rejected files")
+        if self._rejected > SHOWN:
+            say(f"and {counted(self._rejected - SHOWN, 'more rejected file')}")
 
     def file(self, refused: Refused | None) -> None:
         """Count one more file; name it if it was rejected."""
         self._done += 1
-        seconds = max(time.monotonic() - self._started, 1e-3)
-        rate = f"{self._done / seconds:.0f} files/s"
         if refused is not None and refused.kind:
             self._kinds.setdefault(refused.kind, []).append(refused)
         elif refused is not None:
-            self._reasons[refused.reason] += 1
-            if self._reasons[refused.reason] > ALIKE or self._named >= SHOWN:
-                self._unnamed[refused.reason] += 1
-            else:
-                self._named += 1
+            self._rejected += 1
+            if self._rejected <= SHOWN:
                 say(f"rejected {refused.name}: {refused.reason}")
         self._bar.move(self._done, self._total)
-        shown = time_left(self._done, self._total, seconds) if self._total else rate
-        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files, {shown}")
+        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files")
 
 
 def table_line(table: TableRead) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.terminal.options import AsJson, RunArgument
+from plantain.cli.terminal.options import AsJson, RunArgument, chosen_words
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import ListedTask, listed
 from plantain.records import InputError, TaskState
-from plantain.records.messages import next_line, suggest
+from plantain.records.messages import next_line
 
 
 def show(
@@ -36,24 +36,15 @@ def show(
     filters = {"--state": state, "--finding": finding, "--direction": direction}
     if task is not None and (given := [name for name, value in filters.items() if value]):
         raise InputError(f"{given[0]}: filters the list of tasks; remove it or the task id")
+    states = chosen_words("--state", state.split(","), TaskState)
     with JournalReader.open(run) as reader:
         if task is not None:
             _story(reader, task, as_json, to)
             return
         if to is not None:
             raise InputError("--to: writes one task as a page; give its id after the run")
-        wanted = listed(reader, _states(state), finding or (), direction)
+        wanted = listed(reader, tuple(map(TaskState, states)), finding or (), direction)
         _list(reader, list(islice(wanted, limit + 1)), limit, as_json)
-
-
-def _states(words: str) -> tuple[TaskState, ...]:
-    """Return the states. Raise InputError for an unknown one."""
-    states = []
-    for word in filter(None, (word.strip().replace(" ", "_") for word in words.split(","))):
-        if word not in tuple(TaskState):
-            raise InputError(f"--state {word!r}: {suggest(word, [state.value for state in TaskState])}")
-        states.append(TaskState(word))
-    return tuple(dict.fromkeys(states))
 
 
 def _list(reader: JournalReader, tasks: list[ListedTask], limit: int, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -290,19 +290,6 @@ def load(name: str) -> SourceKind:
     if not isinstance(kind, SourceKind):
         raise InputError(f"kind {name!r}: its entry point is not a plantain.sources.registry.SourceKind")
     return kind
-
-
-def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """Parse the `name=value` words of an option. Raise InputError for a word without "=", or a name given twice."""
-    settings: dict[str, str] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip():
-            raise InputError(f"{option} {word!r}: expected name=value")
-        if name.strip() in settings:
-            raise InputError(f"{option} {name.strip()}: given twice")
-        settings[name.strip()] = value.strip()
-    return settings
 
 
 def resolve_settings(kind: str, known: Mapping[str, Setting], given: Mapping[str, str]) -> dict[str, str]:

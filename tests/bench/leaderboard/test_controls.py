@@ -76,8 +76,8 @@ def test_differences_from_copy_input_and_from_a_model(
     bench_ids = [int(sample.id) - 1 for sample in bench.samples]
     arm_of = {arm.label: arm for arm in arms}
     for reference, options in (("copy-input", []), ("poor", ["--against", "poor"])):
-        assert main(["bench", "table", str(run), "--csv", *options]) == 0
-        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert main(["bench", "table", str(run), "--to", str(tmp_path / reference), *options]) == 0
+        rows = list(csv.DictReader((tmp_path / reference / "leaderboard.csv").read_text().splitlines()))
         row = next(r for r in rows if (r["model"], r["organ"], r["metric"]) == ("good", "overall", "EA"))
         by_hand = np.mean(
             [ea("honest", arm_of["good"], i) - ea("honest", arm_of[reference], i) for i in bench_ids]
@@ -85,9 +85,10 @@ def test_differences_from_copy_input_and_from_a_model(
         assert float(row["difference"]) == pytest.approx(by_hand)
         assert float(row["difference_low"]) < by_hand < float(row["difference_high"])
         assert float(row["difference_p"]) <= float(row["difference_p_holm"]) < 0.05
+        capsys.readouterr()
         assert main(["bench", "table", str(run), *options]) == 0
         assert f"minus {reference}" in capsys.readouterr().out
-        assert main(["bench", "table", str(run), "--latex", *options]) == 0
-        assert f"Mean difference from {reference} on" in capsys.readouterr().out
+        latex = (tmp_path / reference / "leaderboard.tex").read_text()
+        assert f"Mean difference from {reference} on" in latex
     assert main(["bench", "table", str(run), "--against", "god"]) == 2
     assert "--against god: no such model; did you mean 'good'" in capsys.readouterr().err

@@ -87,12 +87,12 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "table", str(made.run)]) == 0
     assert "bold: best" in capsys.readouterr().out
-    assert main(["bench", "table", str(made.run), "--latex"]) == 0
-    assert capsys.readouterr().out.startswith("% needs")
-    assert main(["bench", "table", str(made.run), "--csv", "--to", str(tmp_path / "to")]) == 0
+    assert main(["bench", "table", str(made.run), "--to", str(tmp_path / "to")]) == 0
     assert (tmp_path / "to" / "leaderboard.html").exists()
-    assert capsys.readouterr().out.startswith("task,model,organ,metric")
-    assert main(["bench", "table", str(made.run), "--json", "--csv"]) == 2
+    assert (tmp_path / "to" / "leaderboard.tex").read_text().startswith("% needs")
+    assert (tmp_path / "to" / "leaderboard.csv").read_text().startswith("task,model,organ,metric")
+    capsys.readouterr()
+    assert main(["bench", "table", str(made.run), "--json", "--paper"]) == 2
     assert "choose one" in capsys.readouterr().err
 
 

@@ -169,8 +169,8 @@ async def _take_changed_function(journal: Journal, model: str, fingerprint: str)
     arms = [label for label, arm in read_arms(reader).items() if arm.model == model]
     tasks = [task for label in arms for task in arm_tasks(reader, label)]
     for task in tasks:
-        begun = task.state is TaskState.PENDING and reader.calls(task.id, task.generation)
-        if begun or any(made.edited for made in reader.attempts(task.id, task.generation)):
+        started = task.state is TaskState.PENDING and reader.calls(task.id, task.generation)
+        if started or any(made.edited for made in reader.attempts(task.id, task.generation)):
             name = re.escape(model.removeprefix("python/"))
             stem = re.sub(r"-\d+$", "", model.removeprefix("python/"))
             free = next(f"{stem}-{n}" for n in count(2) if f"python/{stem}-{n}" not in known)

@@ -28,7 +28,10 @@ app = LazyGroup(
             "Run editors over a benchmark, or import outputs",
         ),
         "score": ("plantain.cli.bench.score:score", "Score outputs with metrics and judges"),
-        "table": ("plantain.cli.bench.table:table", "Make the leaderboard: HTML, CSV, LaTeX, JSON"),
+        "table": (
+            "plantain.cli.bench.table:table",
+            "Make the leaderboard: a table, a page, CSV, LaTeX, JSON",
+        ),
         "attention": (
             "plantain.cli.bench.attention:attention",
             "Compare the attention of open editors with the region",

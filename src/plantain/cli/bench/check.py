@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import typer
@@ -16,8 +15,8 @@ from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records.messages import counted, next_line
 
-SHOWN = 3
-"""Warnings of one kind that are named on the terminal; --json has every one."""
+SHOWN = 10
+"""Warnings and pairs that are named on the terminal; --json has every one."""
 
 
 def check(path: BenchArgument, as_json: AsJson = False) -> int:
@@ -42,15 +41,10 @@ def check(path: BenchArgument, as_json: AsJson = False) -> int:
         return 1 if checked.errors else 0
     for problem in checked.errors:
         typer.echo(str(problem))
-    kinds: Counter[str] = Counter()
-    for problem in checked.warnings:
-        kind = _kind(problem.field, problem.detail)
-        kinds[kind] += 1
-        if kinds[kind] <= SHOWN:
-            typer.echo(f"warning: {problem}")
-    hidden = sum(max(0, count - SHOWN) for count in kinds.values())
-    if hidden:
-        typer.echo(f"and {counted(hidden, 'more warning')} of the same kinds (--json names them)")
+    for problem in checked.warnings[:SHOWN]:
+        typer.echo(f"warning: {problem}")
+    if len(checked.warnings) > SHOWN:
+        typer.echo(f"and {counted(len(checked.warnings) - SHOWN, 'more warning')} (--json names them)")
     usable = counted(len(checked.samples), "sample")
     if checked.errors:
         typer.echo(f"NOT OK: {counted(len(checked.errors), 'problem')}; {usable} could be read")
@@ -65,16 +59,6 @@ def check(path: BenchArgument, as_json: AsJson = False) -> int:
 
 def _as_dict(problem: BenchmarkProblem) -> dict[str, str]:
     return {"file": problem.file, "sample": problem.sample, "field": problem.field, "detail": problem.detail}
-
-
-def _kind(field: str, detail: str) -> str:
-    """Warnings that differ only in numbers and names are of one kind."""
-    words = field.split()
-    return f"{words[0].rpartition('.')[2] if words else ''} {' '.join(detail.split()[:3])}"
-
-
-PAIRS_SHOWN = 10
-"""Pairs shown on the terminal; --json prints all."""
 
 
 def leakage(
@@ -100,10 +84,10 @@ def leakage(
         return
     for one in found:
         typer.echo(one.line)
-        for pair in one.pairs[:PAIRS_SHOWN]:
+        for pair in one.pairs[:SHOWN]:
             typer.echo(f"  {pair.sample} ({pair.shown}): {pair.other}, {pair.bits} of 256 bits differ")
-        if len(one.pairs) > PAIRS_SHOWN:
-            typer.echo(f"  and {len(one.pairs) - PAIRS_SHOWN:,} more (--json prints all)")
+        if len(one.pairs) > SHOWN:
+            typer.echo(f"  and {len(one.pairs) - SHOWN:,} more (--json prints all)")
     if any(one.pairs for one in found):
         typer.echo(
             "leave these images and all others of their patients out of training, or use another benchmark"

@@ -11,10 +11,9 @@ import typer
 
 from plantain.bench.demo import Demo, bench_demo
 from plantain.bench.leaderboard.export import table_json
-from plantain.cli.bench.generate import generate_progress
 from plantain.cli.bench.table import leaderboard
 from plantain.cli.terminal.options import AsJson
-from plantain.cli.terminal.progress import StageProgress, print_stop
+from plantain.cli.terminal.progress import BuildProgress, StageProgress, print_stop
 from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.questions.status import status_summary
@@ -37,7 +36,8 @@ def demo(
     """
     if not as_json:
         print(NOTICE, file=sys.stderr)
-    with generate_progress(quiet=as_json) as generating, StageProgress(quiet=as_json) as scoring:
+    generating = BuildProgress(quiet=as_json, what="generate")
+    with generating, StageProgress(quiet=as_json) as scoring:
         made = asyncio.run(bench_demo(folder, generating=generating, scoring=scoring))
     if as_json:
         print_json(_as_dict(made))

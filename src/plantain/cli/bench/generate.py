@@ -16,7 +16,15 @@ from plantain.bench.generate.generate import ANOTHER_RATIO, generate
 from plantain.bench.generate.output_files import export_outputs, outputs_at
 from plantain.bench.generate.requests import ArmRequest, parse_sweep
 from plantain.bench.generate.runfile import BenchRun, PromptVariant
-from plantain.cli.terminal.options import AsJson, BenchArgument, EngineKind, ModelChange, Seed, SettingsFile
+from plantain.cli.terminal.options import (
+    AsJson,
+    BenchArgument,
+    EngineKind,
+    ModelChange,
+    Seed,
+    SettingsFile,
+    chosen_words,
+)
 from plantain.cli.terminal.progress import BuildProgress, print_end, run_to_end
 from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.pages.wording import plain
@@ -85,7 +93,7 @@ def generate_outputs(
                 file=sys.stderr,
             )
     terms = load_terms(settings, wanted.models, engine=engine, run=run)
-    with generate_progress(quiet=as_json) as progress:
+    with BuildProgress(quiet=as_json, what="generate") as progress:
         summary = run_to_end(
             generate(
                 benchmark,
@@ -138,12 +146,8 @@ def parse_shots(text: str) -> tuple[int, ...]:
 
 def parse_retry(text: str) -> frozenset[OutcomeKind]:
     """Parse names of outcomes, e.g. "refused,transport". Raise InputError for unknown ones."""
-    allowed = [kind.value for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    for word in words:
-        if word not in allowed:
-            raise InputError(f"--retry: {word!r}; choose from {', '.join(allowed)}")
-    return frozenset(map(OutcomeKind, words))
+    allowed = [kind for kind in OutcomeKind if kind not in (OutcomeKind.OK, OutcomeKind.CANCELLED)]
+    return frozenset(map(OutcomeKind, chosen_words("--retry", text.split(","), allowed)))
 
 
 def arm_row(bench: BenchRun, label: str) -> dict[str, object]:
@@ -178,13 +182,3 @@ def _print_table(rows: list[dict[str, object]]) -> None:
             print(f"{row['arm']}: {n} without an image: {plain(reason)}")
         if len(reasons) > REASONS:
             print(f"{row['arm']}: and {len(reasons) - REASONS} more reasons (--json names them)")
-
-
-def generate_progress(*, quiet: bool) -> BuildProgress:
-    """Make the progress display for generating a benchmark's outputs."""
-    return BuildProgress(
-        quiet=quiet,
-        what="generate",
-        words=("complete", "without an image"),
-        steps=lambda tasks, outputs: counted(outputs, "output") if outputs != tasks else "one output each",
-    )

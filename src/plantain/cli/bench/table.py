@@ -1,4 +1,4 @@
-"""`plantain bench table`: the leaderboard as terminal table, HTML, CSV, LaTeX or JSON.
+"""`plantain bench table`: the leaderboard as terminal table or JSON, or as a folder with HTML, CSV and LaTeX.
 
 With --paper MedEBench's Tables 2, 3, 4 and 7 by name, their missing parts and the reasons.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
-from plantain.bench.leaderboard.export import difference_text, table_against, table_csv, table_json, table_two
+from plantain.bench.leaderboard.export import difference_text, table_json
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import trained_rows
 from plantain.bench.leaderboard.measures import ATTENTION, STRICTER
@@ -28,7 +27,7 @@ from plantain.bench.leaderboard.scores import is_baseline, is_given_region
 from plantain.bench.leaderboard.studies import ShotRow, shot_studies
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.cli.bench.rank import correlations
-from plantain.cli.terminal.options import AsJson, AsLatex, BenchPath, ScoringJudge
+from plantain.cli.terminal.options import AsJson, BenchPath, ScoringJudge
 from plantain.cli.terminal.tables import TerminalConsole, folded, print_json, print_table, right
 from plantain.journal import JournalReader
 from plantain.pages.wording import DASH, decimal, percent, plain
@@ -50,10 +49,8 @@ def table(
         ..., metavar="RUN...", help="Runs of one benchmark; published JSON files alone, or after runs."
     ),
     as_json: AsJson = False,
-    as_csv: bool = typer.Option(False, "--csv", help="Print the rows, also by task, as CSV."),
-    as_latex: AsLatex = False,
     judge: ScoringJudge = None,
-    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, tables and figures."),
+    to: Path | None = typer.Option(None, metavar="DIR", help="Folder for page, figures, CSV and LaTeX."),
     benchmark: BenchPath = None,
     against: str = typer.Option("copy-input", metavar="MODEL", help="The arm to compare the others with."),
     paper: bool = typer.Option(
@@ -62,35 +59,29 @@ def table(
 ) -> None:
     """Make the leaderboard: means with intervals and coverage, per organ, per task and overall.
 
-    --csv, --latex and --to have the numbers of each organ.
-
     Several runs of the same benchmark share one table and one page. Published scores get a table of their own.
 
     Example: plantain bench table runs/bench --to leaderboard
     """
-    if sum((as_json, as_csv, as_latex, paper)) > 1:
-        raise InputError("--json, --csv, --latex and --paper exclude each other: choose one")
+    if as_json and paper:
+        raise InputError("--json and --paper exclude each other: choose one")
     if len({run.resolve() for run in runs}) < len(runs):
         raise InputError("bench table: the same run is given twice")
     published = [] if published_files(runs[0]) else [path for path in runs if published_files(path)]
-    if published and (as_json or as_csv or as_latex or to is not None):
+    if published and (as_json or to is not None):
         raise InputError(f"{published[0]}: published scores with a run are only printed in the terminal")
     runs = [run for run in runs if run not in published]
 
     if to is not None:
         path = write_leaderboard(runs, to, judge=judge, benchmark=benchmark, against=against)
-        typer.echo(f"leaderboard: {path}", err=as_json or as_csv or as_latex)
-        if not (as_json or as_csv or as_latex):
+        typer.echo(f"leaderboard: {path}", err=as_json)
+        if not as_json:
             if not published_files(runs[0]):
                 typer.echo(next_line("view", runs[0]))
             return
     made = make_table(read_tables(runs), judge, against)
     if as_json:
         print_json(table_json(made.cells.values(), made))
-    elif as_csv:
-        sys.stdout.write(table_csv(made))
-    elif as_latex:
-        sys.stdout.write("\n".join(filter(None, (table_two(made), table_against(made)))))
     elif paper:
         print("Table 2: by organ, then overall")
         for organ in made.scores.organs:

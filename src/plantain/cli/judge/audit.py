@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,16 @@ from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
-from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
+from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile, chosen_words
 from plantain.cli.terminal.progress import StageProgress, confirm, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table, right
-from plantain.findings import Taxonomy, load_taxonomy
+from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.journal.cards import as_json as card_json
 from plantain.journal.cards import keep_card, write_card
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.records import Figure, InputError, JudgeCard, Rubric, TaskKind
-from plantain.records.messages import command_line, counted, next_line, suggest
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.people import PREFIX, agreement_with_people
 from plantain.rubrics import MED_BANANA, MEDEBENCH, recorded, rubric_named
 from plantain.runs.consent import runs_here
@@ -95,7 +95,8 @@ def audit(
     taxonomy = load_taxonomy()
     terms = load_terms(settings, named)
     split = "images of the packages, held out" if folder is None else folder.name
-    wanted = _findings(findings or [], taxonomy)
+    known = [finding.name for finding in taxonomy.findings if not finding.normal]
+    wanted = chosen_words("--finding", findings or (), known)
     judged_by, chosen = _rubric(rubric, folder), chosen_kinds(kinds)
     plan = AuditPlan(judge, judged_by, pairs, seed, split, wanted, chosen)
     trial_images = images_in(folder, taxonomy)
@@ -158,14 +159,6 @@ def _rubric(name: str | None, folder: Path | None) -> Rubric:
     with JournalReader.open(folder) as reader:
         bench = any(reader.counts(TaskKind.BENCH).values())
         return MEDEBENCH if bench else recorded(reader.header.frozen)
-
-
-def _findings(wanted: Sequence[str], taxonomy: Taxonomy) -> tuple[str, ...]:
-    known = [finding.name for finding in taxonomy.findings if not finding.normal]
-    for name in wanted:
-        if name not in known:
-            raise InputError(f"--finding: no finding {name!r}; {suggest(name, known)}")
-    return tuple(wanted)
 
 
 def _print_forecast(found: dict[str, Any], *, as_json: bool) -> int:

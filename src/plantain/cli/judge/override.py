@@ -20,7 +20,6 @@ def override(
     set_to: str = typer.Option(..., "--set", metavar="WORD", help="qualified or failed."),
     by: str = typer.Option(..., metavar="CODE", help="Code of the reader; releases contain it."),
     why: str = typer.Option(..., metavar="TEXT", help="The reason; releases contain it."),
-    round: int | None = typer.Option(None, min=1, help="Default: the round that ended the task."),
     as_json: AsJson = False,
 ) -> None:
     """Correct a verdict by hand. show, report and releases list it next to the judge's; it does not change the task.
@@ -32,7 +31,7 @@ def override(
     if set_to not in SET.values():
         raise InputError(f"--set {set_to!r}: choose {' or '.join(SET.values())}")
     qualified = set_to == SET[True]
-    row, attempt = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why, round=round))
+    row, attempt = asyncio.run(correct_verdict(run, task, qualified=qualified, by=by, why=why))
     judged = attempt.verdict
     if as_json:
         document = {

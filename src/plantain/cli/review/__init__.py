@@ -14,10 +14,7 @@ app = LazyGroup(
         ),
         "invite": ("plantain.cli.review.readers:invite", "Make a link for each reader"),
         "serve": ("plantain.cli.review.readers:serve", "Serve a study to its readers"),
-        "export": (
-            "plantain.cli.review.answers:export",
-            "Write answers as CSV, with the frozen study",
-        ),
+        "export": ("plantain.cli.review.answers:export", "Write answers as CSV, with the frozen study"),
         "results": ("plantain.cli.review.answers:results", "Analyse the answers: page or JSON"),
         "import": ("plantain.cli.review.answers:import_", "Import ratings from CSV files"),
         "demo": (

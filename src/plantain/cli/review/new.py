@@ -11,11 +11,18 @@ import typer
 
 from plantain.bench.generate.editors import BASELINES
 from plantain.cli.review.materials import cases_at, register_study
-from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, Seed, by_role
+from plantain.cli.terminal.options import (
+    AsJson,
+    PairColumns,
+    PairConstants,
+    Seed,
+    chosen_words,
+    parse_settings,
+)
 from plantain.cli.terminal.progress import damage_named, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.messages import command_line, counted, next_line, suggest
+from plantain.records.messages import command_line, counted, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.sources import Material, joined, loaded, outlines, with_arms
 from plantain.review.study import COMPARES, ORIGINAL, ReaderTask
@@ -55,7 +62,8 @@ def new(
         raise InputError(f"--preset {preset!r}: {VALIDATION}")
     if bool(preset) == bool(task):
         raise InputError(f"--task: name one or more of {', '.join(ReaderTask)}, or give --preset; not both")
-    tasks = (ReaderTask.ACCEPT,) if preset else _tasks(task or [])
+    words = chosen_words("--task", ",".join(task or ()).split(","), ReaderTask)
+    tasks = (ReaderTask.ACCEPT,) if preset else tuple(map(ReaderTask, words))
     settings = StudySettings(
         name="Reader study",
         seed=seed,
@@ -66,7 +74,7 @@ def new(
         repeats=repeats,
         scale=_scale(scale),
     )
-    roles = by_role("--column", column), by_role("--set", constant)
+    roles = parse_settings(column or (), "--column"), parse_settings(constant or ())
     with ExitStack() as kept:
         parts = [cases_at(path, kept, *roles) for path in source]
         compare = any(one in COMPARES for one in tasks)
@@ -106,15 +114,6 @@ def new(
         print(f"sources of cases, for `plantain review import`: {some}, ... ({study / 'study.json'} has all)")
     print(next_line("review", "invite", study, "--readers", 3))
     return damage_named(made.damaged, "its case is left out")
-
-
-def _tasks(words: list[str]) -> tuple[ReaderTask, ...]:
-    found = []
-    for word in (part.strip() for text in words for part in text.split(",")):
-        if word not in tuple(ReaderTask):
-            raise InputError(f"--task {word!r}: {suggest(word, [one.value for one in ReaderTask])}")
-        found.append(ReaderTask(word))
-    return tuple(dict.fromkeys(found))
 
 
 def _scale(text: str) -> tuple[int, int]:

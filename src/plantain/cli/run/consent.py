@@ -10,7 +10,6 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
 import typer
 
 from plantain.bench.benchmark.native_format import asked_samples, is_benchmark, withdraw_from_benchmark
@@ -65,7 +64,11 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         if as_json:
             for line in summary:
                 line["connected_to"] = ips.get(str(line["address"]), [])
-            _print_json(reader, summary, cluster)
+            rows = [
+                {**asdict(sent), "dataset": dataset, "licence": licence}
+                for sent, dataset, licence in sent_with_sources(reader)
+            ]
+            print_json({"sent": rows, "summary": summary, "cluster": cluster})
             return
     if cluster is not None:
         print(
@@ -85,16 +88,6 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
             f"{line['from']} to {line['to']}"
         )
     print(next_line("run", "consent", run, "--json"))
-
-
-def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster: str | None) -> None:
-    """Print one JSON object row by row: all rows may not fit in memory."""
-    rest = orjson.dumps({"summary": summary, "cluster": cluster}, option=orjson.OPT_INDENT_2).decode()
-    print('{\n  "sent": [', end="")
-    for number, (sent, dataset, licence) in enumerate(sent_with_sources(reader)):
-        row = orjson.dumps({**asdict(sent), "dataset": dataset, "licence": licence}).decode()
-        print(f"{',' if number else ''}\n    {row}", end="")
-    print(f"\n  ],{rest[1:]}")
 
 
 _MOST = 20
@@ -287,47 +280,22 @@ def _clear_catalogue(folder: Path, asked: Withdrawal, images: Sequence[SourceIma
 
 def _unknown(folders: Sequence[Path], asked: Withdrawal, known: frozenset[str]) -> InputError:
     """Return an error that names the unknown groups and images, with the nearest known name."""
-    groups, images = _names(folders)
-    lines = []
-    for what, names, there in (("group", asked.groups, groups), ("image", asked.images, images)):
-        missing = sorted(names - known)
-        if missing:
-            rest = f" and {len(missing) - _MOST} more" if len(missing) > _MOST else ""
-            several = "s" if len(missing) > 1 else ""
-            lines.append(
-                f"no {what}{several} {', '.join(map(repr, missing[:_MOST]))}{rest}; {_near(missing[0], there, images)}"
-            )
-    return InputError(f"{', '.join(map(str, folders))}: {'; '.join(lines)}")
-
-
-def _near(name: str, there: Sequence[str], images: Sequence[str]) -> str:
-    """Return the nearest known name, or some of them."""
-    if not images:
-        return "no image is left there"
-    if not there:
-        return "none of its images has a group: withdraw them with --image"
-    known = f"known: {', '.join(there[:_MOST])}{', ...' if len(there) > _MOST else ''}"
-    return suggest(name, there, otherwise=known)
-
-
-def _names(folders: Sequence[Path]) -> tuple[list[str], list[str]]:
-    """Return the groups and images of the folders."""
-    groups, images = set[str](), set[str]()
+    there = set[str | None]()
     for folder in folders:
         if is_run(folder):
-            of_run = names_of(folder)
-            groups.update(of_run[0])
-            images.update(of_run[1])
+            there.update(*names_of(folder))
         elif is_study(folder):
-            for case in open_study(folder).cases:
-                images.add(case.image or case.source)
-                groups.add(case.cluster)
+            there.update(
+                name for one in open_study(folder).cases for name in (one.image, one.source, one.cluster)
+            )
         elif (folder / NAME).is_file():
             with Catalogue.open(folder) as catalogue:
-                for image_id, _, group in catalogue.own_groups():
-                    images.add(image_id)
-                    groups.update((group,) if group else ())
-    return sorted(groups), sorted(images)
+                there.update(name for image, _, group in catalogue.own_groups() for name in (image, group))
+    names = sorted(name for name in there if name)
+    missing = sorted(asked.names - known)
+    near = suggest(missing[0], names, otherwise=f"known: {', '.join(names[:_MOST]) or 'none'}")
+    places = ", ".join(map(str, folders))
+    return InputError(f"{places}: no group or image {', '.join(map(repr, missing[:_MOST]))}; {near}")
 
 
 def _line(row: dict[str, Any], dry_run: bool) -> str:

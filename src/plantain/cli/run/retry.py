@@ -7,18 +7,16 @@ import math
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 from rich.table import Table
 
 from plantain.bench.generate.runfile import BENCH
-from plantain.cli.terminal.options import AsJson, DryRun, RunArgument
+from plantain.cli.terminal.options import AsJson, DryRun, RunArgument, chosen_words
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
-from plantain.journal.questions.tasks import EndedTask, ended_without_success, findings_of_tasks
+from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
 from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
 from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.runs.terms import costs_of
@@ -36,44 +34,6 @@ STATES = (TaskState.FAILED.value, TaskState.NOT_APPLICABLE.value, TaskState.STOP
 """States of tasks that can be opened again; not undecided, since a run keeps its judge."""
 
 DIRECTIONS = tuple(direction.value for direction in Direction)
-
-
-@dataclass(frozen=True, slots=True)
-class RetryChoice:
-    """The tasks to retry, by outcome or state. Empty steps, findings or directions mean all of them."""
-
-    outcomes: tuple[str, ...] = ()
-    states: tuple[str, ...] = ()
-    steps: tuple[str, ...] = ()
-    findings: tuple[str, ...] = ()
-    directions: tuple[str, ...] = ()
-
-    def check(self, reader: JournalReader) -> None:
-        """Check the names. Raise InputError if one is unknown, or if neither an outcome nor a state is named."""
-        if not self.outcomes and not self.states:
-            raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
-        for what, given, allowed in (
-            ("--outcome", self.outcomes, OUTCOMES),
-            ("--state", self.states, STATES),
-            ("--step", self.steps, tuple(step.value for step in Step)),
-            ("--finding", self.findings, tuple(sorted(findings_of_tasks(reader)))),
-            ("--direction", self.directions, DIRECTIONS),
-        ):
-            for value in given:
-                if value not in allowed:
-                    raise InputError(f"{what} {value!r}: not one of {', '.join(allowed)}")
-
-
-def ended_tasks(reader: JournalReader, choice: RetryChoice) -> Iterator[EndedTask]:
-    """Yield the tasks that the choice names, sorted by id, without successful ones."""
-    for task in ended_without_success(reader):
-        if (
-            (task.ending in choice.outcomes or task.state in choice.states)
-            and (not choice.steps or task.step in choice.steps)
-            and (not choice.findings or task.finding in choice.findings)
-            and (not choice.directions or task.direction in choice.directions)
-        ):
-            yield task
 
 
 def retry(
@@ -106,17 +66,28 @@ def retry(
         _settle_held(run, settle_held, dry_run=dry_run)
         if not outcome and not state:
             return
-    directions = _words(direction)
-    choice = RetryChoice(_words(outcome), _words(state), _words(step), tuple(finding or ()), directions)
+    outcomes = chosen_words("--outcome", outcome.split(","), OUTCOMES)
+    states = chosen_words("--state", state.split(","), STATES)
+    steps = chosen_words("--step", step.split(","), Step)
+    directions = chosen_words("--direction", direction.split(","), DIRECTIONS)
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
-            outputs = f"bench generate with --retry {','.join(choice.outcomes) or 'refused'}"
-            how = "bench score with --retry" if Step.JUDGE in choice.steps else outputs
+            outputs = f"bench generate with --retry {','.join(outcomes) or 'refused'}"
+            how = "bench score with --retry" if Step.JUDGE in steps else outputs
             raise InputError(
                 f"{run}: the run of a benchmark, whose tasks have several outputs each: retry them by {how}"
             )
-        choice.check(reader)
-        chosen = list(ended_tasks(reader, choice))
+        if not outcomes and not states:
+            raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
+        findings = chosen_words("--finding", finding or (), sorted(findings_of_tasks(reader)))
+        chosen = [
+            task
+            for task in ended_without_success(reader)
+            if (task.ending in outcomes or task.state in states)
+            and (not steps or task.step in steps)
+            and (not findings or task.finding in findings)
+            and (not directions or task.direction in directions)
+        ]
         again = [f"next: {line}" for line in typed_before(reader.meta(COMMANDS), run, "build", "demo")]
     continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
@@ -176,7 +147,3 @@ async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
     async with Journal.open(run) as journal:
         continued = set(await journal.continue_tasks(ids))
         return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for raw in text.split(",") if (word := raw.strip())))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from plantain.records import InputError
+from plantain.records.messages import suggest
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
@@ -36,7 +38,6 @@ RunArgument = Annotated[
 RecipeArgument = Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe in TOML.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every random choice.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")]
-AsLatex = Annotated[bool, typer.Option("--latex", help="Print the tables as LaTeX (booktabs).")]
 Originals = Annotated[
     Path | None,
     typer.Option(
@@ -71,8 +72,24 @@ PairConstants = Annotated[
 ]
 
 
-def by_role(option: str, given: list[str] | None) -> dict[str, str]:
-    """Parse ROLE=VALUE words into role -> value. Raise InputError, naming the option, if "=" is missing."""
-    if wrong := next((pair for pair in given or () if "=" not in pair), None):
-        raise InputError(f"{option} {wrong}: expected ROLE=NAME, e.g. instruction=prompt")
-    return {role: value for role, _, value in (one.partition("=") for one in given or ())}
+def parse_settings(words: Iterable[str], option: str = "--set") -> dict[str, str]:
+    """Parse an option's NAME=VALUE words. Raise InputError for a word without "=", or a name given twice."""
+    settings: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{option} {word!r}: write NAME=VALUE")
+        if name.strip() in settings:
+            raise InputError(f"{option} {name.strip()}: given twice")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def chosen_words(option: str, given: Iterable[str], allowed: Iterable[str]) -> tuple[str, ...]:
+    """Return the words given, each once. Raise InputError with the nearest allowed word for another."""
+    words = tuple(dict.fromkeys(word for raw in given if (word := raw.strip())))
+    known = [str(word) for word in allowed]
+    for word in words:
+        if word not in known:
+            raise InputError(f"{option} {word!r}: {suggest(word, known)}")
+    return words

@@ -200,26 +200,17 @@ class BuildProgress(_Observer):
     Args:
         quiet: True to show no progress.
         what: name of the work.
-        words: names of the states success and failed.
-        steps: makes the text for closed tasks from their number and that of their steps.
     """
 
-    def __init__(
-        self,
-        *,
-        quiet: bool = False,
-        what: str = "build",
-        words: tuple[str, str] = ("success", "failed"),
-        steps: Callable[[int, int], str] = lambda tasks, rounds: f"{rounds / tasks:.1f} rounds",
-    ) -> None:
+    def __init__(self, *, quiet: bool = False, what: str = "build") -> None:
         super().__init__(what, quiet=quiet)
-        self._words, self._steps, self._waits_for = words, steps, ""
+        self._waits_for = ""
         self._counts: dict[str, int] = {}
         self._budget: Budget | None = None
         self._in_jobs: Callable[[], int] = int
         self._engine: Callable[[], str] | None = None
         self._ticking: asyncio.TimerHandle | None = None
-        self._total = self._rounds = self._closed_here = 0
+        self._total = self._closed_here = 0
         self._started = time.monotonic()
 
     def __exit__(self, *ended: object) -> None:
@@ -244,7 +235,6 @@ class BuildProgress(_Observer):
     def closed(self, state: TaskState, steps: int) -> None:
         self._counts[state] = self._counts.get(state, 0) + 1
         self._closed_here += 1
-        self._rounds += steps
         self._waits_for = ""
         self.move(self._done, tally=self._tally())
         self.line(self._line)
@@ -277,16 +267,11 @@ class BuildProgress(_Observer):
         return sum(n for state, n in self._counts.items() if state != TaskState.PENDING)
 
     def _tally(self) -> str:
-        success, failed = self._words
         parts = [
-            f"{self._counts.get(TaskState.SUCCESS, 0)} {success}",
-            f"{self._counts.get(TaskState.FAILED, 0)} {failed}",
+            f"{self._counts[state]} {state.value.replace('_', ' ')}"
+            for state in TaskState
+            if state is not TaskState.PENDING and self._counts.get(state)
         ]
-        for state in (TaskState.UNDECIDED, TaskState.NOT_APPLICABLE, TaskState.STOPPED):
-            if self._counts.get(state):
-                parts.append(f"{self._counts[state]} {state.value.replace('_', ' ')}")
-        if self._closed_here:
-            parts.append(self._steps(self._closed_here, self._rounds))
         if self._in_jobs():
             parts.append(f"{counted(self._in_jobs(), 'call')} in batch jobs")
         if self._engine is not None:

@@ -20,9 +20,17 @@ from plantain.bench.generate.requests import ArmRequest
 from plantain.bench.leaderboard.learning import TrainedEditor, trained_label, write_learning
 from plantain.bench.score.judging import JudgeName
 from plantain.bench.score.score import ScoreRequest, score_run
-from plantain.cli.bench.generate import generate_progress
-from plantain.cli.terminal.options import BASE_MODEL, AsJson, BenchArgument, DryRun, Originals, SettingsFile
+from plantain.cli.terminal.options import (
+    BASE_MODEL,
+    AsJson,
+    BenchArgument,
+    DryRun,
+    Originals,
+    SettingsFile,
+    parse_settings,
+)
 from plantain.cli.terminal.progress import (
+    BuildProgress,
     StageProgress,
     TrainingBar,
     print_end,
@@ -51,10 +59,7 @@ P = TypeVar("P", bound=Plan)
 def read_plan(form: type[P], settings: Sequence[str]) -> P:
     """Make a training plan from NAME=VALUE settings. Raise InputError, naming an unknown or invalid one."""
     values: dict[str, object] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set {setting}: write NAME=VALUE")
+    for name, value in parse_settings(settings).items():
         if name not in form.model_fields:
             raise InputError(f"--set {name}: no such setting; {suggest(name, form.model_fields)}")
         several = get_origin(form.model_fields[name].annotation) is tuple
@@ -86,9 +91,6 @@ def finetune(
     to: Path = typer.Option(..., metavar="DIR", help="New folder, or one to resume."),
     task: list[str] | None = typer.Option(
         None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
-    ),
-    few_shot: Path | None = typer.Option(
-        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), shown next to (a)."
     ),
     chosen: list[str] | None = typer.Option(
         None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
@@ -133,9 +135,7 @@ def finetune(
     )  # the base's licence also covers the fine-tuned models
     title = f"{model}, fine-tuned on {pairs.name}"
     ended, page = run_to_end(
-        measure_trained(
-            held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json, few_shot=few_shot
-        )
+        measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
@@ -200,7 +200,6 @@ async def measure_trained(
     judge: str,
     *,
     quiet: bool,
-    few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
     """Measure trained models: generate and score missing outputs; return summary and, if complete, Table 7's page.
 
@@ -212,7 +211,6 @@ async def measure_trained(
         terms: terms for calling the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: True to show no progress.
-        few_shot: run of Table 7 (b), shown next to (a).
     """
     setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
@@ -221,7 +219,7 @@ async def measure_trained(
         label = trained_label(size, seed)
         models = {task: setup.editor(f"diffusers/{folder}") for task, folder in sorted(by_task.items())}
         editors[label] = TrainedEditor(f"diffusers/{label}", models, task_of)
-    with generate_progress(quiet=quiet) as progress:
+    with BuildProgress(quiet=quiet, what="generate") as progress:
         made = await generate(held_out, run, ArmRequest(own=editors), terms, observer=progress)
     if made.stopped is not None:
         return made, None
@@ -232,7 +230,7 @@ async def measure_trained(
         scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
     if scored.stopped is not None:
         return scored, None
-    return scored, write_learning(run, run.parent, title, few_shot)
+    return scored, write_learning(run, run.parent, title)
 
 
 def dpo(

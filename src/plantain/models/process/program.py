@@ -54,7 +54,7 @@ class Program:
                 process = await self._running()
                 return await self._ask(process, manifest)
         except TimeoutError:
-            await self.close(at_once=True)
+            await self._end(at_once=True)
             return Outcome(
                 OutcomeKind.TRANSPORT,
                 f"{self.name}: gave no answer within {self.command.timeout_s:g} s; it was ended",
@@ -63,9 +63,12 @@ class Program:
             why = f"{self.name}: {self.command.command[0]!r} could not be started: {one_line(str(error))}"
             return Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
 
-    async def close(self, *, at_once: bool = False) -> None:
-        """End the program: close its input and wait 5 s, then kill it; `at_once` kills it immediately."""
+    async def close(self) -> None:
+        """End the program: close its input and wait 5 s, then kill it."""
         self._turn = asyncio.Lock()  # of the event loop of the next call
+        await self._end()
+
+    async def _end(self, *, at_once: bool = False) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -108,7 +111,7 @@ class Program:
                 if line.decode("utf-8", "replace").strip() == str(manifest):
                     return None
         except ValueError:
-            await self.close(at_once=True)
+            await self._end(at_once=True)
             return Outcome(OutcomeKind.TRANSPORT, f"{self.name}: printed a megabyte without a line's end")
         except (BrokenPipeError, ConnectionResetError):
             pass
@@ -117,7 +120,7 @@ class Program:
     async def _crashed(self, process: asyncio.subprocess.Process) -> Outcome:
         with contextlib.suppress(TimeoutError):  # one that has closed its output is about to say its status
             await asyncio.wait_for(process.wait(), LAST_MOMENTS_S)
-        await self.close(at_once=True)
+        await self._end(at_once=True)
         code = process.returncode or 0
         self._stderr.seek(0)
         lines = redacted(self._stderr.read().decode("utf-8", "replace")).strip().splitlines()
