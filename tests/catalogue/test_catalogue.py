@@ -40,7 +40,7 @@ def record(number: int, label: str = "Edema", **more: object) -> SourceImage:
     return dataclasses.replace(image, **more)
 
 
-def test_catalogue_gives_back_what_was_added(tmp_path: Path) -> None:
+def test_a_catalogue_returns_the_added_images(tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "c") as catalogue:
         assert catalogue.add(record(2), b"two")
         assert catalogue.add(record(1, "Fracture", split="train", group="p1"), b"one")
@@ -93,7 +93,7 @@ def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
     catalogue = Catalogue.create(tmp_path / "c")
     for number in range(BATCH + 5):
         catalogue.add(record(number), b"%d" % number)
-    # Not closed, as after a kill: the last five were never committed, their blobs are there and harm nobody.
+    # Not closed, as after a kill: the last five were never committed; their blobs are there and harmless.
     reader = Catalogue.open(tmp_path / "c")
     assert len(reader) == BATCH == len(list(reader.images()))
     for image in reader.images():
@@ -103,7 +103,7 @@ def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
     again.close()
 
 
-def test_damaged_blobs_are_noticed(tmp_path: Path) -> None:
+def test_damaged_blobs_are_detected(tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "c") as catalogue:
         catalogue.add(record(1), b"x")
         image = catalogue.get("i00001")
@@ -116,7 +116,7 @@ def test_damaged_blobs_are_noticed(tmp_path: Path) -> None:
             catalogue.read(image)
 
 
-def test_open_refuses_what_is_no_catalogue_in_one_line(tmp_path: Path) -> None:
+def test_open_refuses_another_folder_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no catalogue there"):
         Catalogue.open(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
@@ -141,7 +141,7 @@ TAXONOMY = load_taxonomy()
 
 
 def again(data: bytes, quality: int = 60, side: int = 300, gain: float = 1.0) -> bytes:
-    """The same picture in other bytes: another size, quality and exposure."""
+    """Return the same image in other bytes: another size, quality and exposure."""
     image = (
         Image.open(io.BytesIO(data))
         .convert("RGB")
@@ -158,7 +158,7 @@ def code(data: bytes) -> np.ndarray:
 
 
 @pytest.mark.parametrize("modality", ["chest_xray", "fundus"])
-def test_copies_are_near_and_others_are_far(modality: str) -> None:
+def test_copies_are_near_and_other_images_are_far(modality: str) -> None:
     data = jpeg(modality, 1, grey=modality != "fundus")
     copies = [again(data), again(data, 95, 700), again(data, 90, 512, 1.08)]
     assert max(int(distances(code(data), code(copy)[None])[0]) for copy in copies) <= LIMIT
@@ -184,7 +184,7 @@ def grow(root: Path, out: Path) -> dict[str, str | None]:
         return {image.id: image.group for image in catalogue.images()}
 
 
-def test_near_duplicates_are_told_and_share_a_group(tree: Path, tmp_path: Path) -> None:
+def test_near_duplicates_are_listed_and_share_a_group(tree: Path, tmp_path: Path) -> None:
     groups = grow(tree, tmp_path / "out")
     assert groups["a1"] == groups["b"] == groups["c"]
     assert str(groups["b"]).startswith("joined:")
@@ -198,7 +198,7 @@ def test_near_duplicates_are_told_and_share_a_group(tree: Path, tmp_path: Path) 
     ]
 
 
-def test_a_catalogue_that_grew_is_the_one_made_at_once(tree: Path, tmp_path: Path) -> None:
+def test_a_grown_catalogue_equals_one_made_at_once(tree: Path, tmp_path: Path) -> None:
     late = tree / "Testing/notumor/b.jpg"
     data = late.read_bytes()
     late.unlink()

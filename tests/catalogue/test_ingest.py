@@ -1,4 +1,4 @@
-"""What an ingest leaves behind when it is stopped, run again, or handed files that changed or moved."""
+"""The state that an ingest leaves when it is stopped, repeated, or given files that changed or moved."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def whole(scans: Path, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("after", [1, 4])
-def test_stopped_again_and_again_it_ends_as_if_it_never_was(
+def test_an_ingest_stopped_several_times_equals_one_in_one_go(
     scans: Path, tmp_path: Path, whole: str, after: int
 ) -> None:
     out = tmp_path / "out"
@@ -75,7 +75,7 @@ def test_stopped_again_and_again_it_ends_as_if_it_never_was(
     assert [item.name for item in done.refused] == ["normal/broken.jpg"]
 
 
-def test_a_second_process_stops_in_one_line_and_the_first_loses_nothing(scans: Path, tmp_path: Path) -> None:
+def test_a_second_process_stops_in_one_line_and_the_first_is_intact(scans: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     with Catalogue.create(out) as first:
         meanwhile = iter([lambda: ingest(reader(scans), first)])
@@ -102,10 +102,10 @@ def test_new_files_are_added_and_changed_ones_refused(scans: Path, tmp_path: Pat
     reasons = {item.name: item.reason for item in done.refused}
     assert reasons["normal/0.jpg"].startswith("another image has the id 0")
     with Catalogue.open(out) as catalogue:
-        assert len(catalogue) == 10  # what was taken out of the folder stays
+        assert len(catalogue) == 10  # an image whose file was removed is kept
 
 
-def test_what_is_stated_stands_in_every_row(scans: Path, tmp_path: Path) -> None:
+def test_stated_dataset_version_and_consent_are_in_every_row(scans: Path, tmp_path: Path) -> None:
     out, consent = tmp_path / "out", Consent("Dr Roe", "contract 7")
     run(out, reader(scans), dataset="Chests", version="2", consent=consent)
     with Catalogue.open(out) as catalogue:
@@ -150,7 +150,7 @@ XMP = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.
 """After the IPTC Photo Metadata User Guide, "Guidance for using Digital Source Type"."""
 
 
-def test_pictures_whose_files_say_synthetic_never_pass_for_real(tmp_path: Path) -> None:
+def test_images_marked_as_synthetic_are_never_recorded_as_real(tmp_path: Path) -> None:
     root, out = tmp_path / "edits", tmp_path / "out"
     theirs = Image.open(io.BytesIO(jpeg("chest_xray", 1)))
     theirs.save(tmp_path / "theirs.jpg", "JPEG", quality=90, xmp=XMP)
@@ -162,7 +162,7 @@ def test_pictures_whose_files_say_synthetic_never_pass_for_real(tmp_path: Path) 
         images = {image.id: image for image in catalogue.images()}
         assert {name for name, image in images.items() if image.synthetic} == {"theirs", "ours"}
         assert images["theirs"].note == "marked as synthetic in the file (trainedAlgorithmicMedia)"
-        assert is_normal_form(catalogue.read(images["theirs"]))  # the mark goes on with it
+        assert is_normal_form(catalogue.read(images["theirs"]))  # with its mark
         assert is_source_form(catalogue.read(images["real"]))
     assert "2 images are marked as synthetic in the file" in printed(
         "ingest", "folder", root, "--modality", "chest_xray", "--to", out, *OPEN

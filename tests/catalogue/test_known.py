@@ -1,4 +1,4 @@
-"""Labels that come later than the pictures: the catalogue ends as if they had been told at once."""
+"""Labels that arrive after the images: the catalogue equals one that had them from the start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LATER = "file,labels,group,split\na.jpg,No Finding,p1,train\nb.jpg,Edema;Pneumon
 
 @pytest.fixture
 def scans(tmp_path: Path) -> Path:
-    """Four radiographs, two of them near duplicates, and a table without labels."""
+    """Write four radiographs, two of them near duplicates, and a table without labels."""
     for number, name in enumerate("abc"):
         put(tmp_path / f"scans/{name}.jpg", jpeg("chest_xray", number))
     near = cv2.imread(str(tmp_path / "scans/a.jpg"))
@@ -82,13 +82,13 @@ def test_a_catalogue_that_is_labelled_later_equals_one_labelled_at_once(scans: P
     assert (again.labelled, again.unchanged, digest_of(out)) == (0, 4, digest_of(whole))
 
 
-def test_labels_that_contradict_stay_refused(scans: Path, tmp_path: Path) -> None:
+def test_contradicting_labels_are_refused(scans: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     put(scans / "labels.csv", LATER.encode())
     run(out, scans)
     before = digest_of(out)
-    for told in ("Pneumonia", ""):
-        put(scans / "labels.csv", LATER.replace("Edema;Pneumonia", told).encode())
+    for labels in ("Pneumonia", ""):
+        put(scans / "labels.csv", LATER.replace("Edema;Pneumonia", labels).encode())
         done = run(out, scans)
         assert [refused.reason for refused in done.refused] == [
             "is there already, labelled Edema, Pneumonia; choose another --to"
@@ -107,29 +107,27 @@ def groups(out: Path) -> dict[str, str | None]:
         return {image.id: image.group for image in catalogue.images()}
 
 
-def test_a_group_that_is_corrected_takes_effect_and_equals_one_told_at_once(
-    scans: Path, tmp_path: Path
-) -> None:
+def test_a_corrected_group_equals_one_stated_at_once(scans: Path, tmp_path: Path) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     (scans / "d.jpg").unlink()
     put(scans / "labels.csv", GROUPED.replace("p1", "").replace("train", "").encode())
     assert run(out, scans).ungrouped == 2
     put(scans / "labels.csv", GROUPED.encode())
-    told = run(out, scans)
-    assert (told.regrouped, told.unchanged, told.ungrouped) == (2, 1, 0)
+    grouped = run(out, scans)
+    assert (grouped.regrouped, grouped.unchanged, grouped.ungrouped) == (2, 1, 0)
     put(scans / "labels.csv", GROUPED.replace("c.jpg,Edema,p1,train", "c.jpg,Edema,p2,train").encode())
     corrected = run(out, scans)
     assert (corrected.regrouped, corrected.unchanged) == (1, 2)
     assert groups(out) == {"a": "p1", "b": "p2", "c": "p2"}
     run(whole, scans)
     assert digest_of(out) == digest_of(whole)
-    # What is told no more is kept: a table that was lost by mistake must not set patients apart.
+    # A removed patient stays: a table that was lost by mistake must not separate the images of a patient.
     put(scans / "labels.csv", b"file,labels\na.jpg,No Finding\nb.jpg,Edema;Pneumonia\nc.jpg,Edema\n")
     assert run(out, scans).unchanged == 3
     assert digest_of(out) == digest_of(whole)
 
 
-def test_a_licence_that_is_stated_later_equals_one_stated_at_once_and_is_not_replaced(
+def test_a_licence_stated_later_equals_one_stated_at_once_and_is_not_replaced(
     scans: Path, tmp_path: Path
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"

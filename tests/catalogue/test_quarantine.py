@@ -1,4 +1,4 @@
-"""Quarantine, end to end: real files in, identities held back, people decide, nothing of the rest is touched."""
+"""Quarantine, end to end: real files in, identities quarantined, a human decides, other images are untouched."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from sources.published import digest_of
 
 
 def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.ndarray:
-    """A small grey picture with letters in it; most of it black, so that reading is quick."""
+    """Return a small grey image with letters in it; most of it is black, so that reading is quick."""
     pixels = np.zeros((side, side, 3), np.uint8)
     pixels[40:120, 40:200] = np.random.default_rng(seed).normal(90, 12, (80, 160, 1)).clip(0, 255)
     for text, x, y in words:
@@ -48,7 +48,7 @@ def page(*words: tuple[str, int, int], seed: int = 0, side: int = 400) -> np.nda
 
 @pytest.fixture(scope="module")
 def scans(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean picture, one with a marker, one with a name and a date, and one photograph with a face."""
+    """Write a clean image, one with a marker, one with a name and a date, and one photograph with a face."""
     folder = tmp_path_factory.mktemp("scans") / "normal"
     folder.mkdir()
     Image.fromarray(page(seed=1)).save(folder / "clean.png")
@@ -67,7 +67,7 @@ def read(scans: Path, root: Path, reader: TextReader | None) -> Ingested:
 
 @pytest.fixture(scope="module")
 def once(scans: Path, reader: TextReader, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ingested]:
-    """The catalogue of the scans, which tests copy."""
+    """Build the catalogue of the scans, which tests copy."""
     root = tmp_path_factory.mktemp("once") / "catalogue"
     return root, read(scans, root, reader)
 
@@ -82,7 +82,7 @@ def ids(root: Path) -> list[str]:
         return [image.id for image in catalogue.images()]
 
 
-def test_identities_are_held_back(
+def test_identities_are_quarantined(
     scans: Path, once: tuple[Path, Ingested], catalogued: Path, reader: TextReader
 ) -> None:
     root, done = catalogued, once[1]
@@ -92,7 +92,7 @@ def test_identities_are_held_back(
         assert all(image.text_checked for image in catalogue.images())
         named, portrait = quarantine.held(catalogue)
         assert {suspicion.kind for suspicion in named.found} == {"name", "date"}
-        # A colour photograph among radiographs is held back for that alone, should its face not be found.
+        # A colour photograph among radiographs is quarantined by itself, even if no face is found.
         assert portrait.why == "face, photograph"
     digest = digest_of(root)
     again = read(scans, root, reader)
@@ -106,15 +106,15 @@ def test_release_and_mask_through_the_command(catalogued: Path, reader: TextRead
         unmasked = quarantine.held_one(catalogue, "named")
     assert unmasked is not None
 
-    told = json_of("run", "quarantine", root)
-    assert [one["id"] for one in told["waiting"]] == ["named", "portrait"]
-    preview = Path(told["page"]).read_text(encoding="utf-8")
+    listed = json_of("run", "quarantine", root)
+    assert [one["id"] for one in listed["waiting"]] == ["named", "portrait"]
+    preview = Path(listed["page"]).read_text(encoding="utf-8")
     assert preview.count("<img") == 2
     assert "MARY SMITH" in preview
 
     assert "a photograph among chest_xray images" in refused("run", "quarantine", root, "--mask", "portrait")
-    told = json_of("run", "quarantine", root, "--release", "portrait", "--mask", "all")
-    assert (told["waiting"], told["released"], told["masked"]) == ([], ["portrait"], ["named"])
+    decided = json_of("run", "quarantine", root, "--release", "portrait", "--mask", "all")
+    assert (decided["waiting"], decided["released"], decided["masked"]) == ([], ["portrait"], ["named"])
     assert ids(root) == ["clean", "marker", "named", "portrait"]
     with Catalogue.open(root) as catalogue:
         masked = catalogue.get("named")
@@ -123,7 +123,7 @@ def test_release_and_mask_through_the_command(catalogued: Path, reader: TextRead
         assert is_source_form(data)
         texts = reader.read(decode(data))
         assert suspicious(texts) == ()
-        # Outside of the boxes nothing changed but what the codec adds.
+        # Outside the boxes, only the codec changes pixels.
         assert decode(data)[100:300, 100:500].mean() == pytest.approx(90 / 1, abs=25)
     left = [path for path in root.rglob("*") if path.is_file()]
     assert [path.name for path in left if b"SMITH" in path.read_bytes()] == []
@@ -134,7 +134,7 @@ def test_release_and_mask_through_the_command(catalogued: Path, reader: TextRead
     assert "no image 'nobody' is in quarantine" in refused("run", "quarantine", root, "--mask", "nobody")
 
 
-def test_a_kill_while_masking_leaves_no_unmasked_picture(catalogued: Path) -> None:
+def test_a_kill_while_masking_leaves_no_unmasked_image(catalogued: Path) -> None:
     root = catalogued
     with Catalogue.open(root) as catalogue:
         before = quarantine.held_one(catalogue, "named")
@@ -153,7 +153,7 @@ def test_a_kill_while_masking_leaves_no_unmasked_picture(catalogued: Path) -> No
         assert not path.exists()
 
 
-def test_what_was_ingested_without_the_extra_is_read_later(
+def test_images_ingested_without_the_extra_are_read_later(
     scans: Path, once: tuple[Path, Ingested], tmp_path: Path, reader: TextReader
 ) -> None:
     root = tmp_path / "catalogue"
@@ -168,7 +168,7 @@ def test_what_was_ingested_without_the_extra_is_read_later(
     assert digest_of(root) == digest_of(once[0])
 
 
-def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
+def test_only_pixels_are_kept(tmp_path: Path) -> None:
     """EXIF, XMP, ICC, PNG text and JPEG comments of the files are in no file of the catalogue."""
     folder = tmp_path / "scans" / "normal"
     folder.mkdir(parents=True)
@@ -194,7 +194,7 @@ def test_nothing_but_pixels_is_kept(tmp_path: Path) -> None:
         assert all(is_source_form(catalogue.read(image)) for image in catalogue.images())
 
 
-def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None:
+def test_slices_through_the_face_of_a_head_are_quarantined(tmp_path: Path) -> None:
     """The real profile of a head over 120 mm of width, as a volume; the slices above its orbits are free."""
     head = np.repeat(head_in_profile()[::-1, ::-1].T[None].astype(np.int16), 120, axis=0)
     head[::2] += 1  # slices of a real head differ; equal ones would be a label map
@@ -217,10 +217,10 @@ def test_slices_through_the_face_of_a_head_are_held_back(tmp_path: Path) -> None
         name = done.quarantined[0]
         assert quarantine.mask(catalogue, name, None)
         pixels = decode(catalogue.read(catalogue.get(name)))
-        assert pixels[700:, :200].max() < 40  # nose and lips lay there
+        assert pixels[700:, :200].max() < 40  # the place of nose and lips
 
 
-def test_dicom_with_burned_in_text_or_a_profile_is_held_back(tmp_path: Path, reader: TextReader) -> None:
+def test_dicom_with_burned_in_text_or_a_profile_is_quarantined(tmp_path: Path, reader: TextReader) -> None:
     path = get_testdata_file("US1_UNCR.dcm", download=False)
     if path is None:
         pytest.skip("pydicom-data is not installed")

@@ -92,29 +92,6 @@ def test_bad_usage_is_one_line_and_code_2(args: list[str], line: str) -> None:
     assert line in refused(*args)
 
 
-@pytest.mark.parametrize(
-    ("models", "told"),
-    [
-        (
-            'editor = "offline/proceduralist"',
-            "models.editor: no model 'offline/proceduralist'; did you mean 'offline/procedural'?",
-        ),
-        ('editor = "offline/templates"', "can be writer, not editor"),
-        ("judge = []", "models.judge"),
-    ],
-)
-def test_models_that_cannot_be_used_are_refused_by_plan_and_build(
-    project: Path, tmp_path: Path, models: str, told: str
-) -> None:
-    recipe = tmp_path / "r.toml"
-    base = RECIPE.replace('"catalogue"', f'"{project / "catalogue"}"')
-    recipe.write_text(f"{base}[models]\n{models}\n")
-    for command in (("plan", recipe), ("build", recipe, "--run", tmp_path / "run")):
-        done = plantain(*command)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1) and told in done.stderr, done.stderr
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_needs_a_folder_of_its_own(project: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for run in (tmp_path, tmp_path / "notes.txt"):

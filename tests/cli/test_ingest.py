@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 from fakes.commands import plantain, printed, refused
-from pixels.pictures import png_bomb
+from pixels.images import png_bomb
 from plantain.catalogue.store import Catalogue
 from plantain.records import InputError
 from sources.published import digest_of

@@ -44,7 +44,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "pieces on lines": lambda k: "\n   ".join((k[:12], k[12:])),
     "twice": lambda k: f"{k}{k}",
 }
-"""What is promised: as it is, JSON-escaped, URL-encoded, in base64, and split over chunks."""
+"""Promised forms: as it is, JSON-escaped, URL-encoded, in base64, and split over chunks."""
 
 PLACES: dict[str, Callable[[str], str]] = {
     "alone": lambda e: e,
@@ -54,7 +54,7 @@ PLACES: dict[str, Callable[[str], str]] = {
 
 
 def corpus() -> Iterator[tuple[str, str, str]]:
-    """(name, key, text): every key in every encoding in every place, 180 in all."""
+    """Yield (name, key, text): every key in every encoding in every place, 180 in all."""
     for key in KEYS:
         for coding, encode in ENCODINGS.items():
             for place, put in PLACES.items():
@@ -62,7 +62,7 @@ def corpus() -> Iterator[tuple[str, str, str]]:
 
 
 def shows(text: str, key: str) -> bool:
-    """Whether a reader with the usual decoders finds the key: each up to four deep, then pieces put together."""
+    """Return True if a reader with the usual decoders finds the key: each up to four deep, then joined pieces."""
     seen, front = {text}, {text}
     for _ in range(4):
         front = {new for old in front for new in _decoded(old)} - seen
@@ -87,5 +87,5 @@ def _decoded(text: str) -> Iterator[str]:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    said = escape[1]
-    return codecs.decode(escape[0], "unicode_escape") if said[0] in "ux" and len(said) > 1 else said
+    code = escape[1]
+    return codecs.decode(escape[0], "unicode_escape") if code[0] in "ux" and len(code) > 1 else code

@@ -1,4 +1,4 @@
-"""What lies in a received folder is opened only where it lies, and what we write is never written through a link."""
+"""Files of a received folder are opened only inside it, and we never write through a link."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def received(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_link_inside_is_followed_and_one_outside_is_not(received: Path, outside: Path) -> None:
+def test_only_links_that_stay_inside_are_followed(received: Path, outside: Path) -> None:
     (received / "in").symlink_to("a.txt")
     assert read_inside(received, received / "in") == b"theirs"
     check_received(received)
@@ -54,13 +54,13 @@ def test_a_link_inside_is_followed_and_one_outside_is_not(received: Path, outsid
         link.unlink()
 
 
-def test_a_link_of_a_folder_above_leads_out_too(received: Path, tmp_path: Path) -> None:
+def test_a_linked_parent_folder_leads_out_too(received: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "b.txt").write_text("mine", encoding="utf-8")
-    (received / "door").symlink_to(other)
+    (received / "gate").symlink_to(other)
     with pytest.raises(InputError, match="leads out"):
-        read_inside(received, received / "door" / "b.txt")
+        read_inside(received, received / "gate" / "b.txt")
     with pytest.raises(InputError, match="leads out"):
         check_received(received, levels=1)
 
@@ -85,10 +85,10 @@ def test_a_snapshot_of_the_hubs_cache_may_point_to_its_own_blobs(tmp_path: Path,
     snapshot = repository / "snapshots" / "0a1b"
     (snapshot / "glioma").mkdir(parents=True)
     (repository / "blobs").mkdir()
-    (repository / "blobs" / "ffee").write_bytes(b"picture")
+    (repository / "blobs" / "ffee").write_bytes(b"image")
     (snapshot / "glioma" / "1.jpg").symlink_to("../../../blobs/ffee")
     check_received(snapshot)
-    assert read_inside(snapshot, snapshot / "glioma" / "1.jpg") == b"picture"
+    assert read_inside(snapshot, snapshot / "glioma" / "1.jpg") == b"image"
     (snapshot / "glioma" / "2.jpg").symlink_to("../../../refs")
     (repository / "refs").write_bytes(b"not a blob")
     assert not is_inside(snapshot / "glioma" / "2.jpg", snapshot)
@@ -106,7 +106,7 @@ def test_a_planted_link_is_not_written_through(planted: str, received: Path, out
     assert not (received / "page.html").is_symlink()
 
 
-def test_a_new_file_takes_the_place_of_what_had_its_name(received: Path, outside: Path) -> None:
+def test_a_new_file_replaces_anything_of_its_name(received: Path, outside: Path) -> None:
     os.link(outside, received / "hard")
     with create(received / "hard") as file:
         file.write(b"ours")
@@ -128,17 +128,17 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_toml_is_one_line(name: str, tmp_path: Path) -> None:
+def test_broken_toml_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_bytes(BROKEN[name])
     for read in (read_toml_table, lambda p: read_toml(p, Recipe, "recipe"), lambda p: load_taxonomy([p])):
-        with pytest.raises(InputError, match="is not valid TOML") as told:
+        with pytest.raises(InputError, match="is not valid TOML") as caught:
             read(path)
-        assert "\n" not in str(told.value)
-        assert len(str(told.value)) < 500
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 500
 
 
-def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+def test_pipes_devices_and_folders_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path / "none", Path("/dev/zero"), tmp_path):
         with pytest.raises(InputError):

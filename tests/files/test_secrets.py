@@ -1,4 +1,4 @@
-"""Keys go to whom they belong, and to nobody beside them."""
+"""Keys are sent only to their own provider."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from plantain.roles.options import stays_on_premises
 KEY = "sk-live-4f9a8b7c6d5e-plantain"
 
 
-def test_a_placeholder_is_taken_only_near(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_placeholder_key_is_accepted_only_on_the_premises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "EMPTY")
     assert key_from_environment(("SOME_API_KEY",), "some", near=True).reveal() == "EMPTY"
     with pytest.raises(InputError, match="some: SOME_API_KEY holds a placeholder"):
@@ -62,7 +62,7 @@ def test_near_is_this_machine_or_declared(address: str, on_premises: bool, near:
     )
 
 
-def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_programs_get_only_the_named_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("GEMINI_API_KEY", KEY),
         ("HF_TOKEN", "hf_0123456789abcdefABCDEF"),
@@ -70,7 +70,7 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
         ("AWS_BEARER_TOKEN_BEDROCK", "ABSKexample0123456789abcdef"),
         ("OPENAI_API_KEY_OF_THE_LAB", "sk-lab-0123456789abcdefXYZ"),
         ("MODE", "fast"),
-        ("HTTPS_PROXY", f"http://me:{KEY}@proxy:3128"),  # without which a worker's command reaches nobody
+        ("HTTPS_PROXY", f"http://me:{KEY}@proxy:3128"),  # a worker's command reaches no server without it
     ):
         monkeypatch.setenv(name, value)
     hide(KEY)
@@ -82,31 +82,31 @@ def test_other_programs_get_no_keys_but_those_named(monkeypatch: pytest.MonkeyPa
     assert given["PATH"] == os.environ["PATH"]
 
 
-def test_where_a_file_with_credentials_lies_is_no_key(
+def test_the_path_of_a_file_with_credentials_is_not_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beside = tmp_path / "a-study-of-many-months" / "leaderboard.html"
+    page = tmp_path / "a-study-of-many-months" / "leaderboard.html"
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "a-study-of-many-months.json"))
     monkeypatch.setenv("SOME_SECRET", "/x7Kq/3vTt0Zp9LmWq2RbYc")  # base64 may begin like a path
     hide_environment()
-    assert redacted(f"look at {beside}") == f"look at {beside}"
+    assert redacted(f"look at {page}") == f"look at {page}"
     assert redacted("it is /x7Kq/3vTt0Zp9LmWq2RbYc") == "it is [key]"
 
 
-def test_a_program_sees_no_key_and_its_last_words_hold_none(
+def test_a_program_gets_no_key_and_its_last_output_contains_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     hide(KEY)
     code = (
         "import os, sys; sys.stdin.readline()\n"
-        "sys.stderr.write('seen: ' + os.environ.get('OPENAI_API_KEY', 'none') + ' told: ' + sys.argv[1] + '\\n')\n"
+        "sys.stderr.write('seen: ' + os.environ.get('OPENAI_API_KEY', 'none') + ' last: ' + sys.argv[1] + '\\n')\n"
         "sys.exit(3)"
     )
     program = Program("process/talker", WorkerCommand(command=(sys.executable, "-c", code, KEY)))
     outcome = asyncio.run(program.run(tmp_path / "manifest.json"))
     assert outcome is not None
-    assert outcome.reason.endswith(f"seen: none told: {HIDDEN}")
+    assert outcome.reason.endswith(f"seen: none last: {HIDDEN}")
 
 
 def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
@@ -123,8 +123,8 @@ def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
         "    try:\n"
         "        raise RuntimeError(f'no {key}')\n"
         "    except RuntimeError as error:\n"
-        "        told = traceback.TracebackException.from_exception(error, capture_locals=True)\n"
-        "        print(*told.format(), file=sys.stderr); raise\n"
+        "        trace = traceback.TracebackException.from_exception(error, capture_locals=True)\n"
+        "        print(*trace.format(), file=sys.stderr); raise\n"
         "f()"
     )
     done = subprocess.run(
@@ -144,10 +144,10 @@ def test_the_terminal_shows_no_key_even_in_a_traceback_with_locals() -> None:
 STRANGE = "a\x1b[2Jb\x9b31mc\x07\u202ed\r\ud800"
 
 
-def test_whatever_prints_a_strangers_text_shows_its_commands_and_does_not_do_them(
+def test_every_printer_escapes_terminal_commands_in_foreign_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """ECMA-48 5.2 and 5.3: C0 and C1 controls, ESC and CSI among them, are what a terminal acts on."""
+    """ECMA-48 5.2 and 5.3: C0 and C1 controls, ESC and CSI among them, are commands to a terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -197,7 +197,7 @@ def test_every_echo_is_found_by_the_search_and_none_after_redaction() -> None:
     assert left == []
 
 
-def test_redacted_json_is_the_same_json_elsewhere() -> None:
+def test_redaction_changes_json_only_at_the_key() -> None:
     hide(KEYS[0])
     body = {"a": [1, 2.5, True, None, "words", {"b": f"Bearer {KEYS[0]}"}], KEYS[0]: 7, "c": "wörds\n"}
     assert redacted_json(body) == {
@@ -221,18 +221,18 @@ def test_a_key_in_pieces_over_neighbouring_strings_is_found() -> None:
         assert [choice["delta"]["index"] for choice in clean["choices"]] == list(range(len(pieces)))
 
 
-def test_a_word_that_a_key_begins_with_stays() -> None:
+def test_a_word_that_starts_a_key_is_kept() -> None:
     hide("diagnosis-7f3a9c2e51b")
-    said = "The diagnosis-7 of 2024 and the diagnosis-b of 2023 differ; a diagnosis needs a reader."
-    assert redacted(said) == said
+    text = "The diagnosis-7 of 2024 and the diagnosis-b of 2023 differ; a diagnosis needs a reader."
+    assert redacted(text) == text
 
 
 @pytest.mark.parametrize("key", AWKWARD)
-def test_words_that_are_no_keys_harm_nothing(key: str) -> None:
+def test_keys_that_are_common_words_redact_nothing(key: str) -> None:
     hide(key)
-    picture = base64.b64encode(bytes(range(256)) * 40).decode()
+    data = base64.b64encode(bytes(range(256)) * 40).decode()
     report = {"realism": {"evidence": f"the word {key} as such", "passed": True, "confidence": 0.5}, "n": 10}
-    body = {"choices": [{"message": {"content": json.dumps(report)}}], "data": [{"b64_json": picture}]}
+    body = {"choices": [{"message": {"content": json.dumps(report)}}], "data": [{"b64_json": data}]}
     assert is_dummy(key)
     assert redacted_json(body) is body
     line = orjson.dumps(body) + b"\n"
@@ -240,5 +240,5 @@ def test_words_that_are_no_keys_harm_nothing(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [*KEYS, "0123456789abcdef0123", "qwkjhzxmvbnpqwkjhzxm", "token-abc123-9"])
-def test_real_keys_are_no_dummies(key: str) -> None:
+def test_real_keys_are_not_dummies(key: str) -> None:
     assert not is_dummy(key)

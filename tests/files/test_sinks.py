@@ -1,4 +1,4 @@
-"""Every echo of the corpus where text leaves: the journal, its log, pages, the terminal, logs, reasons."""
+"""Every echo of the corpus at every exit of text: the journal, its log, pages, the terminal, logs, reasons."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def hidden() -> Iterator[None]:
     secrets._keys.update(before)
 
 
-def test_journal_and_its_log_hold_no_key(tmp_path: Path) -> None:
+def test_journal_and_its_log_contain_no_key(tmp_path: Path) -> None:
     run = tmp_path / "run"
 
     async def fill() -> bytes:
-        async with Journal.create(run, RunHeader("r", "run", 1, {"told": ECHOES[0][2]}, "")) as journal:
+        async with Journal.create(run, RunHeader("r", "run", 1, {"got": ECHOES[0][2]}, "")) as journal:
             for number, (_, _, text) in enumerate(ECHOES):
                 await journal.set_meta(f"m{number}", json.dumps({"n": number, "answer": [text, {"t": text}]}))
             return b"".join(path.read_bytes() for path in run.glob("journal*"))
@@ -50,13 +50,13 @@ def test_journal_and_its_log_hold_no_key(tmp_path: Path) -> None:
     assert len(rows) == len(ECHOES)
     for number, (name, key, _) in enumerate(ECHOES):
         kept = rows[f"m{number}"]
-        assert orjson.loads(kept)["n"] == number, "what was JSON is JSON"
+        assert orjson.loads(kept)["n"] == number, "JSON must stay JSON"
         assert not shows(kept, key), name
     closed = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
     assert not any(key.encode() in data for key in KEYS for data in (live, closed))
 
 
-def test_a_providers_answers_and_faults_hold_no_key() -> None:
+def test_a_providers_answers_and_faults_contain_no_key() -> None:
     for name, key, text in ECHOES:
         body = read_body(orjson.dumps({"candidates": [{"text": text}], text: 1}))
         assert not shows(orjson.dumps(scrub(body)).decode(), key), name
@@ -80,12 +80,12 @@ def test_pages_terminal_and_logs_show_no_key(tmp_path: Path, monkeypatch: pytest
             for sink in (printed, logged):
                 sink.seek(0)
                 sink.truncate()
-            print("told", text, file=cast(TextIO, RedactedStream(printed)))
+            print("got", text, file=cast(TextIO, RedactedStream(printed)))
             logger.warning("%s came", text)
             write_page(tmp_path / "page.html", f"<p>{text}</p>")
             page = (tmp_path / "page.html").read_text(encoding="utf-8")
-            for where, said in (("terminal", printed.getvalue()), ("log", logged.getvalue()), ("page", page)):
-                assert said.strip()
-                assert not shows(said, key), (where, name)
+            for where, seen in (("terminal", printed.getvalue()), ("log", logged.getvalue()), ("page", page)):
+                assert seen.strip()
+                assert not shows(seen, key), (where, name)
     finally:
         logger.removeHandler(handler)

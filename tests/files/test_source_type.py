@@ -1,4 +1,4 @@
-"""The mark of synthetic pictures, as other programs write it: Image::ExifTool 12.57 wrote the packets below."""
+"""The mark of synthetic images, as other programs write it: Image::ExifTool 12.57 wrote the packets below."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def png_with(chunk: bytes) -> bytes:
     return plain[:-12] + size + chunk + check + plain[-12:]
 
 
-def test_what_exiftool_wrote_is_read() -> None:
+def test_the_mark_of_exiftool_is_read() -> None:
     assert declared_synthetic(PNG) == "compositeSynthetic"
 
 
 @pytest.mark.parametrize("form", [SHORTHAND, ELEMENT, RESOURCE])
 @pytest.mark.parametrize(
-    ("term", "said"),
+    ("term", "declared"),
     [
         ("trainedAlgorithmicMedia", "trainedAlgorithmicMedia"),
         ("compositeWithTrainedAlgorithmicMedia", "compositeWithTrainedAlgorithmicMedia"),
@@ -54,11 +54,11 @@ def test_what_exiftool_wrote_is_read() -> None:
         ("humanEdits", ""),
     ],
 )
-def test_terms_of_the_vocabulary(form: str, term: str, said: str) -> None:
-    assert declared_synthetic(form.format(URL + term).encode()) == said
+def test_terms_of_the_vocabulary(form: str, term: str, declared: str) -> None:
+    assert declared_synthetic(form.format(URL + term).encode()) == declared
 
 
-def test_a_bare_word_counts_as_the_property_s_value_only() -> None:
+def test_a_bare_word_counts_only_as_the_value_of_the_property() -> None:
     assert declared_synthetic(SHORTHAND.format("algorithmicMedia").encode()) == "algorithmicMedia"
     assert not declared_synthetic(b"<dc:title>DigitalSourceType and composite</dc:title>")
     assert not declared_synthetic((ELEMENT.format(URL + "print") + "<dc:title>composite</dc:title>").encode())

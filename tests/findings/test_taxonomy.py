@@ -14,7 +14,7 @@ MIMIC_COLUMNS = (
     "Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Enlarged Cardiomediastinum", "Fracture", "Lung Lesion",
     "Lung Opacity", "No Finding", "Pleural Effusion", "Pleural Other", "Pneumonia", "Pneumothorax",
 )  # fmt: skip
-"""The label columns of MIMIC-CXR-JPG in their order, without Support Devices, which is no finding."""
+"""The label columns of MIMIC-CXR-JPG in their order, without Support Devices, which is not a finding."""
 
 OWN = """
 modality = "chest_xray"
@@ -38,7 +38,7 @@ def own(tmp_path: Path, text: str) -> Path:
 
 
 def test_built_in_findings_make_the_papers_23() -> None:
-    # 11 + 1, 3 + 1, 6 + 1: Med-Banana-50K 2.1 says 12, 4 and 7
+    # 11 + 1, 3 + 1, 6 + 1: Med-Banana-50K 2.1 states 12, 4 and 7
     classes = {m: len(TAXONOMY.targets(m)) + 1 for m in TAXONOMY.modalities}
     assert classes == {"chest_xray": 12, "brain_mri": 4, "fundus": 7}
     assert sum(classes.values()) == 23
@@ -83,14 +83,14 @@ def test_built_in_finding_fills_every_field(finding: Finding) -> None:
         ("fundus", "a", "AMD"),
     ],
 )
-def test_match_label_reads_what_sources_write(modality: str, text: str, name: str) -> None:
+def test_match_label_reads_the_spellings_of_sources(modality: str, text: str, name: str) -> None:
     match = TAXONOMY.match_label(modality, text)
     assert match is not None
     assert match.name == name
 
 
 @pytest.mark.parametrize("text", ["tumour", "", "___", "Support Devices"])
-def test_match_label_leaves_shared_or_unknown_words_alone(text: str) -> None:
+def test_match_label_returns_none_for_shared_or_unknown_words(text: str) -> None:
     assert TAXONOMY.match_label("brain_mri", text) is None
 
 
@@ -152,7 +152,7 @@ def test_own_modality_needs_a_normal_class(tmp_path: Path) -> None:
         (("[[finding]]", "[[finding]"), "is not valid TOML"),
     ],
 )
-def test_own_file_with_a_fault_is_one_clear_line(
+def test_a_faulty_own_file_is_refused_in_one_line(
     tmp_path: Path, change: tuple[str, str], complaint: str
 ) -> None:
     assert change[0] in OWN

@@ -40,7 +40,7 @@ def test_why_not_shown_refuses_another_modality() -> None:
     assert "the image is fundus" in why_not_shown(TAXONOMY.get("brain_mri", "glioma"), image("fundus"))
 
 
-def test_pneumothorax_lies_where_air_rises() -> None:
+def test_pneumothorax_is_at_the_place_where_air_rises() -> None:
     finding = TAXONOMY.get("chest_xray", "Pneumothorax")
     assert zones_on(finding, image("chest_xray", position="erect")) == ("apical", "lateral")
     assert zones_on(finding, image("chest_xray")) == ("apical", "lateral")
@@ -54,7 +54,7 @@ def test_sagittal_slice_has_no_left_and_right() -> None:
     assert sides_on(pituitary, image("brain_mri", plane="sagittal")) == ("midline",)
 
 
-def test_lines_on_keeps_what_is_true_of_the_image() -> None:
+def test_lines_on_keeps_the_lines_that_apply_to_the_image() -> None:
     effusion = TAXONOMY.get("chest_xray", "Pleural Effusion")
     erect = " ".join(lines_on(effusion.signs, effusion.zones, image("chest_xray"), "basal"))
     supine = " ".join(
@@ -72,11 +72,11 @@ def test_lines_on_keeps_what_is_true_of_the_image() -> None:
     assert not any("rim" in line or "bright" in line for line in unknown)
 
 
-def test_lines_on_keeps_a_colon_that_is_no_condition() -> None:
+def test_lines_on_keeps_a_colon_outside_a_condition() -> None:
     assert lines_on(("note this: x", "late: y"), (), image("fundus"), None) == ("note this: x",)
 
 
-def test_no_side_is_named_where_nobody_recorded_which_half_is_which() -> None:
+def test_no_side_is_named_if_laterality_was_not_recorded() -> None:
     glioma = TAXONOMY.get("brain_mri", "glioma")
     assert sides_on(glioma, image("brain_mri", plane="coronal")) == glioma.sides
     assert not set(sides_on(glioma, image("brain_mri", plane="coronal", laterality="not recorded"))) & {

@@ -1,4 +1,4 @@
-"""Fréchet and kernel distances against closed forms, scipy and what sets of one distribution must give."""
+"""Fréchet and kernel distances against closed forms, scipy and the properties of sets of one distribution."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_fewer_images_than_dimensions_takes_another_way_to_the_same_number():
 def paired_features(
     rng: np.random.Generator, n: int, edit: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Truths that patients tell far apart, the same before an edit that moves each a little, and a good edit of it."""
+    """Return truths in which patients differ widely, the same before a small edit of each, and a good edit of it."""
     patient = rng.normal(0, 10, (n, 24))
     truth = patient + rng.normal(0, 0.1, (n, 24))
     before = patient + rng.normal(0, 0.1, (n, 24)) + edit * np.r_[np.ones(4), np.zeros(20)]

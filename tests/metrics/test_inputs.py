@@ -1,4 +1,4 @@
-"""What no metric may do: give a number outside its range, read one mask in two ways, or measure what is no image."""
+"""Every metric stays in its range, reads all forms of a mask alike, and refuses data other than images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPES = st.tuples(st.integers(1, 20), st.integers(1, 20)) | st.tuples(
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Image, Image, Mask]:
-    """Two images of one shape and a region; often flat, equal or opposite, where sums cancel."""
+    """Draw two images of one shape and a region; often flat, equal or opposite, where sums cancel."""
     shape = draw(SHAPES)
     before = draw(arrays.arrays(np.uint8, shape))
     after = (
@@ -82,7 +82,7 @@ NOT_IMAGES = [
 
 
 class Never:
-    """A network that must not be asked."""
+    """A network that must not be called."""
 
     name = "never"
 
@@ -104,23 +104,23 @@ MEASURES: list[Callable[[object], object]] = [
 ]
 
 
-@pytest.mark.parametrize(("image", "said"), NOT_IMAGES)
+@pytest.mark.parametrize(("image", "complaint"), NOT_IMAGES)
 @pytest.mark.parametrize("measure", MEASURES)
-def test_what_is_no_image_is_refused_by_every_metric(
-    measure: Callable[[object], object], image: object, said: str
+def test_every_metric_refuses_data_that_is_not_an_image(
+    measure: Callable[[object], object], image: object, complaint: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=complaint):
         measure(image)
 
 
 @pytest.mark.parametrize(
-    ("mask", "said"),
+    ("mask", "complaint"),
     [
         (ROI.astype(np.float32), "a mask is bool, or uint8 of 0 and 255, not float32"),
         (ROI[:, :8], r"a mask of shape \(16, 8\) for images of \(16, 16\)"),
         (np.arange(256, dtype=np.uint8).reshape(16, 16), "grey levels 0 to 255; .* threshold it first"),
     ],
 )
-def test_what_is_no_mask_is_refused(mask: object, said: str) -> None:
-    with pytest.raises(ValueError, match=f"roi: {said}"):
+def test_data_that_is_not_a_mask_is_refused(mask: object, complaint: str) -> None:
+    with pytest.raises(ValueError, match=f"roi: {complaint}"):
         masked_ssim(GOOD, GOOD, mask)  # type: ignore[arg-type]

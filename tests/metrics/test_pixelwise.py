@@ -123,7 +123,7 @@ def test_reference_rises_with_the_region_and_ours_does_not(part, spoilt):
 EXAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "medebench-examples"
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="no copy of the website examples beside the repository")
+@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="no copy of the website examples next to the repository")
 def test_some_region_explains_the_published_score_of_an_image():
     # Growing a centred region moves the reference score from plain SSIM towards 1.
     before, after = (

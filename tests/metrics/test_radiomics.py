@@ -20,7 +20,7 @@ PHANTOM = np.array(
 
 
 def rounded(values: np.ndarray) -> list[float]:
-    """To the three digits that are published."""
+    """Return the values with the three digits that are published."""
     return [float(f"{value:.3g}") for value in values]
 
 
@@ -87,7 +87,7 @@ def test_shape_of_a_rectangle_and_of_an_angle_by_hand():
     assert shape_of(field)[2] == pytest.approx(800 / (800 + 30 * 40 / 2), abs=0.02)
 
 
-def test_distance_in_units_of_the_reference_is_the_closed_form_whatever_the_scales():
+def test_distance_in_units_of_the_reference_is_the_closed_form_at_any_scale():
     # Every column of the outputs is moved by two standard deviations of the reference: 26 x 2^2.
     rng = np.random.default_rng(4)
     reference = rng.normal(size=(60, len(FEATURES))) * 10.0 ** rng.integers(-4, 5, len(FEATURES))

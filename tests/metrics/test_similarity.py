@@ -1,4 +1,4 @@
-"""Similarities with hand-made embeddings whose cosines are known, and networks that check what they are given."""
+"""Similarities with hand-made embeddings whose cosines are known, and networks that check their inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plantain.metrics.similarity import cosine, dalign, isim, talign
 
 
 class Compass:
-    """Embeds an image by the mean of its red and green channels, a text by the direction that it names."""
+    """Embed an image by the mean of its red and green channels, a text by the direction that it names."""
 
     name = "compass"
 

@@ -18,7 +18,7 @@ def images(n: int, side: int = 24) -> list[np.ndarray]:
     return list(np.random.default_rng(3).integers(0, 256, (n, side, side, 3), dtype=np.uint8))
 
 
-def test_inception_is_named_by_its_hash_until_the_hash_is_vouched_for(tmp_path):
+def test_inception_is_named_by_its_hash_until_the_hash_is_confirmed(tmp_path):
     from plantain.metrics.networks import InceptionEncoder
 
     class Pooled(torch.nn.Module):

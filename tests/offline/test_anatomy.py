@@ -26,7 +26,7 @@ def middle(mask: np.ndarray) -> tuple[float, float]:
     return float(xs.mean()), float(ys.mean())
 
 
-def test_the_lungs_are_two_dark_fields_beside_the_midline() -> None:
+def test_the_lungs_are_two_dark_fields_on_both_sides_of_the_midline() -> None:
     # rg1-chest-pa by eye, on a grid of 256: spine at column 123, lungs from row 19 down to 188 (right) and 222 (left)
     found = sample("rg1-chest-pa")
     assert found.midline is not None

@@ -1,4 +1,4 @@
-"""Findings drawn on real images: the sign, place and extent that were asked for, and nothing outside the mask."""
+"""Findings drawn on real images: the requested sign, place and extent, and nothing outside the mask."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_at_least_18_of_the_papers_findings_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("finding", DRAWN, ids=lambda f: f.name)
-def test_a_drawing_keeps_to_its_mask_its_seed_and_its_sign(finding: Finding) -> None:
+def test_a_drawing_follows_its_mask_its_seed_and_its_sign(finding: Finding) -> None:
     pixels, rendering = drawn(finding)
     away = ~dilate(rendering.mask, 3)
     assert np.abs(rendering.pixels.astype(np.int16) - pixels)[away].max(initial=0) <= 1
@@ -137,7 +137,7 @@ REMOVED = (
 
 
 @pytest.mark.parametrize("name", REMOVED)
-def test_a_removal_brings_the_image_nearer_to_what_it_was(name: str) -> None:
+def test_a_removal_is_nearer_to_the_original_than_the_drawing(name: str) -> None:
     finding = named(name)
     lateral = name in (
         "glioma",
@@ -151,7 +151,7 @@ def test_a_removal_brings_the_image_nearer_to_what_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma"])
-def test_what_cannot_be_known_under_a_finding_is_not_invented(name: str) -> None:
+def test_a_removal_over_an_unknown_background_is_refused(name: str) -> None:
     finding = named(name)
     _, rendering = drawn(finding)
     image, _ = image_for(finding)
@@ -160,7 +160,7 @@ def test_what_cannot_be_known_under_a_finding_is_not_invented(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["glioma", "AMD", "Cataract"])
-def test_a_finding_that_is_not_there_is_not_found(name: str) -> None:
+def test_a_removal_of_an_absent_finding_is_refused(name: str) -> None:
     image, pixels = image_for(named(name))
     with pytest.raises(CannotShow):
         remove(pixels, image, named(name), Intent(name, REMOVE), np.random.default_rng(1))

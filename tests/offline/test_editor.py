@@ -38,7 +38,7 @@ def instruct(modality: str, name: str, direction: Direction = Direction.ADD) -> 
 @pytest.mark.parametrize(
     ("modality", "name"), [("chest_xray", "Pneumothorax"), ("brain_mri", "glioma"), ("fundus", "AMD")]
 )
-def test_edit_leaves_everything_else_as_the_encoder_leaves_it(modality: str, name: str) -> None:
+def test_an_edit_changes_only_its_mask_beyond_encoding(modality: str, name: str) -> None:
     image, data = prepared()[IMAGES[modality]]
     edited = edit_encoded(data, instruct(modality, name), image, SEED, normal=True)
     assert not isinstance(edited, Outcome), edited
@@ -66,7 +66,7 @@ def test_edit_is_the_same_in_a_worker_process() -> None:
 
 
 @pytest.mark.parametrize("instruction", ["Make it look nicer.", "Add a small drusen cluster at the macula."])
-def test_an_instruction_that_names_nothing_known_is_not_applicable(instruction: str) -> None:
+def test_an_instruction_without_a_known_finding_is_not_applicable(instruction: str) -> None:
     image, data = prepared()["rg1-chest-pa"]
     outcome = edit_encoded(data, instruction, image, SEED)
     assert isinstance(outcome, Outcome)
@@ -74,7 +74,7 @@ def test_an_instruction_that_names_nothing_known_is_not_applicable(instruction: 
     assert "names no finding" in outcome.reason
 
 
-def test_an_image_that_is_to_stay_comes_back_as_it_is() -> None:
+def test_an_instruction_to_keep_the_image_changes_no_pixel() -> None:
     image, data = prepared()["rg1-chest-pa"]
     rendering = render_instruction(decode(data), "Return this image exactly as it is.", image, SEED)
     assert np.array_equal(rendering.pixels, decode(data))
@@ -93,7 +93,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_workers_end_with_a_process_that_was_killed(tmp_path: Path) -> None:
-    """Killed with -9, which nothing can catch: a worker that stayed would hold 270 MB for good."""
+    """Killed with -9, which no handler can catch: an orphaned worker would keep 270 MB."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""The instrument judge end to end: what it says of edits whose worth is known."""
+"""The instrument judge end to end: its verdicts on edits of known quality."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_judge_sees_a_letter_in_a_corner(chest, finding):
 
 
 @pytest.mark.parametrize("edited", [b"not an image", b""])
-def test_judge_of_something_else_is_malformed(chest, finding, edited):
+def test_judge_of_another_file_is_malformed(chest, finding, edited):
     image, data, _ = chest
     outcome = judge_encoded(data, edited, "Add a nodule.", image, finding, Direction.ADD, MED_BANANA)
     assert isinstance(outcome, Outcome)
@@ -135,7 +135,7 @@ FINDINGS = {"brain_mri": "glioma", "chest_xray": "Lung Lesion", "fundus": "AMD"}
 
 
 def soil(value: float) -> None:
-    """Leave freed memory of many sizes behind that holds a value."""
+    """Leave freed memory of many sizes that contains a value."""
     for side in (60, 100, 180, 256, 360, 512, 1024):
         held = [np.full((side, side + 9 * step), value, np.float32) for step in range(20)]
         del held

@@ -66,7 +66,7 @@ def test_compose_reads_back_any_combination(drawn: tuple[Finding, Intent], phras
 (CHEST, "", Intent(None, None)),
     ],
 )  # fmt: skip
-def test_read_instruction_of_persons(modality: str, text: str, intent: Intent) -> None:
+def test_read_instruction_written_by_humans(modality: str, text: str, intent: Intent) -> None:
     assert read(modality, text) == intent
 
 
@@ -93,7 +93,7 @@ def test_only_the_commanding_clause_names_the_side(text: str) -> None:
         ("Remove the pleural effusion right away", None),
     ],
 )
-def test_left_and_right_that_are_no_sides(text: str, side: str | None) -> None:
+def test_left_and_right_as_ordinary_words_are_not_sides(text: str, side: str | None) -> None:
     intent = read(CHEST, text)
     assert (intent.finding, intent.direction, intent.side) == ("Pleural Effusion", REMOVE, side)
 
@@ -113,7 +113,7 @@ def test_a_forbidden_edit_is_not_commanded(text: str) -> None:
         ("Do not add an effusion but add a pneumothorax instead", "Pneumothorax"),
     ],
 )
-def test_negated_findings_are_not_meant(text: str, finding: str) -> None:
+def test_negated_findings_are_ignored(text: str, finding: str) -> None:
     assert read(CHEST, text).finding == finding
 
 

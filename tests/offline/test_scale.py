@@ -1,4 +1,4 @@
-"""The instrument judge on MedEBench's scales: real pictures, known changes, and what it cannot say."""
+"""The instrument judge on MedEBench's scales: real images, known changes, and its unscored cases."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def test_without_truth_and_finding_accuracy_is_unscored(before: Pixels) -> None:
     assert report.criteria["context_preservation"].value == 10.0
 
 
-def test_a_truth_that_is_not_aligned_is_no_measure(before: Pixels) -> None:
+def test_an_unaligned_truth_leaves_the_accuracy_unscored(before: Pixels) -> None:
     turned = np.ascontiguousarray(np.rot90(with_disc(before, 60)))
     report = scored(before, with_disc(before, 60), turned)
     assert report.criteria["editing_accuracy"].passed is None
     assert "is not aligned" in report.criteria["editing_accuracy"].evidence
 
 
-def test_it_repeats_itself(before: Pixels) -> None:
+def test_scores_are_deterministic(before: Pixels) -> None:
     truth = with_disc(before, 60)
     assert scored(before, with_disc(before, 40), truth) == scored(before, with_disc(before, 40), truth)

@@ -52,7 +52,7 @@ def read(finding: Finding, text: str) -> Intent:
 
 
 def judged(number: int, instruction: str, *codes: FailureCode) -> Attempt:
-    """A round whose instruction compliance failed with these codes."""
+    """Return a round whose instruction compliance failed with these codes."""
     criteria = {criterion: CriterionResult(True) for criterion in Criterion}
     criteria[Criterion.INSTRUCTION_COMPLIANCE] = CriterionResult(False, None, codes)
     observations = Observations(criteria)
@@ -67,14 +67,14 @@ def imageless(number: int, instruction: str, kind: OutcomeKind) -> Attempt:
 def refined(
     finding: Finding, direction: Direction, *codes: FailureCode, seed: int = 5
 ) -> tuple[Intent, Intent]:
-    """What round 1 asked for and what round 2 asks for after these codes."""
+    """Return the requests of round 1 and of round 2 after these codes."""
     first = write(finding, direction, [], seed)
     second = write(finding, direction, [judged(1, first, *codes)], seed + 1)
     return read(finding, first), read(finding, second)
 
 
 def find_seed(finding: Finding, **wanted: str) -> int:
-    """The first seed whose round 1 asks for these looks."""
+    """Return the first seed whose round 1 requests these properties."""
     for seed in range(500):
         intent = read(finding, write(finding, ADD, [], seed))
         if all(getattr(intent, name) == value for name, value in wanted.items()):
@@ -100,13 +100,13 @@ def test_template_writer_fills_the_role() -> None:
 
 @pytest.mark.parametrize("finding", TARGETS, ids=lambda f: f.name)
 @pytest.mark.parametrize("direction", list(BUILD_DIRECTIONS))
-def test_instruction_is_read_as_it_is_meant(finding: Finding, direction: Direction) -> None:
+def test_an_instruction_is_read_as_written(finding: Finding, direction: Direction) -> None:
     for seed in range(12):
         text = write(finding, direction, [], seed)
         intent = read(finding, text)
         assert (intent.finding, intent.direction) == (finding.name, direction), text
         assert intent == read_instruction(text, (finding,)), text
-        if direction is REMOVE:  # nothing is invented about where it lies or how it looks
+        if direction is REMOVE:  # place and look are not invented
             assert intent == Intent(finding.name, REMOVE), text
         else:
             assert intent.side in (finding.sides or (None,)), text
@@ -150,7 +150,7 @@ def test_too_subtle_asks_for_more(finding: Finding) -> None:
     st.integers(0, 2**62),
     st.sampled_from(("unknown", "sagittal", "axial")),
 )
-def test_no_instruction_is_repeated_whatever_happened(
+def test_no_instruction_is_repeated_after_any_outcome(
     finding: Finding,
     direction: Direction,
     fates: list[list[FailureCode] | OutcomeKind],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
 
-from pixels.pictures import colour, every_format, grey, png_bomb, save
+from pixels.images import colour, every_format, grey, png_bomb, save
 from plantain.pixels.decode import BadImage, colour_note, decode_mask, decode_output, decode_untrusted
 from plantain.pixels.encode import encode_mask
 
@@ -69,7 +69,7 @@ def test_decode_untrusted_refuses_a_bomb_by_its_header() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "complaint"),
     [
         (b"", "empty file"),
         (bytes(128) + b"DICM" + bytes(50), "DICOM"),
@@ -78,8 +78,8 @@ def test_decode_untrusted_refuses_a_bomb_by_its_header() -> None:
         (FILES["png grey"].replace(b"IDAT", b"IDAT\0"), "checksum"),  # PNG, 13.1
     ],
 )
-def test_decode_untrusted_says_what_is_wrong(data: bytes, says: str) -> None:
-    with pytest.raises(BadImage, match=says) as caught:
+def test_decode_untrusted_names_the_fault(data: bytes, complaint: str) -> None:
+    with pytest.raises(BadImage, match=complaint) as caught:
         decode_untrusted(data, "folder/x.jpg")
     assert str(caught.value).startswith("folder/x.jpg: ")
     assert "\n" not in str(caught.value)
@@ -169,7 +169,7 @@ def test_decode_output_is_the_same_in_any_bit_depth(level: int) -> None:
 
 
 def _profile(name: bytes, gamma: float, primaries: tuple[tuple[float, float, float], ...]) -> bytes:
-    """An ICC matrix profile, version 2.1 (ICC.1:2001-04), of one gamma and three primaries in XYZ under D50."""
+    """Return an ICC matrix profile, version 2.1 (ICC.1:2001-04), of one gamma and three primaries in XYZ under D50."""
     points = [b"XYZ \0\0\0\0" + struct.pack(">3i", *(round(65536 * v) for v in one)) for one in primaries]
     curve = b"curv\0\0\0\0" + struct.pack(">IH", 1, round(256 * gamma)) + b"\0\0"
     title = b"desc\0\0\0\0" + struct.pack(">I", len(name) + 1) + name + bytes(79)
@@ -226,7 +226,7 @@ def test_decode_untrusted_leaves_srgb_and_shows_png_gamma() -> None:
 
 
 def _with_chunks(pixels: np.ndarray, **chunks: bytes) -> bytes:
-    """A PNG with these chunks before its pixels."""
+    """Return a PNG with these chunks before its pixels."""
     data = save(Image.fromarray(pixels), "PNG")
     made = b"".join(
         struct.pack(">I", len(body))
@@ -320,6 +320,6 @@ def test_floats_from_0_to_1_and_whole_numbers_are_read(white: bool, kind: str, s
         ),
     ],
 )
-def test_values_without_one_meaning_are_refused(data: bytes, why: str) -> None:
+def test_ambiguous_values_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(BadImage, match=rf"^a: {why}"):
         decode_untrusted(data, "a")

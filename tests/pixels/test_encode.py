@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pixels.pictures import colour, grey, save
+from pixels.images import colour, grey, save
 from plantain.pixels.decode import BadImage, decode, pixel_sha256
 from plantain.pixels.encode import (
     XMP_PACKET,
@@ -41,7 +41,7 @@ def test_encode_jpeg_is_quality_95_without_subsampling_and_only_the_mark() -> No
     assert image.info["xmp"] == XMP_PACKET
 
 
-def test_encode_jpeg_mark_is_well_formed_and_says_synthetic() -> None:
+def test_encode_jpeg_mark_is_well_formed_and_states_synthetic() -> None:
     text = Image.open(io.BytesIO(encode_jpeg(SQUARE))).info["xmp"]
     root = ElementTree.fromstring(text)
     description = next(root.iter("{http://www.w3.org/1999/02/22-rdf-syntax-ns#}Description"))
@@ -83,7 +83,7 @@ def test_normalise_strips_metadata() -> None:
     assert b"MRN" not in normalise(data, side=64)
 
 
-def test_normalise_refuses_what_is_not_square_or_no_image() -> None:
+def test_normalise_refuses_oblong_images_and_other_data() -> None:
     with pytest.raises(BadImage, match="64x63 pixels returned"):
         normalise(save(Image.fromarray(colour(64, 63)), "PNG"), side=64)
     with pytest.raises(BadImage, match="edited image"):
@@ -91,7 +91,7 @@ def test_normalise_refuses_what_is_not_square_or_no_image() -> None:
 
 
 @pytest.mark.parametrize("encode", [encode_jpeg, encode_source])
-def test_it_is_the_hash_of_the_rgb_bytes_whatever_else_the_file_has(
+def test_pixel_sha256_depends_only_on_the_rgb_bytes(
     encode: Callable[[np.ndarray], bytes],
 ) -> None:
     file = encode(np.ascontiguousarray(skimage.data.retina()[:64, :64]))
@@ -107,7 +107,7 @@ def noise(width: int, height: int) -> np.ndarray:
 
 
 def content(geometry: Geometry) -> np.ndarray:
-    """Where a square of 64 pixels shows the original."""
+    """Return the part of a square of 64 pixels that shows the original."""
     mask = np.zeros((64, 64), bool)
     rows = slice(geometry.top, geometry.top + geometry.inner_height)
     mask[rows, geometry.left : geometry.left + geometry.inner_width] = True
@@ -115,7 +115,7 @@ def content(geometry: Geometry) -> np.ndarray:
 
 
 @given(SIZES, SIZES)
-def test_prepare_geometry_lies_in_the_square_and_inverts(width: int, height: int) -> None:
+def test_prepare_geometry_is_inside_the_square_and_inverts(width: int, height: int) -> None:
     prepared, geometry = prepare(noise(width, height), 64)
     assert prepared.shape == (64, 64, 3)
     assert (geometry.width, geometry.height, geometry.mode) == (width, height, "pad")
@@ -129,7 +129,7 @@ def test_prepare_geometry_lies_in_the_square_and_inverts(width: int, height: int
 
 
 @given(st.integers(1, 64), st.booleans())
-def test_restore_is_exact_where_nothing_was_resized(short: int, tall: bool) -> None:
+def test_restore_without_resizing_is_exact(short: int, tall: bool) -> None:
     original = noise(short, 64) if tall else noise(64, short)
     assert np.array_equal(restore(*prepare(original, 64)), original)
 
@@ -147,7 +147,7 @@ def test_prepare_shrinks_without_aliasing() -> None:
     assert np.unique(resize(lines, 128, 128)).tolist() == [100]
 
 
-def test_settle_grey_makes_channels_equal_only_for_grey_pictures() -> None:
+def test_settle_grey_makes_channels_equal_only_for_grey_images() -> None:
     gray = np.repeat(grey(200, 200)[:, :, None], 3, axis=2)
     assert settle_grey(gray) is gray
     rng = np.random.default_rng(5)
@@ -161,7 +161,7 @@ def test_settle_grey_makes_channels_equal_only_for_grey_pictures() -> None:
     assert np.array_equal(settle_grey(colour(64, 64)), colour(64, 64))
 
 
-def test_prepare_shows_what_is_square_square_and_restores_pixels_that_are_not() -> None:
+def test_prepare_makes_oblong_pixels_square_and_restore_undoes_it() -> None:
     """Pixels twice as high as wide (PS3.3, C.7.6.3.1.7): 256 x 128 of them are a square field."""
     pixels = noise(256, 128)
     square, geometry = prepare(pixels, 256, aspect=2.0)

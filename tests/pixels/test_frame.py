@@ -12,7 +12,7 @@ from plantain.sources.samples import sample_images
 
 @pytest.fixture(scope="module")
 def slices() -> list[Field]:
-    """The package's brain slices, small."""
+    """Return the package's brain slices, small."""
     return [
         cv2.resize(sample.pixels[..., 1], (192, 192), interpolation=cv2.INTER_AREA).astype(np.float32)
         for sample in sample_images()
@@ -20,13 +20,13 @@ def slices() -> list[Field]:
     ]
 
 
-def test_a_picture_without_a_frame_is_left_as_it_is(slices: list[Field]) -> None:
+def test_an_image_without_a_frame_is_unchanged(slices: list[Field]) -> None:
     for level in slices:
         np.testing.assert_array_equal(without_frame(level), level)
 
 
 @pytest.mark.parametrize("wide", [1, 2])
-def test_a_frame_takes_the_level_of_what_lies_within(slices: list[Field], wide: int) -> None:
+def test_a_frame_takes_the_level_of_the_image_inside(slices: list[Field], wide: int) -> None:
     level = slices[0]
     framed = level.copy()
     framed[:wide], framed[-wide:], framed[:, -wide:] = 255, 255, 255

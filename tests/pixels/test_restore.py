@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
 
-from pixels.pictures import colour
+from pixels.images import colour
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -32,14 +32,14 @@ SIDE = 640
 
 @pytest.fixture(scope="module")
 def original() -> Pixels:
-    """A retina with room above and below its levels."""
+    """Return a retina with room above and below its levels."""
     piece = cv2.resize(skimage.data.retina()[:1280, :1280], (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     return np.clip(piece * 0.75 + 15, 0, 230).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")
 def asked() -> np.ndarray:
-    """What the edit adds: a disc of 40 levels with a soft border, (H, W)."""
+    """Return the change of the edit: a disc of 40 levels with a soft border, (H, W)."""
     y, x = np.mgrid[:SIDE, :SIDE]
     return 40.0 / (1.0 + np.exp((np.hypot(y - 330, x - 300) - 50) / 3.0))
 
@@ -49,7 +49,7 @@ def edited(original: Pixels, asked: np.ndarray) -> Pixels:
 
 
 def redrawn(pixels: Pixels) -> Pixels:
-    """Moved by about a pixel, with another gamma and contrast, and noisy."""
+    """Return the image moved by about a pixel, with another gamma and contrast, and noisy."""
     ys, xs = np.mgrid[:SIDE, :SIDE].astype(np.float32)
     dx = 1.1 + 0.6 * np.sin(ys / 300) + 0.3 * (xs / SIDE - 0.5)
     moved = cv2.remap(pixels, xs + dx, ys - 0.7, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
@@ -82,7 +82,7 @@ def test_the_edit_keeps_its_place_and_strength(
     assert made[asked > 39].mean() == pytest.approx(40, rel=0.15)
 
 
-def test_an_answer_that_cannot_be_restored_stays_as_it_came(original: Pixels, asked: np.ndarray) -> None:
+def test_an_answer_that_cannot_be_restored_is_unchanged(original: Pixels, asked: np.ndarray) -> None:
     answer = edited(original, asked)
     clouds = np.random.default_rng(1).normal(size=(24, 24, 3)).astype(np.float32)
     clouds = cv2.resize(clouds, (SIDE, SIDE), interpolation=cv2.INTER_CUBIC)
@@ -155,49 +155,49 @@ SMALL = 512
 
 
 @pytest.fixture(scope="module")
-def picture() -> np.ndarray:
-    """A retina's piece, no level of it near the ends."""
-    piece = skimage.data.retina()[300:1100, 300:1100]
-    small = cv2.resize(piece, (SMALL, SMALL), interpolation=cv2.INTER_AREA)
+def piece() -> np.ndarray:
+    """Return a piece of a retina, without levels near the ends."""
+    crop = skimage.data.retina()[300:1100, 300:1100]
+    small = cv2.resize(crop, (SMALL, SMALL), interpolation=cv2.INTER_AREA)
     return np.clip(small * 0.8 + 10, 20, 235).astype(np.uint8)
 
 
 def disc(radius: float) -> np.ndarray:
-    """A soft disc of height 1 in the upper left quarter."""
+    """Return a soft disc of height 1 in the upper left quarter."""
     y, x = np.mgrid[:SMALL, :SMALL]
     return 1.0 / (1.0 + np.exp((np.hypot(y - 180, x - 180) - radius) / 12.0))
 
 
 def otherwise_toned(pixels: np.ndarray) -> np.ndarray:
-    """Another gamma, and light that falls off to one side."""
+    """Return the image with another gamma, and light that falls off to one side."""
     light = np.linspace(-5, 5, SMALL)[None, :, None]
     return np.clip(np.rint(255 * (pixels / 255.0) ** 1.15 + 4 + light), 0, 255).astype(np.uint8)
 
 
-def test_a_curve_and_drifting_light_are_undone(picture: np.ndarray) -> None:
-    back = match_tone(picture, otherwise_toned(picture), np.ones((SMALL, SMALL), bool))
-    off = np.abs(back.astype(float) - picture)
+def test_a_curve_and_drifting_light_are_undone(piece: np.ndarray) -> None:
+    back = match_tone(piece, otherwise_toned(piece), np.ones((SMALL, SMALL), bool))
+    off = np.abs(back.astype(float) - piece)
     assert off.mean() < 1.0 and np.quantile(off, 0.99) < 4.0
-    assert np.abs(otherwise_toned(picture).astype(float) - picture).mean() > 5.0, "it was off before"
+    assert np.abs(otherwise_toned(piece).astype(float) - piece).mean() > 5.0, "it was off before"
 
 
-def test_a_finding_that_is_left_out_of_the_reference_is_kept(picture: np.ndarray) -> None:
+def test_a_finding_that_is_left_out_of_the_reference_is_kept(piece: np.ndarray) -> None:
     change = disc(40)
-    edited = np.clip(picture + 12 * change[..., None], 0, 255).astype(np.uint8)
-    back = match_tone(picture, otherwise_toned(edited), change < 0.02).astype(float)
-    assert (back - picture).mean(axis=2)[change > 0.8].mean() >= 9.5
-    assert abs((back - picture).mean(axis=2)[change < 0.05].mean()) < 0.5
+    edited = np.clip(piece + 12 * change[..., None], 0, 255).astype(np.uint8)
+    back = match_tone(piece, otherwise_toned(edited), change < 0.02).astype(float)
+    assert (back - piece).mean(axis=2)[change > 0.8].mean() >= 9.5
+    assert abs((back - piece).mean(axis=2)[change < 0.05].mean()) < 0.5
 
 
-def test_levels_that_were_cut_off_are_the_originals(picture: np.ndarray) -> None:
-    bright = np.clip(picture.astype(int) + 60, 0, 255).astype(np.uint8)
+def test_clipped_levels_are_taken_from_the_original(piece: np.ndarray) -> None:
+    bright = np.clip(piece.astype(int) + 60, 0, 255).astype(np.uint8)
     cut = bright == 255
     assert 0.02 < cut.mean() < 0.9
-    back = match_tone(picture, bright, np.ones((SMALL, SMALL), bool))
-    assert np.abs(back.astype(float) - picture)[cut].mean() < 1.0
-    dark = np.clip(picture.astype(int) - 60, 0, 255).astype(np.uint8)
-    back = match_tone(picture, dark, np.ones((SMALL, SMALL), bool))
-    assert np.abs(back.astype(float) - picture)[dark == 0].mean() < 1.0
+    back = match_tone(piece, bright, np.ones((SMALL, SMALL), bool))
+    assert np.abs(back.astype(float) - piece)[cut].mean() < 1.0
+    dark = np.clip(piece.astype(int) - 60, 0, 255).astype(np.uint8)
+    back = match_tone(piece, dark, np.ones((SMALL, SMALL), bool))
+    assert np.abs(back.astype(float) - piece)[dark == 0].mean() < 1.0
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def retina() -> Pixels:
 
 
 def bent(pixels: Pixels, most: float) -> Pixels:
-    """Moved by scipy (cubic splines), by at most `most` pixels: a shift, a zoom and a slow wave."""
+    """Return the image moved by scipy (cubic splines), by at most `most` pixels: a shift, a zoom and a slow wave."""
     height, width = pixels.shape[:2]
     ys, xs = np.mgrid[:height, :width].astype(float)
     dx = most * (0.5 + 0.3 * (xs / width - 0.5) + 0.2 * np.sin(ys / 90))
@@ -221,7 +221,7 @@ def bent(pixels: Pixels, most: float) -> Pixels:
 
 
 @pytest.mark.parametrize("most", [0.6, 2.0])
-def test_a_bent_picture_comes_back_over_its_original(most: float, retina: Pixels) -> None:
+def test_register_restores_a_bent_image(most: float, retina: Pixels) -> None:
     moved = bent(retina, most)
     back, residual, why_not = register(retina, moved)
     assert why_not == ""
@@ -231,7 +231,7 @@ def test_a_bent_picture_comes_back_over_its_original(most: float, retina: Pixels
     assert after < 0.5 * before
 
 
-def test_what_was_not_moved_stays_as_it_is(retina: Pixels) -> None:
+def test_an_unmoved_image_is_unchanged(retina: Pixels) -> None:
     drawn = retina.copy()
     drawn[200:300, 200:300] += 20
     assert np.array_equal(register(retina, drawn)[0], drawn)

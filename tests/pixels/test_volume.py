@@ -17,7 +17,7 @@ from plantain.pixels.volume import choose_slices, read_volume, show_slice
 
 
 def template() -> bytes:
-    """The MNI152 T1 average, as nilearn ships it."""
+    """Return the MNI152 T1 average, as nilearn ships it."""
     nilearn = pytest.importorskip("nilearn")
     name = "datasets/data/mni_icbm152_t1_tal_nlin_sym_09a_converted.nii.gz"
     return (Path(nilearn.__file__).parent / name).read_bytes()
@@ -29,7 +29,7 @@ def made(values: np.ndarray, affine: np.ndarray | None = None, *, packed: bool =
 
 
 def corner() -> np.ndarray:
-    """A dim grainy block with a bright spot at right, front and top of right-anterior-superior space."""
+    """Return a dim grainy block with a bright spot at right, front and top of right-anterior-superior space."""
     values = np.zeros((40, 50, 60), np.int16)
     values[5:35, 5:45, 5:55] = np.random.default_rng(1).integers(380, 420, (30, 40, 50))
     values[28:34, 36:44, 44:54] = 1000
@@ -58,7 +58,7 @@ CODES = [
 
 
 def stored(values: np.ndarray, code: str, qform: int, sform: int, tilt: float = 0.0) -> bytes:
-    """A right-anterior-superior volume stored with other axes, its orientation in qform, sform or both."""
+    """Return a right-anterior-superior volume stored with other axes, its orientation in qform, sform or both."""
     turn = nibabel.affines.from_matvec(nibabel.eulerangles.euler2mat(x=np.radians(tilt)))
     image = nibabel.Nifti1Image(values, turn)
     ways = nibabel.orientations.ornt_transform(
@@ -97,21 +97,21 @@ def test_two_orientations_that_contradict_each_other_are_refused() -> None:
     assert read_volume(image.to_bytes(), "x.nii").oblique_degrees == pytest.approx(22.9, abs=0.1)
 
 
-def test_slices_lie_where_the_head_is_and_not_at_its_ends() -> None:
+def test_slices_are_chosen_inside_the_head_and_not_at_its_ends() -> None:
     volume = read_volume(made(corner()), "made")
     assert choose_slices(volume, "axial", 1) == [30]  # the middle of 5..54
     assert choose_slices(volume, "axial", 3) == [20, 30, 39]  # 5 + 49 * 0.3, 0.5, 0.7
     assert len(choose_slices(volume, "axial", 500)) < 40
 
 
-def test_voxels_that_are_not_square_are_made_so() -> None:
+def test_oblong_voxels_are_made_square() -> None:
     volume = read_volume(made(corner(), np.diag([1.0, 1.0, 3.0, 1.0])), "thick")
     assert show_slice(volume, "coronal", 20).shape == (180, 40, 3)
     assert show_slice(volume, "axial", 20).shape == (50, 40, 3)
 
 
 def patched(at: int) -> bytes:
-    """A volume with four zeros in its header."""
+    """Return a volume with four zeros in its header."""
     data = bytearray(made(corner()))
     data[at : at + 4] = bytes(4)
     return bytes(data)
@@ -125,7 +125,7 @@ def with_intent(intent: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "complaint"),
     [
         (b"", "no NIfTI that can be read"),
         (made(np.zeros((4, 4, 4), np.int16)), "all its voxels are alike"),
@@ -140,8 +140,8 @@ def with_intent(intent: str) -> bytes:
         (made(np.random.default_rng(0).normal(0, 1, (20, 20, 20)).clip(0, 0.5)), "probability map"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
-    with pytest.raises(BadImage, match=says) as caught:
+def test_unreadable_volumes_are_refused_in_one_line(data: bytes, complaint: str) -> None:
+    with pytest.raises(BadImage, match=complaint) as caught:
         read_volume(data, "x.nii")
     assert "\n" not in str(caught.value)
 
@@ -190,7 +190,7 @@ def test_padding_outside_the_field_of_view_does_not_set_the_contrast(padding: in
         got = read_volume(made(padded), "padded")
         assert (got.low, got.high) == pytest.approx((plain.low, plain.high), abs=10)
         assert not show_slice(got, "axial", 30)[-1].any(), "padding is black, as the background is"
-    hounsfield = np.full((30, 30, 30), -1000, np.int16)  # air is no padding
+    hounsfield = np.full((30, 30, 30), -1000, np.int16)  # air is not padding
     hounsfield[5:25, 5:25, 5:25] = np.random.default_rng(2).integers(-50, 1200, (20, 20, 20))
     hounsfield[:3] = -1024
     assert read_volume(made(hounsfield), "ct").low < -900
@@ -198,7 +198,7 @@ def test_padding_outside_the_field_of_view_does_not_set_the_contrast(padding: in
 
 @pytest.mark.parametrize("kind", [np.int16, np.float32])
 @pytest.mark.parametrize("labels", [20, 100])
-def test_a_segmentation_of_many_labels_is_no_image(kind: type, labels: int) -> None:
+def test_a_segmentation_of_many_labels_is_refused(kind: type, labels: int) -> None:
     rng = np.random.default_rng(3)
     seeds = rng.integers(0, 40, (labels, 3))
     places = np.stack(np.mgrid[:40, :40, :40], axis=-1).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""Faces: one real portrait, one real profile, and real pictures that show none."""
+"""Faces: one real portrait, one real profile, and real images without a face."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from plantain.privacy.heads import face_of_volume, profile_in_slice
 
 @pytest.fixture(scope="module")
 def sagittal() -> np.ndarray:
-    """A whole head from the side with face and skull, uint8 (256, 256), front to the left."""
+    """Return a whole head from the side with face and skull, uint8 (256, 256), front to the left."""
     stored = head_in_profile()
     return (stored * (255.0 / stored.max())).astype(np.uint8)
 
 
 def test_a_portrait_shows_a_face_in_colour_and_in_grey() -> None:
-    # The face of the astronaut lies at about (180, 60) to (270, 160) of 512x512.
+    # The face of the astronaut is at about (180, 60) to (270, 160) of 512x512.
     portrait = skimage.data.astronaut()
     grey = cv2.cvtColor(portrait, cv2.COLOR_RGB2GRAY)
     for pixels in (portrait, grey, np.repeat(grey[:, :, None], 3, axis=2)):
@@ -32,17 +32,17 @@ def test_a_portrait_shows_a_face_in_colour_and_in_grey() -> None:
         )
 
 
-def test_pictures_without_a_face_show_none(sagittal: np.ndarray) -> None:
-    for picture in (skimage.data.retina(), skimage.data.immunohistochemistry(), skimage.data.rocket()):
-        assert photographed_faces(picture) == ()
+def test_images_without_a_face_give_none(sagittal: np.ndarray) -> None:
+    for image in (skimage.data.retina(), skimage.data.immunohistochemistry(), skimage.data.rocket()):
+        assert photographed_faces(image) == ()
     assert photographed_faces(np.repeat(sagittal[:, :, None], 3, axis=2)) == ()
-    # Two ventricles and a fissure look back at whoever asks too few detections to agree.
+    # With too few agreeing detections, two ventricles and a fissure count as a face.
     for sample in package_samples():
         for crop in (sample.pixels, sample.pixels[:, ::-1], sample.pixels[20:-40, 30:-20]):
             assert photographed_faces(np.ascontiguousarray(crop)) == (), sample.image.id
 
 
-def test_a_coloured_scene_is_told_from_radiographs_and_slices() -> None:
+def test_a_coloured_scene_is_distinguished_from_radiographs_and_slices() -> None:
     assert all(
         coloured_scene(p) for p in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea())
     )
@@ -59,7 +59,7 @@ def test_a_profile_is_found_in_a_sagittal_slice(sagittal: np.ndarray) -> None:
     for spacing in (1.0, None):
         face = profile_in_slice(sagittal, spacing)
         assert face is not None
-        # Nose and lips of this head lie left of column 60, between rows 120 and 220.
+        # Nose and lips of this head are left of column 60, between rows 120 and 220.
         assert face.left < 40
         assert face.top < 120
         assert face.bottom > 220
@@ -78,7 +78,7 @@ def test_a_brain_out_of_the_skull_shows_no_face() -> None:
         assert profile_in_slice(show_slice(volume, "sagittal", index), 1.0) is None
 
 
-def test_a_volume_with_a_face_is_told_from_a_defaced_one(sagittal: np.ndarray) -> None:
+def test_a_volume_with_a_face_is_distinguished_from_a_defaced_one(sagittal: np.ndarray) -> None:
     # The profile through 120 mm of width: axes right, front, head.
     whole = np.repeat(sagittal[::-1, ::-1].T[None], 120, axis=0)
     head = face_of_volume(whole, (1.0, 1.0, 1.0), 25.0)

@@ -18,7 +18,7 @@ from plantain.privacy.text import Text, TextKind, TextReader
 
 @pytest.fixture(scope="module")
 def film() -> Pixels:
-    """The chest radiograph of the packages, 1955x1841 as it was stored."""
+    """Return the chest radiograph of the packages, 1955x1841 as it was stored."""
     return sample_of("chest_xray").pixels
 
 
@@ -60,7 +60,7 @@ def turned(pixels: Pixels, how: str) -> Pixels:
 
 
 @pytest.mark.parametrize("how", ["half", "mirrored"])
-def test_a_name_is_seen_whichever_way_a_film_was_scanned(how: str, film: Pixels, reader: TextReader) -> None:
+def test_a_name_is_seen_in_every_orientation_of_a_film(how: str, film: Pixels, reader: TextReader) -> None:
     page = turned(lettered(film[400:900, 300:900], "MARY SMITH", 60, 250, 1.2, 2), how)
     (name,) = [text for text in reader.read(page) if text.kind.identifying]
     assert name.sure >= 0.6
@@ -79,7 +79,7 @@ def test_strips_and_specks_are_read_without_an_error(shape: tuple[int, int], rea
 
 
 class Looks:
-    """Tells of each picture where it is brighter than 200."""
+    """A text reader that finds a box around all pixels brighter than 200."""
 
     name = "looks"
 
@@ -95,10 +95,10 @@ class Looks:
 
 @pytest.mark.parametrize(
     ("height", "width", "side"),
-    # 1024 x 2.25 / (1024 / 300) = 675; below that 512; at 512 (twice) and above, the picture as it is.
+    # 1024 x 2.25 / (1024 / 300) = 675; below that 512; at 512 (twice) and above, the image as it is.
     [(224, 224, 512), (300, 300, 675), (150, 224, 512), (512, 512, 1024), (1400, 1400, 1024)],
 )
-def test_a_picture_is_read_at_some_times_its_own_size_and_told_in_the_prepared_one(
+def test_a_small_image_is_read_enlarged_with_boxes_of_the_prepared_image(
     height: int, width: int, side: int
 ) -> None:
     pixels = np.zeros((height, width, 3), np.uint8)
@@ -108,7 +108,7 @@ def test_a_picture_is_read_at_some_times_its_own_size_and_told_in_the_prepared_o
     (found,), (there,) = read_prepared(prepared, geometry, looks), exact.read(prepared)
     assert looks.shapes == [(side, side, 3)]
     for one, other in zip(astuple(found.box), astuple(there.box), strict=True):
-        assert abs(one - other) <= 4  # two pixels of what was read
+        assert abs(one - other) <= 4  # two pixels of the read image
 
 
 def test_letters_of_eight_pixels_are_read_in_a_small_slice(reader: TextReader) -> None:

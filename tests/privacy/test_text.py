@@ -1,4 +1,4 @@
-"""Burned-in text, read in real images: identities are seen, markers are known, clean images stay clean."""
+"""Burned-in text, read in real images: names are found, markers are known, clean images give nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def shown(path: Path) -> np.ndarray:
         ("F 45Y", "other"),
     ],
 )
-def test_classify_knows_what_text_may_be(text: str, kind: str) -> None:
+def test_classify_returns_the_kind_of_a_text(text: str, kind: str) -> None:
     assert classify(text) is TextKind(kind)
     assert TextKind(kind).identifying == (kind in ("date", "number", "name", "other"))
 
@@ -64,15 +64,15 @@ def test_ultrasound_with_a_hospital_name_is_suspicious(reader: TextReader) -> No
 
 
 @pytest.mark.slow
-def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
-    pictures = {sample.image.id: sample.pixels for sample in package_samples()}
-    # What the samples' records claim is proved here, on the very files that they name.
+def test_clean_images_contain_no_identifying_text(reader: TextReader) -> None:
+    images = {sample.image.id: sample.pixels for sample in package_samples()}
+    # The records of the samples claim this; here the named files themselves are checked.
     assert {sample.image.source_sha256 for sample in package_samples()} == LOOKED_AT
     assert all(sample.image.text_checked for sample in package_samples())
     for name in ("693_UNCR.dcm", "MR2_UNCR.dcm", "CT_small.dcm", "MR_small.dcm"):
-        pictures[name] = decode_dicom(pydicom_file(name).read_bytes(), name)
-    assert len(pictures) >= 8
-    for name, pixels in pictures.items():
+        images[name] = decode_dicom(pydicom_file(name).read_bytes(), name)
+    assert len(images) >= 8
+    for name, pixels in images.items():
         texts = (*reader.read(prepare(pixels)[0]), *small_texts(pixels, reader))
         assert [text.text for text in texts if text.kind.identifying] == [], name
         assert photographed_faces(pixels) == (), name
@@ -80,7 +80,7 @@ def test_clean_images_hold_nothing_identifying(reader: TextReader) -> None:
 
 @pytest.mark.usefixtures("reader")
 def test_nothing_is_downloaded_or_sent_to_the_maker_of_the_library(tmp_path: Path) -> None:
-    """A process that cannot reach any network reads all the same; and without the extra it says why it cannot.
+    """A process that cannot reach any network reads text; without the extra it names the reason.
 
     onnxruntime 1.32 stores events and an id of the machine in the home folder before it sends them.
     """
@@ -139,7 +139,7 @@ def kinds(changes: tuple[object, ...]) -> set[tuple[str, str]]:
     return {(change.kind.value, change.marker) for change in changes}  # type: ignore[attr-defined]
 
 
-def test_edits_that_leave_text_alone_are_not_objected_to(reader: TextReader, original: np.ndarray) -> None:
+def test_edits_that_keep_the_text_report_no_change(reader: TextReader, original: np.ndarray) -> None:
     y, x = np.mgrid[:1024, :1024]
     opacity = 70.0 * np.exp(-((x - 380.0) ** 2 + (y - 560.0) ** 2) / 9000.0)
     lesion = np.clip(original + opacity[:, :, None], 0, 255).astype(np.uint8)
@@ -150,19 +150,19 @@ def test_edits_that_leave_text_alone_are_not_objected_to(reader: TextReader, ori
         assert text_changes(original, edited(after), reader) == ()
 
 
-def test_a_swapped_marker_is_told(reader: TextReader, plain: np.ndarray, original: np.ndarray) -> None:
+def test_a_swapped_marker_is_reported(reader: TextReader, plain: np.ndarray, original: np.ndarray) -> None:
     after = edited(lettered(plain, ("L", 60, 120), PORTABLE))
     (change, *_) = text_changes(original, after, reader)
     assert change.marker == "R"
     assert change.kind in (TextChangeKind.CHANGED, TextChangeKind.MISSING)
 
 
-def test_a_moved_marker_is_told(reader: TextReader, plain: np.ndarray, original: np.ndarray) -> None:
+def test_a_moved_marker_is_reported(reader: TextReader, plain: np.ndarray, original: np.ndarray) -> None:
     after = edited(lettered(plain, ("R", 900, 120), PORTABLE))
     assert kinds(text_changes(original, after, reader)) == {("moved", "R")}
 
 
-def test_text_that_a_model_drew_is_told_but_not_repeated(reader: TextReader, original: np.ndarray) -> None:
+def test_drawn_text_is_reported_without_its_words(reader: TextReader, original: np.ndarray) -> None:
     after = edited(lettered(original, ("JOHN DOE", 300, 90)))
     (change,) = text_changes(original, after, reader)
     assert (change.kind, change.marker) == (TextChangeKind.ADDED, "")

@@ -1,6 +1,6 @@
-"""The test chain: root, intermediate and leaf, as a person would have them made to sign releases.
+"""The test chain of root, intermediate and leaf, made as an owner would make it to sign releases.
 
-Not for use: the keys are made anew for each test session and trusted by nobody. The leaf needs key usage
+For tests only: each test session makes new keys, which no one trusts. The leaf needs key usage
 digitalSignature and extended key usage emailProtection; self-signed leaves are refused by C2PA.
 """
 
@@ -31,7 +31,7 @@ class Chain:
 
 
 def make_chain(folder: Path, usage: str | None = "emailProtection") -> Chain:
-    """A fresh chain of P-256 keys."""
+    """Return a fresh chain of P-256 keys."""
     keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("root", "intermediate", "leaf")}
     root = _certificate("root", keys["root"], "root", keys["root"], authority=True, usage=None)
     middle = _certificate(

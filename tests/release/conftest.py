@@ -1,4 +1,4 @@
-"""Two small runs, and one release in every layout, made once; no download by what reads them."""
+"""Two small runs and one release in every layout, made once; its readers download nothing."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def little_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For exports of one layout; read only."""
+    """Return a run for exports of one layout; read only."""
     return make_run(tmp_path_factory.mktemp("runs") / "little", images=4)
 
 
 @pytest.fixture(scope="session")
 def release(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every layout, in shards of 60 kB so that there are several."""
+    """Return a release of every layout, in shards of 60 kB so that there are several."""
     out = tmp_path_factory.mktemp("releases") / "all"
     export_run(small_run, out, ExportOptions(LAYOUTS, shard_bytes=60_000, licences=("CC-BY-4.0",)))
     return out
@@ -49,7 +49,7 @@ def release(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(release: Path, tmp_path: Path) -> Path:
-    """A release that a test may spoil."""
+    """Return a copy of the release that a test may spoil."""
     return Path(shutil.copytree(release, tmp_path / "copy"))
 
 

@@ -1,4 +1,4 @@
-"""Facts of a run that never was, for texts about it."""
+"""Facts of a made-up run, for texts about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from plantain.release.plan import RunFacts
 
 
 def facts() -> RunFacts:
-    """A run with a hosted editor."""
+    """Return the facts of a run with a hosted editor."""
     return RunFacts(
         run_id="00112233",
         name="pilot",

@@ -1,4 +1,4 @@
-"""What a proof found, in the form that tests compare."""
+"""Results of a proof in the form that tests compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes a changed release consistent again, as whoever forges one would: hashes, sizes, manifest and sums."""
+"""Make a changed release consistent again, as a forger would: hashes, sizes, manifest and sums."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Entries = list[tuple[ReleaseFile, int | None]]
 
 
 def entries_of(out: Path) -> Entries:
-    """Every entry of the manifest with its rows."""
+    """Return every entry of the manifest with its rows."""
     return list(manifest_entries(out / MANIFEST))
 
 
 def reseal(out: Path, entries: Entries | None = None, rows: Mapping[str, int] | None = None) -> None:
-    """Writes manifest and sums anew, with the hashes that files have now and without files that are gone.
+    """Write manifest and sums again, with the hashes of the present files and without missing files.
 
-    The numbers of rows stay as they were, but for those named in `rows`.
+    The numbers of rows are kept, except for the files named in `rows`.
     """
     kept = []
-    told_rows = {}
+    row_counts = {}
     for entry, count in entries_of(out) if entries is None else entries:
         path = out / entry.path if "\n" not in entry.path and len(entry.path) < 500 else out / "nothing"
         if not entry.embedded and entries is None:
@@ -34,15 +34,15 @@ def reseal(out: Path, entries: Entries | None = None, rows: Mapping[str, int] | 
             entry = replace(entry, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
         if entry.embedded and entries is None and not path.is_file():
             continue
-        told_rows[entry.path] = count if count is not None else told_rows.get(entry.path)
+        row_counts[entry.path] = count if count is not None else row_counts.get(entry.path)
         kept.append(entry)
-    told_rows.update(rows or {})
-    write_manifest(out, kept, lambda file: told_rows[file.path])
+    row_counts.update(rows or {})
+    write_manifest(out, kept, lambda file: row_counts[file.path])
     seal_sums(out)
 
 
 def seal_sums(out: Path) -> None:
-    """Writes SHA256SUMS over what lies there."""
+    """Write SHA256SUMS over the files in the folder."""
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
         for name, path in sorted((path.relative_to(out).as_posix(), path) for path in out.rglob("*"))

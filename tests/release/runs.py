@@ -58,7 +58,7 @@ SIDE = 64
 REFUSED = Outcome(OutcomeKind.REFUSED, "the provider's safety filter")
 
 STORIES = (
-    # state, what each round brought: "+" qualified, "-" judged and not, "r" refused, "u" edited but never judged
+    # state, the result of each round: "+" qualified, "-" judged and not, "r" refused, "u" edited but never judged
     (TaskState.SUCCESS, "+"),
     (TaskState.SUCCESS, "--+"),
     (TaskState.FAILED, "-r-"),
@@ -70,14 +70,14 @@ STORIES = (
 )
 
 
-def picture(number: int) -> bytes:
-    """An edited picture in normal form; a different piece of a real retina for every number."""
+def edited_image(number: int) -> bytes:
+    """Return an edited image in normal form; a different piece of a real retina for every number."""
     return encode_jpeg(_piece(number))
 
 
 @cache
 def original(number: int) -> bytes:
-    """A prepared source image, which has no mark: another piece of the same retina."""
+    """Return a prepared source image without mark: another piece of the same retina."""
     return encode_source(_piece(number + 7))
 
 
@@ -92,7 +92,7 @@ def _retina() -> Pixels:
 
 
 def source_image(number: int, licence: Licence = Licence.OPEN) -> SourceImage:
-    """One of a few patients' images, from two datasets."""
+    """Return an image of one of a few patients, from two datasets."""
     digest = hashlib.sha256(f"source {number}".encode()).hexdigest()
     return SourceImage(
         id=f"eye {number}",
@@ -109,7 +109,7 @@ def source_image(number: int, licence: Licence = Licence.OPEN) -> SourceImage:
 
 
 def verdict(good: bool, number: int, judge: str = "offline/instruments") -> Verdict:
-    """A verdict that passes everything, or fails realism."""
+    """Return a verdict that passes everything, or fails realism."""
     seen = Observations(
         criteria={
             name: CriterionResult(
@@ -134,7 +134,7 @@ def make_run(
     licence: Licence = Licence.OPEN,
     sources: Sequence[SourceImage] | None = None,
 ) -> Path:
-    """A run of `images` (or of these) times two findings; every story of STORIES in turn."""
+    """Write a run of `images` (or of these) times two findings; every story of STORIES in turn."""
     sources = sources or [source_image(number, licence) for number in range(images)]
     asyncio.run(_make(folder, sources))
     return folder
@@ -154,7 +154,7 @@ async def _make(folder: Path, sources: Sequence[SourceImage]) -> None:
 
 
 class _Ink:
-    """Pictures that are drawn once."""
+    """Images that are drawn once."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -163,7 +163,7 @@ class _Ink:
 
     def blob(self, number: int) -> BlobRef:
         if number not in self._known:
-            data = picture(number)
+            data = edited_image(number)
             blob = self._journal.put_blob(data, "image/jpeg")
             self._known[number] = replace(blob, pixel_sha256=pixel_sha256(data))
         return self._known[number]
@@ -218,9 +218,9 @@ def _recorded(
                 )
             )
             if sign != "u":
-                told = verdict(sign == "+", number)
-                verdicts.append(StoredVerdict(task.id, generation, round, replace(told, judge="panel")))
-                verdicts.append(StoredVerdict(task.id, generation, round, told, draw=1, decisive=False))
+                judged = verdict(sign == "+", number)
+                verdicts.append(StoredVerdict(task.id, generation, round, replace(judged, judge="panel")))
+                verdicts.append(StoredVerdict(task.id, generation, round, judged, draw=1, decisive=False))
                 scores.append(StoredScore(task.id, generation, round, "ssim", Score(0.5 + round / 100)))
                 scores.append(
                     StoredScore(task.id, generation, round, "cp", Score(None, "no mask"), {"why": [1]})
@@ -249,7 +249,7 @@ async def _some_calls(journal: Journal) -> None:
 
 
 def tree(root: Path) -> dict[str, str]:
-    """Every file of a folder with its SHA-256."""
+    """Return every file of a folder with its SHA-256."""
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))
@@ -258,13 +258,13 @@ def tree(root: Path) -> dict[str, str]:
 
 
 def rows(out: Path, table: str) -> list[dict[str, Any]]:
-    """Every row of a table of a release."""
+    """Return every row of a table of a release."""
     files = sorted(out.glob(f"data/{table}/*.parquet"))
     return [row for path in files for row in pq.read_table(path).to_pylist()]
 
 
 def every_byte(root: Path) -> Iterator[tuple[str, bytes]]:
-    """Every file as it lies there, and unpacked: text of a .gz, names and members of a tar, cells of a table."""
+    """Yield every file as it is and unpacked: text of a .gz, names and members of a tar, cells of a table."""
     for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
         if not path.is_file():
             continue

@@ -20,12 +20,12 @@ from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from plantain.rubrics import MED_BANANA
 from release.facts import facts
-from release.runs import picture
+from release.runs import edited_image
 
 RECOMMENDED = {
     '[Metadata(a-small-run)] Property "https://schema.org/datePublished" is recommended, but does not exist.'
 }
-"""The one thing that only whoever publishes a release can know."""
+"""The only fact that a publisher must add to a release."""
 
 pytestmark = pytest.mark.usefixtures("no_network")
 
@@ -40,7 +40,7 @@ def test_loading_snippet_of_the_card_runs_offline(
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", str(tmp_path / "cache"))
 
     def run_snippet(out: Path, text: str) -> list[str]:
-        """What the Python of a card prints in the release's folder."""
+        """Return the lines that the Python of a card prints in the release's folder."""
         code = re.search(r"```python\n(.*?)```", text, re.DOTALL)
         assert code is not None
         monkeypatch.chdir(out)
@@ -50,11 +50,11 @@ def test_loading_snippet_of_the_card_runs_offline(
 
     text = (release / "README.md").read_text(encoding="utf-8")
     # The default table, and by the lines that comments give the one to train on, and the failures.
-    told = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
-    assert list(told) == ["success", "train", "failed"]
+    splits = dict(re.findall(r'load_dataset\(.*?, "(\w+)", split="(\w+)"\)', text))
+    assert list(splits) == ["success", "train", "failed"]
     rows = {
         name: re.search(rf"\| `{name}`(?: \(default\))? \| {split} \| (\d+) \|", text)
-        for name, split in told.items()
+        for name, split in splits.items()
     }
     assert rows["success"] is not None and "(default)" in rows["success"][0] and rows["failed"] is not None
     with_failures = text.replace("# edits that the judge rejected:", "failures =").replace(
@@ -84,19 +84,19 @@ def test_names_from_data_cannot_become_markup(little_run: Path) -> None:
     with JournalReader.open(little_run) as reader:
         numbers = gather(reader)
     parts = decide_parts(sources, "")
-    told = replace(facts(), name=evil, method={evil: evil})
-    text = card(told, (), numbers, parts, {"success": 1}, ExportOptions(("med-banana",)))
+    named_badly = replace(facts(), name=evil, method={evil: evil})
+    text = card(named_badly, (), numbers, parts, {"success": 1}, ExportOptions(("med-banana",)))
     body = text.partition("---\n\n")[2]
     assert r"\[click\]" in body
     assert re.search(r"(?<!\\)(\[click|<script|<b>|\| y)", body) is None
 
 
-def test_cards_of_what_others_published_invent_nothing(tmp_path: Path) -> None:
+def test_the_card_of_a_published_tree_invents_nothing(tmp_path: Path) -> None:
     """A tree as Med-Banana publishes it: no mark in the images, no rounds, no verdicts, no models."""
     folder = tmp_path / "tree" / "Fundus-edit" / "AMD"
     folder.mkdir(parents=True)
     for number in range(3):
-        (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(picture(number))))
+        (folder / f"{number}_left-AMD-edit.jpeg").write_bytes(encode_source(decode(edited_image(number))))
     import_release(tmp_path / "tree", tmp_path / "run")
     export_run(tmp_path / "run", tmp_path / "out", ExportOptions(("med-banana",)))
     sheet = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Exporting: the same bytes every time, whatever happens on the way, and refusals that change nothing."""
+"""Exporting writes the same bytes every time, even after interruptions; refusals change nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_two_exports_are_identical(small_run: Path, release: Path, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_killed_anywhere_leaves_nothing_under_its_name_and_a_restart_is_identical(tmp_path: Path) -> None:
+def test_a_killed_export_leaves_no_release_and_its_restart_is_identical(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=3)
     started = time.monotonic()
     export_run(run, tmp_path / "whole", ALL)
@@ -58,7 +58,7 @@ def test_killed_anywhere_leaves_nothing_under_its_name_and_a_restart_is_identica
     assert not list(tmp_path.glob(".*"))
 
 
-def test_release_is_of_the_moment_it_started(tmp_path: Path) -> None:
+def test_a_release_contains_the_run_as_it_was_at_the_start(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", images=3)
     export_run(run, tmp_path / "before", ALL)
 
@@ -110,7 +110,7 @@ def test_credentialed_source_needs_the_agreement(tmp_path: Path) -> None:
     assert tree(tmp_path / "again") == tree(out)
 
 
-def test_full_disk_is_one_line_and_leaves_nothing(small_run: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line_and_leaves_nothing(small_run: Path, tmp_path: Path) -> None:
     """In the middle of a shard."""
     with ExitStack() as limited:
 

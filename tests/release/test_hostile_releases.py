@@ -1,4 +1,4 @@
-"""Releases made to do harm: paths that lead out, false counts, broken files; each is a problem and no crash."""
+"""Releases made to do harm: paths that lead out, false counts, broken files; each is a problem, none a crash."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_verify_follows_no_path_out_of_the_release(copy: Path, path: str) -> Non
     assert not any(name.startswith(("/", "..")) for name in found)
 
 
-def test_lies_of_a_release_reach_the_terminal_as_one_line_without_commands(
+def test_forged_text_is_printed_in_one_line_without_terminal_commands(
     copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = "a\x1b]0;title\x07\nOK: verified"
@@ -48,13 +48,13 @@ def test_lies_of_a_release_reach_the_terminal_as_one_line_without_commands(
     assert not any(line.startswith("OK") for line in shown.splitlines())
     records = copy / "trajectories" / "trajectories.jsonl"
     first, *rest = records.read_bytes().splitlines(keepends=True)
-    lies = [(field, name, f"{field}: ") for field in ("task_id", "finding", "modality", "split")]
-    lies += [(field, -5, "generation or round: -5 is negative") for field in ("generation", "round")]
-    lies.append(("task_id", "../../out", "task_id: "))
-    for field, lie, told in lies:
-        records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: lie}) + b"\n", *rest]))
+    forged = [(field, name, f"{field}: ") for field in ("task_id", "finding", "modality", "split")]
+    forged += [(field, -5, "generation or round: -5 is negative") for field in ("generation", "round")]
+    forged.append(("task_id", "../../out", "task_id: "))
+    for field, value, complaint in forged:
+        records.write_bytes(b"".join([orjson.dumps({**orjson.loads(first), field: value}) + b"\n", *rest]))
         shown = refused("import", copy, "--run", tmp_path / "run")
-        assert told in shown and "\x1b" not in shown
+        assert complaint in shown and "\x1b" not in shown
         assert not (tmp_path / "run").exists()
 
 
@@ -111,26 +111,26 @@ def test_verify_of_a_hostile_shard_is_a_problem_and_no_crash(
 
 
 def refilled(path: Path, data: bytes, **options: object) -> None:
-    """Every picture of a shard is these bytes."""
+    """Replace every image of a shard by these bytes."""
     table = pq.read_table(path)
     cells = pa.array([{"bytes": data, "path": None}] * table.num_rows, table.schema.field("image").type)
     table = table.set_column(table.schema.get_field_index("image"), table.schema.field("image"), cells)
     pq.write_table(table, path, store_schema=False, **options)
 
 
-def test_a_shard_that_unpacks_to_far_more_than_it_holds_is_refused_unread(copy: Path, tmp_path: Path) -> None:
+def test_a_shard_that_unpacks_to_far_more_than_its_size_is_refused_unread(copy: Path, tmp_path: Path) -> None:
     # 40 MB of zeros in some kilobytes; with gigabytes in their place, reading it would take the whole machine.
     path = next(copy.glob("data/success/*.parquet"))
     refilled(path, bytes(40 << 20), compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 100_000
     reseal(copy)
-    told = [p for p in verify_release(copy).problems if p.path == path.relative_to(copy).as_posix()]
-    assert [(p.kind, p.detail.endswith("refused unread")) for p in told] == [("rows", True)]
+    problems = [p for p in verify_release(copy).problems if p.path == path.relative_to(copy).as_posix()]
+    assert [(p.kind, p.detail.endswith("refused unread")) for p in problems] == [("rows", True)]
     with pytest.raises(InputError, match=f"{path.name}: unpacks .* refused unread"):
         import_release(copy, tmp_path / "run")
 
 
-def test_a_picture_too_large_to_look_at_is_refused(copy: Path, tmp_path: Path) -> None:
+def test_an_oversized_image_is_refused_undecoded(copy: Path, tmp_path: Path) -> None:
     # A few kilobytes that announce 400 million pixels, under the hash that the records name.
     entry = next(e for e, _ in entries_of(copy) if e.path.endswith(".jpeg") and e.role == "success")
     data = bytearray((copy / entry.path).read_bytes())
@@ -145,7 +145,7 @@ def test_a_picture_too_large_to_look_at_is_refused(copy: Path, tmp_path: Path) -
         for e, rows in entries_of(copy)
     ]
     reseal(copy, entries=entries)
-    told = [p for p in verify_release(copy, pixels=True).problems if p.path == entry.path]
-    assert any(p.kind == "pixels" and "refused undecoded" in p.detail for p in told), told
+    problems = [p for p in verify_release(copy, pixels=True).problems if p.path == entry.path]
+    assert any(p.kind == "pixels" and "refused undecoded" in p.detail for p in problems), problems
     with pytest.raises(InputError, match="refused undecoded"):
         import_release(copy, tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Every layout read back by the library that people use for it, without a network, against the journal itself."""
+"""The usual library of every layout reads it back without a network, and agrees with the journal itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_network")
 
 
 def by_role(reader: JournalReader) -> dict[str, Counter[str]]:
-    """Hashes of edited images by what a release calls them, straight from the journal."""
+    """Count hashes of edited images by their role in a release, straight from the journal."""
     found: dict[str, Counter[str]] = {}
     for row in reader.tasks():
         if row.state is not TaskState.PENDING:
@@ -78,7 +78,7 @@ def test_parquet_images_are_the_journals(
             assert sha(plain["mask"]["bytes"]) == attempt.mask
 
 
-def test_parquet_trajectories_hold_every_closed_task(
+def test_parquet_trajectories_contain_every_closed_task(
     release: Path, reader: JournalReader, tmp_path: Path
 ) -> None:
     rows = list(rows_of(release, "trajectories", tmp_path))
@@ -87,13 +87,13 @@ def test_parquet_trajectories_hold_every_closed_task(
     assert len(rows) == len(closed)
     for row in rows:
         attempts = reader.attempts(row["task_id"])
-        assert [told["instruction"] for told in row["rounds"]] == [a.instruction for a in attempts]
-        assert [told["superseded"] for told in row["rounds"]] == [a.superseded for a in attempts]
-        assert [told["sha256"] for told in row["rounds"]] == [a.edited for a in attempts]
+        assert [entry["instruction"] for entry in row["rounds"]] == [a.instruction for a in attempts]
+        assert [entry["superseded"] for entry in row["rounds"]] == [a.superseded for a in attempts]
+        assert [entry["sha256"] for entry in row["rounds"]] == [a.edited for a in attempts]
         assert from_json(row["record"]).task_id == row["task_id"]
 
 
-def test_no_group_is_on_two_sides(release: Path, reader: JournalReader, tmp_path: Path) -> None:
+def test_no_group_is_in_two_splits(release: Path, reader: JournalReader, tmp_path: Path) -> None:
     sides: dict[tuple[str, str], set[str]] = {}
     splits = Counter()
     for path in sorted(release.glob("data/trajectories/*.parquet")):
@@ -189,15 +189,15 @@ def test_json_files_of_the_tree(release: Path, reader: JournalReader) -> None:
         assert ("success_round" in entry) == (entry["outcome"] == "success")
         if entry["output_path"] is not None:
             assert (release / entry["output_path"]).is_file()
-        for told in entry["rounds"]:
-            if told["verdict"] is not None:
+        for attempt in entry["rounds"]:
+            if attempt["verdict"] is not None:
                 assert {
                     "has_disease",
                     "structure_reasonable",
                     "looks_realistic",
                     "qualified",
                     "reason",
-                } <= set(told["verdict"])
+                } <= set(attempt["verdict"])
     progress = {}
     for path in release.glob("*/progress.json"):
         progress |= json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Originals in releases: whose may go along does, in every layout and once; whose may not is in no byte of it."""
+"""Originals in releases: permitted ones appear once in every layout; no byte of the others is in the release."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def mixed(mixed_run: Path) -> Path:
     return out
 
 
-def test_no_byte_of_a_credentialed_or_unknown_original_leaves_and_all_others_do(mixed: Path) -> None:
+def test_only_originals_of_credentialed_or_unknown_licence_are_left_out(mixed: Path) -> None:
     found = dict.fromkeys(range(8), 0)
     for _, data in every_byte(mixed):
         for n in found:
-            # neither the file nor its compressed scan, whatever stands around it
+            # Neither the file nor its compressed scan appears, even inside other data.
             found[n] += data == original(n) or original(n)[700:] in data
     assert {n for n, times in found.items() if times} == {n for n in range(8) if n % 4 in (1, 3)}
     assert verify_release(mixed, pixels=True).problems == ()
@@ -103,7 +103,7 @@ def test_training_table_has_the_successes_whose_original_is_there(
     )
 
 
-def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Path) -> None:
+def test_an_image_of_two_sources_has_the_stricter_licence(tmp_path: Path) -> None:
     first, second = source_image(1, Licence.CREDENTIALED), source_image(2, Licence.OPEN)
     twin = replace(second, dataset="open", prepared_sha256=first.prepared_sha256)
     mine = replace(source_image(3, Licence.OPEN), dataset="half open")
@@ -113,7 +113,7 @@ def test_a_picture_of_two_sources_is_as_restricted_as_the_stricter(tmp_path: Pat
     assert not any(original(n)[700:] in data for n in (1, 3, 5) for _, data in every_byte(tmp_path / "out"))
 
 
-def test_an_imported_release_is_enough_for_a_benchmark_and_for_training(mixed: Path, tmp_path: Path) -> None:
+def test_an_imported_release_suffices_for_a_benchmark_and_for_training(mixed: Path, tmp_path: Path) -> None:
     summary = import_release(mixed, tmp_path / "imported")
     assert (summary.originals, summary.without_original) == (4, 4)
     made = benchmark_from_build(tmp_path / "imported", tmp_path / "bench")
@@ -153,16 +153,16 @@ def test_an_import_adds_the_importer_s_own_originals(mixed: Path, tmp_path: Path
     assert again.originals == 5
 
 
-def test_a_release_that_smuggles_a_credentialed_original_is_found_out(mixed: Path, tmp_path: Path) -> None:
-    """Its hashes are made right again: only the records tell."""
+def test_verify_finds_a_credentialed_original_among_open_ones(mixed: Path, tmp_path: Path) -> None:
+    """Its hashes are made right again: only the records show it."""
     spoilt = Path(shutil.copytree(mixed, tmp_path / "spoilt"))
     path = next(spoilt.glob("originals/open/*.jpeg"))
     path.write_bytes(original(0))
     reseal(spoilt)
-    told = [(p.kind, p.path, p.detail) for p in verify_release(spoilt).problems]
+    problems = [(p.kind, p.path, p.detail) for p in verify_release(spoilt).problems]
     name = path.relative_to(spoilt).as_posix()
-    assert [(kind, where) for kind, where, _ in told] == [("licence", name)]
-    assert "licence class is credentialed" in told[0][2]
+    assert [(kind, where) for kind, where, _ in problems] == [("licence", name)]
+    assert "licence class is credentialed" in problems[0][2]
     path.write_bytes(original(15))
     reseal(spoilt)
     (problem,) = verify_release(spoilt).problems

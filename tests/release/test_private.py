@@ -43,7 +43,7 @@ FINDINGS = ("Pleural Effusion", "Consolidation", "Lung Lesion")
 
 @dataclass(frozen=True)
 class Made:
-    """What was made, and every id that must stay inside."""
+    """The made files, and every id that must stay inside."""
 
     root: Path
     ids: frozenset[str]
@@ -54,7 +54,7 @@ class Made:
 
 
 def with_headers(data: bytes) -> bytes:
-    """A JPEG that says who is shown in every place where a header can."""
+    """Return a JPEG that names its patient in every place where a header can."""
     image = Image.open(io.BytesIO(data))
     exif = Image.Exif()
     exif[0x010E], exif[0x013B] = SECRETS[0], SECRETS[3]
@@ -66,7 +66,7 @@ def with_headers(data: bytes) -> bytes:
 
 
 def dicom() -> bytes:
-    """The radiograph of pydicom-data with a patient in its header."""
+    """Return the radiograph of pydicom-data with a patient in its header."""
     path = get_testdata_file("RG1_UNCR.dcm", download=False)
     if path is None:
         pytest.skip("pydicom-data is not installed")
@@ -109,7 +109,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def leaks(path: Path, words: frozenset[str] | tuple[str, ...]) -> list[tuple[str, str]]:
-    """Where in or below a path any of these words stands, in names or bytes, whatever its case."""
+    """Return where any of these words appears in or below a path, in names or bytes, in any case."""
     found = []
     wanted = {word: word.lower().encode() for word in words}
     for name, data in every_byte(path):
@@ -118,7 +118,7 @@ def leaks(path: Path, words: frozenset[str] | tuple[str, ...]) -> list[tuple[str
     return found
 
 
-def test_the_ids_are_where_they_must_be(made: Made) -> None:
+def test_the_run_and_the_crosswalk_contain_the_ids(made: Made) -> None:
     """The search itself finds them: in the run, and in the crosswalk that stays with it."""
     assert leaks(made.run / "journal.sqlite", made.ids)
     export_run(made.run, made.root / "searched", ExportOptions(("parquet",), redistribution_approved="DUA 1"))
@@ -126,7 +126,7 @@ def test_the_ids_are_where_they_must_be(made: Made) -> None:
     assert leaks(made.root / "mimic-cxr-jpg", SECRETS)
 
 
-def test_no_id_leaves_in_any_layout(made: Made) -> None:
+def test_no_layout_contains_an_id(made: Made) -> None:
     out = made.root / "release"
     export_run(made.run, out, ExportOptions(LAYOUTS, redistribution_approved="DUA 1"))
     assert len([path for path in out.rglob("*") if path.is_file()]) > 10
@@ -134,7 +134,7 @@ def test_no_id_leaves_in_any_layout(made: Made) -> None:
     assert main(["verify", str(out), "--against", str(made.run)]) == 0
 
 
-def test_no_id_is_on_a_page_that_people_pass_on(made: Made) -> None:
+def test_no_id_is_on_a_page_meant_for_sharing(made: Made) -> None:
     pages = made.root / "pages"
     pages.mkdir()
     write_report(made.run, pages / "report.html")
@@ -150,12 +150,12 @@ def test_no_id_is_in_a_benchmark_made_of_the_build(made: Made) -> None:
     conversion = benchmark_from_build(made.run, made.root / "benchmark")
     assert conversion.real + conversion.synthetic > 4
     assert leaks(made.root / "benchmark", made.ids) == []
-    told = json.loads((made.root / "benchmark" / "benchmark.json").read_bytes())
+    written = json.loads((made.root / "benchmark" / "benchmark.json").read_bytes())
     # One patient stays one cluster.
     with JournalReader.open(made.run) as reader:
         groups = {row.id[:12]: reader.image(row.task.image_id).group for row in reader.tasks()}
     clusters: dict[str, set[str | None]] = {}
-    for sample in told["samples"]:
+    for sample in written["samples"]:
         clusters.setdefault(sample["cluster"], set()).add(groups[sample["id"].partition("-")[0]])
     assert all(len(of) == 1 for of in clusters.values())
     assert len(clusters) == len({group for of in clusters.values() for group in of})
@@ -165,11 +165,11 @@ def test_no_id_is_in_a_benchmark_made_of_the_build(made: Made) -> None:
 def test_no_id_is_printed(command: str, made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     more = ["--to", str(made.root / "refused")] if command == "export" else []
     main([*command.split(), *more, str(made.run)])
-    said = capsys.readouterr()
-    assert [word for word in made.ids if word in said.out + said.err] == []
+    shown = capsys.readouterr()
+    assert [word for word in made.ids if word in shown.out + shown.err] == []
 
 
-def test_nothing_of_a_header_is_kept_anywhere(made: Made) -> None:
+def test_no_header_is_kept_anywhere(made: Made) -> None:
     """Catalogue with its database, run with all blobs, releases, pages and the benchmark."""
     for name in ("catalogue", "run", "searched", "release", "pages", "benchmark"):
         if (made.root / name).exists():

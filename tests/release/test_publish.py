@@ -1,4 +1,4 @@
-"""Publishing a release: whose verdict it was and what it is worth, the Hub's metadata, a DOI."""
+"""Publishing a release: its judges and their quality, the Hub's metadata, a DOI."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AGAIN = replace(OPTIONS, licences=())
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of which one of two judges has a card, and its release."""
+    """Return a run of which one of two judges has a card, and its release."""
     root = tmp_path_factory.mktemp("judged")
     keep_card(make_run(root / "run", images=4), CARD)
     export_run(root / "run", root / "out", OPTIONS)
@@ -38,7 +38,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_verdict_of_every_judge_is_a_row(judged: Path) -> None:
-    told = rows(judged / "out", "verdicts")
+    verdict_rows = rows(judged / "out", "verdicts")
     with JournalReader.open(judged / "run") as reader:
         wanted = Counter(
             (
@@ -56,8 +56,8 @@ def test_every_verdict_of_every_judge_is_a_row(judged: Path) -> None:
             for realism in [v.verdict.observations.criteria["realism"]]
         )
     names = ("task_id", "attempt_generation", "round", "judge", "decisive", "qualified", "realism")
-    assert Counter(tuple(row[name] for name in names) for row in told) == wanted
-    assert {row["judge"] for row in told} == {"panel", "offline/instruments"}
+    assert Counter(tuple(row[name] for name in names) for row in verdict_rows) == wanted
+    assert {row["judge"] for row in verdict_rows} == {"panel", "offline/instruments"}
 
 
 def test_the_card_of_a_release_has_a_line_on_each_judge(judged: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_card_of_a_release_has_a_line_on_each_judge(judged: Path) -> None:
     assert "- offline/instruments: no card; its accuracy has not been measured" in text
 
 
-def test_cards_come_back_and_a_new_card_is_another_release(judged: Path, tmp_path: Path) -> None:
+def test_import_restores_cards_and_a_new_card_makes_another_release(judged: Path, tmp_path: Path) -> None:
     assert verify_release(judged / "out", against=judged / "run").problems == ()
     import_release(judged / "out", tmp_path / "imported")
     export_run(tmp_path / "imported", tmp_path / "again", AGAIN)
@@ -77,7 +77,7 @@ def test_cards_come_back_and_a_new_card_is_another_release(judged: Path, tmp_pat
 
 
 def test_columns_are_those_of_the_run_s_rubric() -> None:
-    """MedEBench judges three things from 0 to 10 and asks for no facts: no column of Med-Banana's is left over."""
+    """MedEBench judges three criteria from 0 to 10 and requests no facts: no column of Med-Banana's is left over."""
     columns = columns_of({"rubric": frozen(MEDEBENCH)})
     names = [criterion.name for criterion in MEDEBENCH.criteria]
     for table in ("success", "verdicts", "train"):
@@ -102,7 +102,7 @@ def test_a_doi_is_named_by_the_card_the_citation_and_croissant(
         ExportOptions(("parquet",), doi="zenodo.12")
 
 
-def test_the_card_is_what_the_hub_reads(judged: Path) -> None:
+def test_the_hub_reads_the_metadata_of_the_card(judged: Path) -> None:
     """By huggingface_hub's and datasets' own parsers, and by the licence and size names of the Hub's documentation."""
     from datasets.utils.metadata import MetadataConfigs
     from huggingface_hub import DatasetCard

@@ -1,4 +1,4 @@
-"""Splits keep groups whole, depend on nothing but names, and have about their shares; pseudonyms are plain."""
+"""Splits keep groups whole, depend only on names, and have about their shares; pseudonyms are plain."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_shares_are_about_80_10_10() -> None:
     assert set(counts) == {"train", "validation", "test"}
 
 
-def test_thirteen_patients_have_a_test_part_and_a_growing_run_moves_none_that_its_hash_chose() -> None:
+def test_thirteen_patients_have_a_test_split_and_a_growing_run_moves_no_patient_chosen_by_hash() -> None:
     for seed in range(60):  # by chance 0.9 ** 13, a quarter of the seeds, would have none
         small = splits_of([f"g{n}" for n in range(13)], seed)
         assert set(small.values()) == set(SPLITS) and Counter(small.values())["train"] >= 5

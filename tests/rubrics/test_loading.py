@@ -1,4 +1,4 @@
-"""A rubric of a user's own: read, refused with the field that is wrong, known by its content, and decided by."""
+"""A user's own rubric: read, refused with the wrong field, identified by its content, and applied."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "complaint"),
     [
         ("weight = 0.5\nscale", "weight = 0.6\nscale", "rubric our-clinic: weights sum to 1.1, not 1"),
         ("scale = [1, 5]", "scale = [5, 1]", "criteria.beauty.scale: [5, 1] does not go up"),
@@ -69,23 +69,23 @@ def path(tmp_path: Path) -> Path:
         ("[[criteria]]", "[[criteria]", "is not valid TOML"),
     ],
 )
-def test_what_is_wrong_is_named_in_one_line(path: Path, before: str, after: str, said: str) -> None:
+def test_a_wrong_field_is_named_in_one_line(path: Path, before: str, after: str, complaint: str) -> None:
     path.write_text(OWN.replace(before, after), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_rubric(path)
-    assert said in str(caught.value)
+    assert complaint in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
 
 
-def test_a_rubric_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_rubric_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'medebench'"):
         rubric_named("medebanch")
     with pytest.raises(InputError, match="No such file"):
         rubric_named(str(tmp_path / "none.toml"))
 
 
-def test_it_is_known_by_its_content_and_ours_as_ever(path: Path) -> None:
+def test_own_rubrics_are_identified_by_content_and_built_in_ones_by_version(path: Path) -> None:
     own = read_rubric(path)
     assert rubric_of(as_text(own)) == own
     assert identity_of(MED_BANANA) == ["med-banana", 1]
@@ -95,7 +95,7 @@ def test_it_is_known_by_its_content_and_ours_as_ever(path: Path) -> None:
     path.write_text(OWN.replace("Was it done?", "Was it done at all?"), encoding="utf-8")
     assert digest_of(read_rubric(path)) != digest_of(own)
     path.write_text(f"# a note\n{OWN}", encoding="utf-8")
-    assert digest_of(read_rubric(path)) == digest_of(own), "what it says, not how the file is laid out"
+    assert digest_of(read_rubric(path)) == digest_of(own), "the content counts, not the layout of the file"
 
 
 def seen(done: bool, beauty: float | None) -> Observations:
@@ -115,7 +115,7 @@ def seen(done: bool, beauty: float | None) -> Observations:
         (True, None, None, None, None),  # undecided: from 0.5 to 1
     ],
 )
-def test_numbers_count_by_their_place_on_the_scale(
+def test_numbers_count_by_their_position_on_the_scale(
     path: Path,
     done: bool,
     beauty: float | None,
@@ -138,16 +138,16 @@ def test_a_panels_number_is_the_median_and_needs_more_than_half(path: Path) -> N
     assert (half.criteria["beauty"].value, half.criteria["beauty"].passed) == (None, None)
 
 
-def test_schema_and_reading_are_made_from_it(path: Path) -> None:
+def test_schema_and_parsing_follow_the_rubric(path: Path) -> None:
     own = read_rubric(path)
     schema = report_schema(own)
     assert schema["required"] == ["done", "beauty", "implant", "reason", "qualified"]
     done = '"done": {"evidence": "yes", "codes": ["blurred", "odd"], "passed": false, "confidence": 0.5}'
     rest = '"implant": false, "reason": "so", "qualified": true'
-    told = read_report(f'{{{done}, "beauty": {{"reason": "fine", "codes": [], "score": 4}}, {rest}}}', own)
-    assert told.criteria["done"] == CriterionResult(False, 0.5, ("blurred",), "yes [other codes: odd]")
-    assert told.criteria["beauty"] == CriterionResult(True, None, (), "fine", 4.0)
-    assert (told.facts, told.opinion) == ({"implant": False}, True)
+    report = read_report(f'{{{done}, "beauty": {{"reason": "fine", "codes": [], "score": 4}}, {rest}}}', own)
+    assert report.criteria["done"] == CriterionResult(False, 0.5, ("blurred",), "yes [other codes: odd]")
+    assert report.criteria["beauty"] == CriterionResult(True, None, (), "fine", 4.0)
+    assert (report.facts, report.opinion) == ({"implant": False}, True)
     with pytest.raises(Unreadable, match=r"beauty\.score must be a whole number from 1 to 5"):
         read_report(f'{{{done}, "beauty": {{"reason": "", "codes": [], "score": 6}}, {rest}}}', own)
     with pytest.raises(Unreadable, match="implant is missing"):
@@ -216,7 +216,7 @@ def test_majority_of_three_and_tie_of_two() -> None:
 
 
 def reported(has: bool, other: bool, own: bool) -> Observations:
-    """Everything passes; the facts are the judge's."""
+    """Return a report in which everything passes; the facts are the judge's."""
     facts = {"has_disease": has, "other_disease": other, "implant": own}
     return Observations(dict.fromkeys(Criterion, CriterionResult(True)), facts)
 

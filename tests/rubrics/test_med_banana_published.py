@@ -1,4 +1,4 @@
-"""The published judge of Med-Banana-50K: its JSON as section 4.2 prints it, and what follows from it."""
+"""The published judge of Med-Banana-50K: its JSON as section 4.2 prints it, and the verdict derived from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answer(*flags: bool, reason: str = "The edit adds it.") -> str:
         # Section 4.1: a removal complies if the image is free of the finding.
         ((False, True, True, True), Direction.REMOVE, [True, True, True, True], True),
         ((True, True, True, False), Direction.REMOVE, [False, True, True, False], False),
-        # Fidelity has no boolean of its own: only `qualified` says that it failed.
+        # Fidelity has no boolean of its own: only `qualified` shows that it failed.
         ((True, True, True, False), Direction.ADD, [True, True, True, False], False),
         ((True, False, True, False), Direction.ADD, [True, False, True, False], False),
     ],
@@ -50,17 +50,17 @@ def test_the_printed_json_is_read_and_has_no_weighted_score(
     assert (verdict.score, verdict.qualified_weighted) == (None, None)
 
 
-def test_the_schema_asks_for_exactly_the_printed_keys(published: Rubric) -> None:
+def test_the_schema_requires_exactly_the_printed_keys(published: Rubric) -> None:
     properties = report_schema(published)["properties"]
     assert isinstance(properties, dict) and sorted(properties) == sorted(KEYS)
 
 
-def test_a_missing_boolean_is_no_verdict(published: Rubric) -> None:
+def test_a_missing_boolean_is_unreadable(published: Rubric) -> None:
     with pytest.raises(Unreadable, match="looks_realistic is missing"):
         read_report('{"has_disease": true, "structure_reasonable": true, "qualified": true}', published)
 
 
-def test_a_recipe_names_it_and_cannot_weigh_it(tmp_path: Path) -> None:
+def test_a_recipe_can_name_the_published_rubric_but_not_weigh_it(tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
     text = (
         'name = "r"\nrubric = "med-banana-published"\n[data]\ncatalogue = "c"\n[loop]\npolicy = "all-pass"\n'

@@ -1,4 +1,4 @@
-"""Real pictures, and tables written as the datasets publish them, for trees that tests build in published layouts."""
+"""Real images, and tables written as the datasets publish them, for trees that tests build in published layouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plantain.sources.registry import LeftOut, Reader, Refused, SourceEntry
 
 @functools.cache
 def real(modality: str) -> Pixels:
-    """A real picture of a modality, at most 512 pixels wide: uint8 (H, W, 3)."""
+    """Return a real image of a modality, at most 512 pixels wide: uint8 (H, W, 3)."""
     sample = sample_of(modality)
     height, width = sample.pixels.shape[:2]
     scale = 512 / max(height, width)
@@ -32,7 +32,7 @@ def real(modality: str) -> Pixels:
 
 
 def jpeg(modality: str, seed: int, *, grey: bool = True) -> bytes:
-    """Another real picture for every seed: the same one, shifted, turned and lit a little differently, as a JPEG."""
+    """Return another real image for every seed: the same one, shifted, turned and lit differently, as a JPEG."""
     rng = np.random.default_rng(seed)
     pixels = real(modality)
     height, width = pixels.shape[:2]
@@ -67,7 +67,7 @@ def csv_gz(rows: Iterable[Sequence[object]]) -> bytes:
 
 
 def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
-    """A workbook with these rows, as openpyxl writes it; empty cells are left out."""
+    """Return a workbook with these rows, as openpyxl writes it; empty cells are left out."""
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(
@@ -79,7 +79,7 @@ def xlsx_bytes(rows: Sequence[Sequence[object]]) -> bytes:
 
 
 def scanned(reader: Reader) -> tuple[dict[str, SourceEntry], dict[str, str], dict[str, int]]:
-    """Entries by id, refused names with reasons, images left out by reason; ids must be unique, the count right."""
+    """Return entries by id, refused names with reasons, images left out by reason; check unique ids and the count."""
     found = list(reader.scan())
     entries = [item for item in found if isinstance(item, SourceEntry)]
     refused = [item for item in found if isinstance(item, Refused)]

@@ -24,7 +24,7 @@ WORDS = {"glioma": "gl", "meningioma": "me", "notumor": "no", "pituitary": "pi"}
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Both splits, all four labels, both shapes of name; one grey and one colour picture each."""
+    """Write both splits, all four labels, both shapes of name; one grey and one colour image each."""
     seed = 0
     for split, short in (("Training", "Tr"), ("Testing", "Te")):
         for label, word in WORDS.items():
@@ -38,8 +38,8 @@ def read(root: Path, **settings: str) -> BrainTumorReader:
     return BrainTumorReader(SourceOptions(root, settings=settings), TAXONOMY)
 
 
-def test_label_is_the_folders_and_split_the_sources(tree: Path) -> None:
-    # The name says glioma, the folder notumor.
+def test_label_comes_from_the_folder_and_split_from_the_source(tree: Path) -> None:
+    # The file name states glioma, the folder notumor.
     put(tree / "Testing/notumor/Te-gl_0099.jpg", jpeg("brain_mri", 99))
     entries, refused, _ = scanned(read(tree))
     assert not refused
@@ -49,14 +49,14 @@ def test_label_is_the_folders_and_split_the_sources(tree: Path) -> None:
     assert {key: entry.image.split for key, entry in entries.items()}["Te-me_0010"] == "test"
 
 
-def test_no_patient_split_is_promised(tree: Path) -> None:
+def test_the_split_is_not_called_a_patient_split(tree: Path) -> None:
     for entry in scanned(read(tree))[0].values():
         assert entry.image.group is None
         assert "no patient ids" in entry.image.note
         assert (entry.image.sequence, entry.image.contrast) == ("unknown", "unknown")
 
 
-def test_one_picture_under_two_labels_has_neither(tree: Path) -> None:
+def test_an_image_under_two_labels_is_refused(tree: Path) -> None:
     both = jpeg("brain_mri", 200)
     put(tree / "Testing/glioma/x.jpg", both)
     put(tree / "Training/notumor/y.jpg", both)
@@ -73,7 +73,7 @@ def test_one_picture_under_two_labels_has_neither(tree: Path) -> None:
 
 
 def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
-    """A level more, Mac and Windows litter, the merged collections' own names, capitals, another kind of picture."""
+    """One more level, Mac and Windows litter, the merged collections' own names, capitals, another image format."""
     root = tmp_path / "archive (1)"
     (root / "Brain Tumor MRI").mkdir(parents=True)
     for split in ("Training", "Testing"):
@@ -92,7 +92,7 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     assert entries["Tr-aug-gl_1"].image.labels == ("glioma",)
 
 
-def test_ingest_estimates_plane_and_sequence_and_says_so(tree: Path, tmp_path: Path) -> None:
+def test_ingest_estimates_plane_and_sequence_and_states_it(tree: Path, tmp_path: Path) -> None:
     sagittal = np.minimum(head_in_profile(), 255).astype(np.uint8)  # T1
     cv2.imwrite(str(tree / "Training/notumor/profile.png"), sagittal)
     with Catalogue.create(tmp_path / "out") as catalogue:
@@ -100,17 +100,17 @@ def test_ingest_estimates_plane_and_sequence_and_says_so(tree: Path, tmp_path: P
         assert catalogue.count_by("label") == {**dict.fromkeys(WORDS, 4), "notumor": 5}
         assert catalogue.count_by("split") == {"test": 8, "train": 9}
         images = list(catalogue.images())
-    told = {image.id: image for image in images if image.plane != "unknown"}
-    # All others are copies of a slice without its skull, of which nothing is told.
-    assert {key: image.plane for key, image in told.items()} == {"profile": "sagittal"}
-    assert told["profile"].sequence in ("T1", "unknown")
-    assert "plane estimated" in told["profile"].note
-    # The face and the sella under it stand in the middle of that picture.
+    estimated = {image.id: image for image in images if image.plane != "unknown"}
+    # All others are copies of a slice without its skull, for which nothing is estimated.
+    assert {key: image.plane for key, image in estimated.items()} == {"profile": "sagittal"}
+    assert estimated["profile"].sequence in ("T1", "unknown")
+    assert "plane estimated" in estimated["profile"].note
+    # The face and the sella under it are in the middle of that image.
     assert {image.view for image in images} == {"unknown"}
 
 
 def high_in_the_head(cleft: int = 60) -> np.ndarray:
-    """An axial slice above the ventricles: scalp, skull and a brain with a cleft, uint8 (256, 256, 3)."""
+    """Return an axial slice above the ventricles: scalp, skull and a brain with a cleft, uint8 (256, 256, 3)."""
     level = np.zeros((256, 256), np.uint8)
     for axes, grey in (((100, 120), 200), ((92, 112), 15), ((86, 106), 110)):
         cv2.ellipse(level, (128, 128), axes, 0, 0, 360, grey, -1)
@@ -118,7 +118,7 @@ def high_in_the_head(cleft: int = 60) -> np.ndarray:
     return np.repeat(cv2.GaussianBlur(level, (0, 0), 1.5)[:, :, None], 3, axis=2)
 
 
-def test_a_slice_above_the_sella_is_told_so_but_where_a_label_or_a_person_knows(tree: Path) -> None:
+def test_a_slice_above_the_sella_is_recognised_unless_a_label_or_setting_decides(tree: Path) -> None:
     for label, cleft in (("notumor", 60), ("pituitary", 70)):
         cv2.imwrite(str(tree / f"Training/{label}/high-{label}.png"), high_in_the_head(cleft))
     described = {}
@@ -135,7 +135,7 @@ def test_a_slice_above_the_sella_is_told_so_but_where_a_label_or_a_person_knows(
     assert "view estimated from the image, confidence" in described[("high-notumor",)].note
 
 
-def test_a_person_may_state_what_the_source_does_not(tree: Path) -> None:
+def test_settings_state_facts_that_the_source_does_not(tree: Path) -> None:
     entries, _, _ = scanned(read(tree, plane="coronal", sequence="T1", contrast="yes"))
     image = entries["Tr-gl_0010"].image
     assert (image.plane, image.sequence, image.contrast) == ("coronal", "T1", "yes")
@@ -147,19 +147,19 @@ SHARED = Path(__file__).parents[2] / "../shared/data/brain-tumor-mri/Training"
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared slices are not here")
-def test_slices_read_by_eye_after_the_rules_were_fitted_are_told_right() -> None:
+def test_slices_read_by_eye_after_the_rules_were_fitted_are_recognised() -> None:
     table = Path(__file__).with_name("slices_by_eye.csv")
-    told = right = off = wrong = 0
+    answered = right = off = wrong = 0
     for row in csv.DictReader(table.open()):
         seems = estimate_slice(decode((SHARED / row["file"]).read_bytes()))
-        for said, truth in ((seems.plane, row["plane"]), (seems.sequence, row["sequence"])):
-            told += said != "unknown" and truth != "unsure"
-            right += said == truth
+        for estimate, truth in ((seems.plane, row["plane"]), (seems.sequence, row["sequence"])):
+            answered += estimate != "unknown" and truth != "unsure"
+            right += estimate == truth
         off += seems.view == "without sella" and row["sella"] == "no"
         wrong += seems.view == "without sella" and row["sella"] == "yes"
-    # Two of 120 were wrong when the table was made; a rule that tells by chance has a third.
-    assert told >= 110
-    assert right >= 0.95 * told
+    # Two of 120 were wrong when the table was made; a rule that guesses has a third.
+    assert answered >= 110
+    assert right >= 0.95 * answered
     # 52 of 58 without a sella, and three of the 30 with one, where an addition that could be drawn is not planned.
     assert off >= 50
     assert wrong <= 3

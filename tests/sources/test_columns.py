@@ -1,7 +1,7 @@
-"""Tables as published datasets have them: whose an image is, is known or said to be unknown, never passed over.
+"""Tables as published datasets have them: the patient of an image is known or reported as unknown, never dropped.
 
 Headers and first rows are those of the published files, as their pages and the programs that read them show them; the
-file beside each row is where its picture lies in the published layout.
+file next to each row is the place of its image in the published layout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plantain.sources.registry import BadRow, SourceOptions, TableRead
 TAXONOMY = load_taxonomy()
 
 PUBLISHED = [
-    # NIH ChestX-ray14, Data_Entry_2017.csv (nihcc.app.box.com); pictures lie in images_001/images and so on.
+    # NIH ChestX-ray14, Data_Entry_2017.csv (nihcc.app.box.com); images are in images_001/images and so on.
     (
         "Image Index,Finding Labels,Follow-up #,Patient ID,Patient Age,Patient Gender,View Position,"
         "OriginalImage[Width,Height],OriginalImagePixelSpacing[x,y],",
@@ -108,7 +108,7 @@ def read(*args: object, **more: object) -> TableRead:
 @pytest.mark.parametrize(
     ("header", "row", "file", "labels", "group"), PUBLISHED, ids=lambda text: str(text)[:24]
 )
-def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
+def test_no_published_table_makes_a_catalogue_without_groups_silently(
     tmp_path: Path, header: str, row: str, file: str, labels: str | None, group: str | None
 ) -> None:
     if group == "refused":
@@ -118,17 +118,17 @@ def test_no_published_table_ends_in_a_catalogue_that_is_silently_ungrouped(
     table = read(tmp_path, header, [row], [file])
     assert (table.files, table.columns.labels, table.columns.group) == (1, labels, group)
     ingested = Ingested(1, 0, [], ungrouped=table.files - table.grouped, tables=[table])
-    said = list(group_remarks(ingested, [], takes_table=True))
+    remarks = list(group_remarks(ingested, [], takes_table=True))
     if table.columns.group is None and not table.grouped:
-        assert any("has no patient column" in line for line in said)
-        assert table.columns.unused == () or any("--column group=NAME" in line for line in said)
+        assert any("has no patient column" in line for line in remarks)
+        assert table.columns.unused == () or any("--column group=NAME" in line for line in remarks)
     elif not table.columns.patient:
-        assert any("not from a patient column" in line for line in said)
+        assert any("not from a patient column" in line for line in remarks)
     for name in table.columns.unused[:12]:
         assert repr(name) in table_line(table)
 
 
-def test_a_header_of_one_known_column_is_no_title(tmp_path: Path) -> None:
+def test_a_header_of_one_known_column_is_not_a_title(tmp_path: Path) -> None:
     for header, columns in (("image,,", {}), ("Aufnahme,,", {"file": "Aufnahme"})):
         table = opened(tmp_path, header, ["a.png,x,y", "b.png,x,y"], ["a.png", "b.png"], columns).read
         assert table is not None and (table.columns.file, table.files) == (header.strip(","), 2)
@@ -139,11 +139,11 @@ def test_a_column_can_be_named_and_a_wrong_name_suggests_the_nearest(tmp_path: P
     named = {"file": "Aufnahme", "group": "Fall Nr.", "labels": "Urteil"}
     table = read(tmp_path, header, rows, ["a.png"], named)
     assert (table.columns.group, table.columns.patient, table.columns.unused) == ("Fall Nr.", True, ())
-    for wrong, said in (
+    for wrong, complaint in (
         ({"group": "Fal Nr"}, "--column group='Fal Nr': .* has no such column; did you mean 'Fall Nr.'"),
         ({"patient": "Fall Nr."}, "--column patient: no such role"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=complaint):
             opened(tmp_path, header, rows, ["a.png"], wrong)
     with pytest.raises(InputError, match="--column: no table to read it from"):
         (tmp_path / "labels.csv").unlink()
@@ -163,7 +163,7 @@ def test_several_rows_of_one_image_give_it_all_their_labels(tmp_path: Path) -> N
     assert table.rejected(["aa11.png"]) == []
 
 
-def test_a_patient_that_pandas_reads_as_missing_is_none_and_a_query_is_no_label(tmp_path: Path) -> None:
+def test_placeholders_of_patients_are_none_and_a_query_is_not_a_label(tmp_path: Path) -> None:
     rows = ["a.png,Edema,NaN", "b.png,Edema,NULL", "c.png,Edema,7.0", "d.png,Edema?,7"]
     rows += ["e.png,Edema,anonymous", "f.png,Edema,-", "g.png,Edema,subject_0"]  # numbered from 0
     files = [row.partition(",")[0] for row in rows]
@@ -174,8 +174,8 @@ def test_a_patient_that_pandas_reads_as_missing_is_none_and_a_query_is_no_label(
         table.of("d.png", "chest_xray")
 
 
-def test_a_word_among_marks_costs_its_image_and_not_the_column(tmp_path: Path) -> None:
-    """As CheXpert's columns, 1, 0, -1 or empty, with one cell that a person wrote."""
+def test_a_word_among_marks_rejects_its_image_and_not_the_column(tmp_path: Path) -> None:
+    """As CheXpert's columns, 1, 0, -1 or empty, with one handwritten cell."""
     rows = ["a.png,1.0,,0", "b.png,perhaps,1,0", "c.png,-1,0,0.71"]
     files = ["a.png", "b.png", "c.png"]
     table = opened(tmp_path, "Image,Edema,Pneumonia,Pneumothorax", rows, files)
@@ -195,8 +195,8 @@ def test_a_row_that_contradicts_another_is_rejected_with_row_and_field(tmp_path:
         "c.png,,,",
     ]
     table = opened(tmp_path, "file,labels,patient,split", rows, ["a.png", "b.png"])
-    told = table.of("a.png", "chest_xray")
-    assert (told.labels, told.group, told.split) == (("Edema",), "p1", "train")
+    row = table.of("a.png", "chest_xray")
+    assert (row.labels, row.group, row.split) == (("Edema",), "p1", "train")
     assert [(one.name, one.row, one.field) for one in table.rejected(["a.png", "b.png"])] == [
         ("labels.csv", 5, ""),  # six cells under four columns
         ("a.png", 3, "split"),

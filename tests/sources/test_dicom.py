@@ -38,7 +38,7 @@ def read(root: Path, modality: str = "", **settings: str) -> DicomReader:
     return DicomReader(SourceOptions(root, modality, settings=settings), TAXONOMY)
 
 
-def test_headers_tell_what_is_allowed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_allowed_header_fields_are_read(tmp_path: Path) -> None:
     copy("RG1_UNCR.dcm", tmp_path / "Lung_Lesion/chest.dcm")
     copy("US1_UNCR.dcm", tmp_path / "us.dcm")
     put(tmp_path / "notes.txt", b"not looked at")
@@ -86,7 +86,7 @@ def test_patients_are_groups_and_a_salt_changes_their_names(tmp_path: Path) -> N
     assert not set(groups.values()) & {g for g in salted.values() if g}
 
 
-def test_a_placeholder_for_a_patient_is_none_and_is_said(tmp_path: Path) -> None:
+def test_a_placeholder_for_a_patient_is_none_and_is_reported(tmp_path: Path) -> None:
     placeholders = ("removed", "0", "anonymous", "ANONYMIZED^PATIENT", "N/A", "xxxx", "000")
     for number, identifier in enumerate(2 * placeholders):
         changes = {
@@ -105,7 +105,7 @@ def test_a_placeholder_for_a_patient_is_none_and_is_said(tmp_path: Path) -> None
     assert remark.startswith("14 images without a known patient (PatientID is missing or a placeholder)")
 
 
-def test_one_instance_uid_for_other_pixels_is_said(tmp_path: Path) -> None:
+def test_one_instance_uid_for_other_pixels_is_refused(tmp_path: Path) -> None:
     copy("MR_small.dcm", tmp_path / "a.dcm", SOPInstanceUID="1.2")
     pixels = dcmread(str(tmp_path / "a.dcm")).PixelData[::-1]
     copy("MR_small.dcm", tmp_path / "b.dcm", SOPInstanceUID="1.2", PixelData=pixels)
@@ -119,11 +119,11 @@ def test_one_instance_uid_for_other_pixels_is_said(tmp_path: Path) -> None:
         ({"PixelSpacing": [0.4, 0.2]}, 0.2),
         ({"ImagerPixelSpacing": [0.4, 0.2]}, 0.2),
         ({"PixelAspectRatio": [2, 1]}, None),
-        # Rows run along the patient's back: the display turns them, and what was high is wide.
+        # Rows run along the patient's back: the display turns them, and height becomes width.
         ({"PixelSpacing": [0.4, 0.2], "ImageOrientationPatient": [0, 1, 0, 1, 0, 0]}, 0.4),
     ],
 )
-def test_pixels_that_are_not_square_give_a_field_that_is(
+def test_oblong_pixels_give_a_square_field(
     tmp_path: Path, header: dict[str, object], spacing: float | None
 ) -> None:
     """PS3.3, 10.7.1.3 and C.7.6.3.1.7: the first number is vertical, so 128 rows of 256 pixels are a square field."""
@@ -184,12 +184,12 @@ def test_frames_are_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "reason"),
     [("liver.dcm", "Modality SEG, not an image"), ("test-SR.dcm", "Modality SR, not an image")],
 )
-def test_objects_that_are_no_pictures_are_named(tmp_path: Path, name: str, says: str) -> None:
+def test_objects_without_an_image_are_refused_with_a_reason(tmp_path: Path, name: str, reason: str) -> None:
     copy(name, tmp_path / name)
-    assert scanned(read(tmp_path, "brain_mri"))[1] == {name: says}
+    assert scanned(read(tmp_path, "brain_mri"))[1] == {name: reason}
 
 
 def test_a_study_folder_as_a_viewer_exports_it(tmp_path: Path) -> None:
@@ -219,9 +219,9 @@ def test_a_study_folder_as_a_viewer_exports_it(tmp_path: Path) -> None:
         assert {item.name for item in done.refused} == {"IMAGES/cut.dcm", "IMAGES/old", "VIEWER/run.exe"}
 
 
-def test_colour_captures_and_burned_in_marks_are_told(tmp_path: Path) -> None:
-    told = {"BurnedInAnnotation": "YES", "Laterality": "L", "SyntheticData": "YES"}
-    copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", **told)
+def test_colour_captures_and_burned_in_marks_are_noted(tmp_path: Path) -> None:
+    header = {"BurnedInAnnotation": "YES", "Laterality": "L", "SyntheticData": "YES"}
+    copy("examples_rgb_color.dcm", tmp_path / "Glaucoma/sc.dcm", **header)
     (entry,) = scanned(read(tmp_path, "fundus"))[0].values()
     assert (entry.image.labels, entry.image.laterality) == (("Glaucoma",), "left")
     assert "burned-in text" in entry.image.note

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pixels.pictures import save
+from pixels.images import save
 from plantain.catalogue.ingest import ingest
 from plantain.catalogue.store import Catalogue
 from plantain.cli.ingest import table_line
@@ -28,7 +28,7 @@ def put(root: Path, **files: bytes) -> None:
 
 
 def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Ids with labels, and refused names with reasons."""
+    """Return ids with labels, and refused names with reasons."""
     scanned = FolderReader(SourceOptions(root, modality, Licence.OPEN), TAXONOMY).scan()
     found = [item for item in scanned if not isinstance(item, TableRead)]
     entries = {item.image.id: item.image.labels for item in found if isinstance(item, SourceEntry)}
@@ -46,7 +46,7 @@ def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str,
         ("fundus", "amd", "AMD"),
     ],
 )
-def test_label_folders_are_matched_by_what_people_write(
+def test_label_folders_are_matched_by_common_spellings(
     tmp_path: Path, modality: str, folder: str, label: str
 ) -> None:
     put(tmp_path / folder, a_dot_jpg=b"a")
@@ -72,7 +72,7 @@ def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) ->
     assert not refused
 
 
-def test_same_stem_and_other_bytes_are_told_apart_by_folder_then_ending(tmp_path: Path) -> None:
+def test_same_stem_and_other_bytes_are_distinguished_by_folder_then_ending(tmp_path: Path) -> None:
     put(
         tmp_path, Edema__s1_dot_jpg=b"x", Pleural_Effusion__s1_dot_jpg=b"y", Pleural_Effusion__s1_dot_png=b"z"
     )
@@ -105,7 +105,7 @@ def test_links_that_lead_out_are_refused_and_links_inside_work(tmp_path: Path) -
     assert all("link" in reason for reason in refused.values())
 
 
-def test_nothing_is_dropped_without_a_word_but_clutter(tmp_path: Path) -> None:
+def test_only_clutter_is_dropped_silently(tmp_path: Path) -> None:
     put(
         tmp_path, top_dot_jpg=b"x", Edema__notes_dot_txt=b"x", Edema__sub__a_dot_jpg=b"x", Edema___dot_DS=b"x"
     )
@@ -116,7 +116,7 @@ def test_nothing_is_dropped_without_a_word_but_clutter(tmp_path: Path) -> None:
     assert set(refused) == {"top.jpg", "Edema/notes.txt"}
 
 
-def test_scan_order_is_the_same_however_files_were_made(tmp_path: Path) -> None:
+def test_scan_order_does_not_depend_on_file_creation(tmp_path: Path) -> None:
     for root, names in ((tmp_path / "a", "cab"), (tmp_path / "b", "bca")):
         for name in names:
             put(root / "Edema", **{f"{name}_dot_jpg": name.encode()})
@@ -134,7 +134,7 @@ def described(root: Path) -> dict[str, SourceImage]:
     return {item.name: item.image for item in found if isinstance(item, SourceEntry)}
 
 
-def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:
+def test_a_flat_folder_takes_labels_from_a_table(tmp_path: Path) -> None:
     put(tmp_path, a_dot_png=b"a", b_dot_png=b"b", c_dot_png=b"c", spare_dot_png=b"s", images__d_dot_jpg=b"d")
     (tmp_path / "labels.csv").write_text(
         "file,labels,group,split\n"
@@ -158,7 +158,7 @@ def test_flat_pictures_and_a_table_of_labels(tmp_path: Path) -> None:
     }
 
 
-def test_the_same_picture_in_two_groups_is_refused(tmp_path: Path) -> None:
+def test_the_same_image_in_two_groups_is_refused(tmp_path: Path) -> None:
     put(tmp_path, one__s_dot_png=b"x", two__s_dot_png=b"x")
     (tmp_path / "labels.csv").write_text("file,labels,group\none/s.png,Edema,p1\ntwo/s.png,Edema,p2\n")
     entries, refused = read(tmp_path)
@@ -185,8 +185,8 @@ def test_a_snapshot_of_the_hubs_cache_is_read_and_a_link_elsewhere_is_not(tmp_pa
     }
 
 
-def test_a_table_with_a_column_for_each_label_tells_labels(tmp_path: Path) -> None:
-    """As CheXpert's train.csv: 1.0 there, 0.0 not, -1.0 uncertain, empty not mentioned; Support Devices is no label."""
+def test_a_table_with_a_column_for_each_label_gives_labels(tmp_path: Path) -> None:
+    """As CheXpert's train.csv: 1.0 there, 0.0 not, -1.0 uncertain, empty not mentioned; Support Devices is left out."""
     (tmp_path / "labels.csv").write_text(
         "Path,Sex,Age,No Finding,Cardiomegaly,Lung Opacity,Pleural Effusion,Support Devices\n"
         "a/patient00001/view1.jpg,F,68,1.0,,,,1.0\n"
@@ -217,7 +217,7 @@ def test_a_table_with_a_column_for_each_label_tells_labels(tmp_path: Path) -> No
     ]
 
 
-def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_for_the_rest(
+def test_a_table_gives_sequence_and_plane_and_settings_apply_to_the_rest(
     tmp_path: Path,
 ) -> None:
     root = tmp_path / "slices"
@@ -233,8 +233,8 @@ def test_a_table_tells_sequence_and_plane_of_each_slice_and_what_was_said_holds_
     assert refused == Refused(
         "c.png", "sequence 'T9' of labels.csv: choose one of T1, T1+C, T2, FLAIR, PD", row=4, field="sequence"
     )
-    told = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
-    assert told == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
+    described = [(e.image.sequence, e.image.plane) for e in entries if isinstance(e, SourceEntry)]
+    assert described == [("T2", "coronal"), ("PD", "unknown"), ("T1+C", "unknown")]
 
 
 def test_16_bit_slices_of_one_volume_share_a_scale(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def dicom_id(number: int) -> str:
 
 
 class Tree:
-    """A MIMIC-CXR-JPG folder; every study is added with its images, then the tables are written."""
+    """A MIMIC-CXR-JPG folder: add every study with its images, then write the tables."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -140,9 +140,9 @@ def test_frontal_images_with_their_studys_labels(usual: Tree) -> None:
 def test_single_disease_selection(marks: dict[str, str], wanted: tuple[str, ...]) -> None:
     code = {"1": "+", "0": "-", "-1": "?", "": " "}
     row = "".join(code[marks.get(column, "")] for column in COLUMNS)
-    said = LabelRule(TAXONOMY, single=True).apply(row)
-    assert said.labels == wanted
-    assert bool(said.left_out) == (not wanted)
+    selected = LabelRule(TAXONOMY, single=True).apply(row)
+    assert selected.labels == wanted
+    assert bool(selected.left_out) == (not wanted)
 
 
 def test_dicom_files_have_the_pixel_size_of_their_header(tree: Tree) -> None:
@@ -182,7 +182,7 @@ def test_faulty_rows_and_missing_files_are_one_line_each(usual: Tree) -> None:
     assert {item.row for item in refused if item.field in ("Atelectasis", "study_id")} == {rows, rows + 1}
 
 
-def test_what_does_not_fit_is_refused_in_one_line(usual: Tree) -> None:
+def test_mismatched_files_and_tables_are_refused_in_one_line(usual: Tree) -> None:
     with pytest.raises(InputError, match="is credentialed"):
         MimicReader(SourceOptions(usual.root, licence=Licence.OPEN), TAXONOMY)
     with pytest.raises(InputError, match=r"mimic-cxr-2.0.0-metadata.csv.gz is not there"):

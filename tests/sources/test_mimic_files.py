@@ -1,4 +1,4 @@
-"""Downloads of MIMIC-CXR as people have them: deeper down, unpacked, half there, with links, litter and strays."""
+"""Downloads of MIMIC-CXR as users have them: nested deeper, unpacked, partial, with links, litter and strays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(root: Path, **settings: str) -> MimicReader:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Tree:
-    """As wget leaves it: release 2.1.0, whose tables are still called 2.0.0."""
+    """Write the tree as wget leaves it: release 2.1.0, whose tables are still called 2.0.0."""
     tree = Tree(tmp_path / "physionet.org/files/mimic-cxr-jpg/2.1.0")
     tree.study(10000032, 50000001, {"Pneumothorax": "1.0"}, "PA,LATERAL")
     tree.study(10000032, 50000002, {"No Finding": "1.0"}, "AP")
@@ -44,7 +44,7 @@ def test_the_download_is_found_some_levels_down_and_its_release_is_kept(tree: Tr
     put(tree.root / "files/index.html", b"x")
     put(
         tree.root / "files/p10/p10000032/s50000001.txt",
-        b"a report, as MIMIC-CXR keeps them beside the folders",
+        b"a report, as MIMIC-CXR keeps them next to the folders",
     )
     for root in (tmp_path, tmp_path / "physionet.org", tree.root):
         entries, refused, _ = scanned(read(root))
@@ -54,7 +54,7 @@ def test_the_download_is_found_some_levels_down_and_its_release_is_kept(tree: Tr
         assert entries["s50000001"].name == name
 
 
-def test_tables_may_lie_elsewhere_and_images_behind_links(tree: Tree, tmp_path: Path) -> None:
+def test_tables_may_be_elsewhere_and_images_behind_links(tree: Tree, tmp_path: Path) -> None:
     tables, disk = tmp_path / "tables", tmp_path / "disk"
     for path in list(tree.root.glob("*.csv.gz")):
         put(tables / path.name, path.read_bytes())
@@ -68,7 +68,7 @@ def test_tables_may_lie_elsewhere_and_images_behind_links(tree: Tree, tmp_path: 
         read(tree.root, tables="nowhere")
 
 
-def test_what_was_not_downloaded_is_counted_and_what_is_missing_is_named(tree: Tree, tmp_path: Path) -> None:
+def test_undownloaded_folders_are_counted_and_missing_images_named(tree: Tree, tmp_path: Path) -> None:
     shutil.rmtree(tree.root / "files/p11")
     lost = next((tree.root / "files/p10/p10000032/s50000002").glob("*.jpg"))
     lost.unlink()
@@ -77,7 +77,7 @@ def test_what_was_not_downloaded_is_counted_and_what_is_missing_is_named(tree: T
     name = f"files/p10/p10000032/s50000002/{lost.name}"
     assert refused == {name: "is not there, neither as .jpg nor as .dcm"}
     assert left_out["not downloaded: files/p11 is not there"] == 1
-    # The rest comes later: what is there already stays as it is.
+    # The rest arrives later: present images stay unchanged.
     with Catalogue.create(tmp_path / "out") as catalogue:
         assert ingest(read(tree.root), catalogue).added == 1
         put(lost, jpeg("chest_xray", 77))

@@ -24,7 +24,7 @@ TAXONOMY = load_taxonomy()
         (40.0, "unknown", "oblique by 40 degrees"),
     ],
 )
-def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
+def test_oblique_volumes_are_shown_unrotated_with_a_note(
     tmp_path: Path, tilt: float, plane: str, note: str
 ) -> None:
     put(tmp_path / "notumor/a.nii", stored(corner(), "LPS", 1, 1, tilt))
@@ -33,7 +33,7 @@ def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "reason"),
     [
         ("BraTS_007_seg.nii.gz", "a mask or label map by its name"),
         ("aseg.auto.nii.gz", "a mask or label map by its name"),
@@ -46,13 +46,13 @@ def test_oblique_volumes_are_shown_as_they_lie_and_said_to_be(
         ("lesion.nii.gz", "only 4 different values: a mask or label map"),
     ],
 )
-def test_masks_beside_volumes_are_no_pictures(tmp_path: Path, name: str, says: str) -> None:
+def test_masks_next_to_volumes_are_refused(tmp_path: Path, name: str, reason: str) -> None:
     labels = np.zeros((20, 20, 20), np.uint8)
     labels[5:15, 5:15, 5:15], labels[8:12, 8:12, 8:12], labels[9, 9, 9] = 1, 2, 4
     put(tmp_path / "glioma" / name, made(labels, packed=name.endswith("gz")))
     put(tmp_path / "glioma/BraTS_007_flair.nii.gz", made(corner(), packed=True))
     entries, refused, _ = scanned(NiftiReader(SourceOptions(tmp_path), TAXONOMY))
-    assert says in refused[f"glioma/{name}"]
+    assert reason in refused[f"glioma/{name}"]
     assert {entry.name for entry in entries.values()} == {"glioma/BraTS_007_flair.nii.gz"}
 
 
@@ -83,26 +83,26 @@ def test_ingest_keeps_labels_groups_and_counts(tmp_path: Path) -> None:
         assert ingest(other, catalogue).added == 6
 
 
-def test_a_bad_volume_and_a_row_without_a_file_are_one_line_each(tmp_path: Path) -> None:
+def test_a_bad_volume_and_a_row_without_a_file_are_refused_in_one_line_each(tmp_path: Path) -> None:
     root = tmp_path / "brains"
     put(root / "small.nii", made(corner()[20:30, 20:30, :]))
     put(root / "sub-01_T1w.nii", made(corner()))
     put(root / "labels.csv", b"file,labels\nsub-01_T1w.nii,glioma\nsub-02_T1w.nii,glioma\n")
     reader = NiftiReader(SourceOptions(root, settings={"slices": "4"}), TAXONOMY)
-    told: list[object] = []
+    reported: list[object] = []
     with Catalogue.create(tmp_path / "out") as catalogue:
-        done = ingest(reader, catalogue, on_file=told.append)
+        done = ingest(reader, catalogue, on_file=reported.append)
     assert [(refused.name, refused.reason) for refused in done.refused] == [
         ("sub-02_T1w.nii", "the table of labels names it, and no such image is there"),
         ("small.nii", "10x10 pixels; each side must have at least 32"),
     ]
     assert done.added == 4
-    assert len(told) == 9
-    assert sum(refused is not None for refused in told) == 2
+    assert len(reported) == 9
+    assert sum(refused is not None for refused in reported) == 2
     # SPM's tissue maps are shares; a scan that a program has scaled to 0 to 1 cannot be distinguished from them.
     put(tmp_path / "shares/glioma/a.nii", made((corner() / 1000).astype(np.float32)))
     maps = NiftiReader(SourceOptions(tmp_path / "shares", settings={"slices": "3"}), TAXONOMY)
     with Catalogue.create(tmp_path / "maps") as catalogue:
         assert ingest(maps, catalogue).doubtful == {"values from 0 to 1, as in a probability map": 3}
-    # Of one volume that a person asks for, the others of its table are not missed.
+    # If the source is one volume, the others of its table are not reported as missing.
     assert not scanned(NiftiReader(SourceOptions(root / "sub-01_T1w.nii"), TAXONOMY))[1]

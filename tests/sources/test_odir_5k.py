@@ -29,7 +29,7 @@ PATIENTS = [
     patient(3, "drusen", "wet age-related macular degeneration, pathological myopia", "AMO"),
     patient(4, "suspected glaucoma", "diabetic retinopathy", "D"),  # G is denied by the patient's letters
     patient(5, "normal fundus", "no fundus image", "N"),
-    patient(7, "normal fundus", "normal fundus", "N"),  # its pictures are missing
+    patient(7, "normal fundus", "normal fundus", "N"),  # its images are missing
 ]
 LABELS = {"0_left": "C", "0_right": "N", "1_left": "D", "1_right": "N", "2_left": "N", "2_right": "G"}
 LABELS |= {"3_left": "O", "3_right": "A", "4_left": "G", "4_right": "D", "5_left": "N", "5_right": "O"}
@@ -48,7 +48,7 @@ def eyes() -> list[list[object]]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """The published folders: originals, the 512 pixel copies, testing images without labels."""
+    """Write the published folders: originals, the 512 pixel copies, testing images without labels."""
     for number in range(7):
         for seed, side in enumerate(("left", "right")):
             data = jpeg("fundus", 10 * number + seed, grey=False)
@@ -66,7 +66,7 @@ def labels(reader: OdirReader) -> dict[str, tuple[str, ...]]:
     return {key: entry.image.labels for key, entry in scanned(reader)[0].items()}
 
 
-def test_eye_labels_count_not_the_patients_letters(tree: Path) -> None:
+def test_labels_are_of_the_eye_not_of_the_patient(tree: Path) -> None:
     put(tree / "full_df.csv", csv_bytes([EYE, *eyes()]))
     entries, refused, left_out = scanned(read(tree))
     found = {key: entry.image.labels for key, entry in entries.items()}
@@ -134,30 +134,30 @@ def test_the_archive_as_kaggle_packs_it(tree: Path, tmp_path: Path) -> None:
     assert (found["0_left"], found["3_right"]) == (("Cataract",), ("AMD",))
 
 
-def test_a_normal_label_that_the_keywords_deny_is_refused(tree: Path) -> None:
+def test_a_normal_label_that_contradicts_the_keywords_is_refused(tree: Path) -> None:
     rows = eyes()
     rows[1][-3] = "['N']"  # 0_left, whose keyword is cataract
     rows += [rows[0], ["x", *rows[2][1:]], [*rows[3][:-3], "['Z']", [], "1_left.jpg"]]
     put(tree / "full_df.csv", csv_bytes([EYE, *rows]))
     entries = list(read(tree).scan())
     refused = [item for item in entries if isinstance(item, Refused)]
-    said = [f"{item.field}: {item.reason}".removeprefix(": ") for item in refused]
-    assert "labelled normal, but its keywords say cataract" in said
-    assert "the same eye has two rows" in said
-    assert "filename: belongs to another patient than ID x" in said
-    assert "labels: \"['Z']\" is not a letter" in said
+    reasons = [f"{item.field}: {item.reason}".removeprefix(": ") for item in refused]
+    assert "labelled normal, but its keywords say cataract" in reasons
+    assert "the same eye has two rows" in reasons
+    assert "filename: belongs to another patient than ID x" in reasons
+    assert "labels: \"['Z']\" is not a letter" in reasons
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "fault"),
     [
         ({}, "no image named like 0_left.jpg"),
         ({"0_left.jpg": b"x"}, "no table with the labels"),
         ({"0_left.jpg": b"x", "full_df.csv": b"ID,labels\n0,['N']\n"}, "no table with the labels"),
     ],
 )
-def test_what_is_no_odir_is_refused_in_one_line(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+def test_another_folder_is_refused_in_one_line(tmp_path: Path, files: dict[str, bytes], fault: str) -> None:
     for name, data in files.items():
         put(tmp_path / name, data)
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=fault):
         read(tmp_path)

@@ -24,7 +24,7 @@ def samples() -> tuple[PackageSample, ...]:
     return package_samples()
 
 
-def test_samples_are_enough_for_a_demo(samples: tuple[PackageSample, ...]) -> None:
+def test_samples_suffice_for_a_demo(samples: tuple[PackageSample, ...]) -> None:
     assert len(samples) >= 6
     assert {sample.image.modality for sample in samples} == {"chest_xray", "brain_mri", "fundus"}
     assert len({s.image.dataset for s in samples if s.image.modality == "brain_mri"}) >= 2
@@ -33,7 +33,7 @@ def test_samples_are_enough_for_a_demo(samples: tuple[PackageSample, ...]) -> No
     assert len({(s.image.source_sha256, s.image.frame) for s in samples}) == len(samples)
 
 
-def test_samples_say_what_they_are(samples: tuple[PackageSample, ...]) -> None:
+def test_samples_state_their_modality_and_source(samples: tuple[PackageSample, ...]) -> None:
     taxonomy = load_taxonomy()
     for sample in samples:
         image = sample.image
@@ -91,20 +91,20 @@ def test_missing_package_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyP
 
 MODULE = """
 from plantain.sources.registry import SourceKind
-KIND = SourceKind("pictures from the moon", None)
+KIND = SourceKind("images from the moon", None)
 """
 
 PHASES = SourceKind(
-    "pictures from the moon",
+    "images from the moon",
     lambda options, taxonomy: FolderReader(replace(options, settings={}), taxonomy),
     settings={"phase": Setting("full", ("full", "new"))},
 )
-"""A kind whose reader looks at no setting: what it declares is held all the same."""
+"""A kind whose reader reads no setting: its declared settings are checked all the same."""
 
 
 @pytest.fixture
 def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A distribution as pip would leave it, with three entry points: a good one, a broken one, and a thief."""
+    """Install a distribution as pip does, with three entry points: a good one, a broken one, and a thief."""
     (tmp_path / "moon_source.py").write_text(MODULE)
     info = tmp_path / "moon-1.0.dist-info"
     info.mkdir()
@@ -117,8 +117,8 @@ def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("other_package")
-def test_a_broken_kind_stops_no_other_and_ours_cannot_be_replaced() -> None:
-    assert (kinds()["moon"], load("moon").summary) == ("pictures from the moon",) * 2
+def test_a_broken_kind_affects_no_other_and_built_in_kinds_cannot_be_replaced() -> None:
+    assert (kinds()["moon"], load("moon").summary) == ("images from the moon",) * 2
     assert kinds()["broken"].startswith("unusable: ")
     with pytest.raises(InputError, match="cannot be loaded"):
         load("broken")

@@ -68,10 +68,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_row(f"{row.direction} {row.finding}", found)
     if document["not_closed"]:
         table.add_row("journal", str(document["not_closed"]))
-    again = (
-        f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
-    )
-    table.add_row("attempts", f"{document['attempts']}{again}")
+    table.add_row("attempts", str(document["attempts"]))
     cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
     reported = document["cost_reported"]

@@ -31,7 +31,7 @@ def page(browser: Any, board: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
-def test_the_first_image_is_on_the_first_screen_without_network_or_complaint(
+def test_the_first_image_is_on_the_first_screen_without_network_or_errors(
     browser: Any, board: str, width: int, theme: str
 ) -> None:
     screen = Screen(browser, width, 900, color_scheme=theme, reduced_motion="reduce")
@@ -58,7 +58,7 @@ def test_a_column_is_sorted_by_its_heading_and_baselines_stay_below(page: Any) -
         assert page.evaluate(f"{heading}[{column}].getAttribute('aria-sort')") == order
 
 
-def test_every_model_has_one_row_until_its_other_settings_are_asked_for(browser: Any, tmp_path: Path) -> None:
+def test_every_model_has_one_row_until_its_other_settings_are_shown(browser: Any, tmp_path: Path) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
     run = tmp_path / "run"
@@ -94,7 +94,7 @@ def test_missing_intervals_are_stated_once(page: Any, board: str) -> None:
     assert page.locator("td", has_text="no interval").count() == 0
 
 
-def test_which_of_two_editors_is_better_and_how_sure_in_one_click(page: Any, table: Table) -> None:
+def test_one_click_opens_the_differences_between_two_editors(page: Any, table: Table) -> None:
     """The link to the pairs opens the first metric's table: difference, interval and p of each pair."""
     assert page.locator("#pairs details[open]").count() == 0
     page.click('nav.contents a:has-text("Pairs of models")')

@@ -1,6 +1,6 @@
 """Baselines as controls: constant, two-valued, permuted and honest judges.
 
-What each judge must come to follows from its construction: only the honest one sees that a copied input is unedited.
+The expected result of each judge follows from its construction: only the honest one sees an unedited copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def ea(kind: str, arm: Arm, i: int) -> float:
 
 
 @pytest.mark.parametrize("kind", ["constant", "two-valued", "permuted", "honest"])
-def test_a_judge_that_cannot_tell_copy_from_truth_ranks_nothing(
+def test_a_judge_that_confuses_copy_and_truth_gives_no_ranks(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 24)

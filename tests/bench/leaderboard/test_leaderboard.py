@@ -25,7 +25,7 @@ def board(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_leaderboard([made.run], tmp_path_factory.mktemp("out"))
 
 
-def test_every_file_comes_out_of_a_copy_byte_for_byte_again(made: Made, board: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_run_gives_every_file_byte_for_byte(made: Made, board: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made.run, tmp_path / "copy")
     again = write_leaderboard([copy], tmp_path / "again")
     files = sorted(path.relative_to(board.parent) for path in board.parent.rglob("*") if path.is_file())
@@ -34,7 +34,7 @@ def test_every_file_comes_out_of_a_copy_byte_for_byte_again(made: Made, board: P
         assert (board.parent / file).read_bytes() == (again.parent / file).read_bytes(), file
 
 
-def test_page_names_no_address_and_names_stay_text(board: Path) -> None:
+def test_the_page_has_no_address_and_names_stay_text(board: Path) -> None:
     text = re.sub(r'data:image/jpeg;base64,[^"]+', "", board.read_text(encoding="utf-8"))
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
     assert {address for address in addresses if "w3.org" not in address} <= {"https://matplotlib.org/"}
@@ -58,7 +58,7 @@ def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Pat
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
+def test_during_scoring_the_page_states_the_progress_and_marks_no_best(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), 6)
@@ -66,7 +66,7 @@ def test_while_scoring_goes_on_the_page_says_so_and_marks_no_best(
 
     def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
         found = dict(plain_scores(arm, i, k))
-        # The judge came as far as the third sample; one that it could not score counts as done.
+        # The judge has reached the third sample; a sample that it could not score counts as done.
         return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
 
     run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)

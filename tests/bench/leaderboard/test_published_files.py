@@ -129,7 +129,7 @@ def test_table_has_the_organs_of_the_published_ranks(
     assert "may be inflated" in (tmp_path / "out" / "leaderboard.html").read_text(encoding="utf-8")
 
 
-def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_file_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = ranks() | {"Eyes": {"7": {"accuracy": {"Gemini": "first"}}}}
     files = write(tmp_path / "a.json", by_model()), write(tmp_path / "b.json", broken)
     assert main(["bench", "rank", *files]) == 2
@@ -161,8 +161,8 @@ def test_tables_use_the_papers_names_and_metrics_accept_them(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("nesting", [by_model, by_sample])
-def test_ids_that_are_no_numbers_are_read_in_both_nestings(nesting, tmp_path: Path) -> None:
-    """The samples of the ranks tell ids from models: "t38" of Gemini has EA 9 in either file."""
+def test_ids_with_letters_are_read_in_both_nestings(nesting, tmp_path: Path) -> None:
+    """The samples of the ranks distinguish ids from models: "t38" of Gemini has EA 9 in either file."""
     files = [tmp_path / "scores.json", tmp_path / "ranks.json"]
     for file, document in zip(files, (nesting(), ranks()), strict=True):
         text = json.dumps(document)

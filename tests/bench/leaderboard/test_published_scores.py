@@ -21,27 +21,27 @@ FILE = "published_scores.json"
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "shared" / "data" / "medebench-examples"
 needs_examples = pytest.mark.skipif(
-    not EXAMPLES.is_dir(), reason="the published examples are not beside the project"
+    not EXAMPLES.is_dir(), reason="the published examples are not next to the project"
 )
 
 
-def write(folder: Path, said: object) -> Path:
+def write(folder: Path, scores: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps(said), encoding="utf-8")
+    (folder / FILE).write_text(json.dumps(scores), encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two samples and two models in the published layout; one model's judge failed."""
-    said = {
+    """Write two samples and two models in the published layout; one model's judge failed."""
+    scores = {
         sample: {
             model: {"masked_ssim": cp, "gpt4o_editing_accuracy_detailed": 8.0 if cp == 0.9 else -1.0}
             for model, cp in (("Model One", 0.9), ("Model Two", 0.4))
         }
         for sample in ("7", "12")
     }
-    return write(tmp_path, said)
+    return write(tmp_path, scores)
 
 
 def test_scores_keep_their_meaning_and_failures_stay_unscored(folder: Path) -> None:
@@ -67,7 +67,7 @@ def test_models_are_matched_by_the_spelling_of_the_scores(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("table", "complaint"),
     [
         ([], "scores: expected numbers by sample, model and metric"),
         ({}, "no scores by sample"),
@@ -86,12 +86,12 @@ def test_models_are_matched_by_the_spelling_of_the_scores(folder: Path) -> None:
         ),
     ],
 )
-def test_another_table_is_one_line_that_says_where(tmp_path: Path, said: object, complaint: str) -> None:
-    with pytest.raises(InputError, match=f"{FILE}: .*{complaint}" if said else complaint):
-        published_scores(write(tmp_path / "x", said))
+def test_another_table_is_refused_with_its_fault(tmp_path: Path, table: object, complaint: str) -> None:
+    with pytest.raises(InputError, match=f"{FILE}: .*{complaint}" if table else complaint):
+        published_scores(write(tmp_path / "x", table))
 
 
-def test_published_scores_are_printed_with_a_run_and_are_no_ratings(
+def test_published_scores_are_printed_with_a_run_and_refused_as_ratings(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     benchmark = small_bench(tmp_path / "bench", samples=2)
@@ -115,4 +115,4 @@ def test_the_published_examples_make_a_report(tmp_path: Path) -> None:
     table = make_table(published_scores(EXAMPLES))
     best = table.cell("Gemini 2 Flash", OVERALL, "EA")
     assert best is not None and best.estimate.value == pytest.approx(np.mean([0.0, 0.9, 0.8, 0.5]))
-    assert best.mark == ""  # four samples tell nobody apart
+    assert best.mark == ""  # four samples do not distinguish any models

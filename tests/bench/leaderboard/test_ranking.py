@@ -1,4 +1,4 @@
-"""HumanRatings of people: files read strictly, ranks compared with ties as ties, agreement beside it."""
+"""Human ratings: files read strictly, ranks compared with ties as ties, agreement of the raters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLES = 24
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 samples, four models; `ssim` follows a hidden worth, `lpips` is its opposite, `psnr` is noise."""
+    """Write 24 samples, four models; `ssim` follows a hidden worth, `lpips` is its opposite, `psnr` is noise."""
     folder = tmp_path_factory.mktemp("ranked")
     bench = make_benchmark(folder / "bench", ("Skin", "Eyes"), SAMPLES // 2)
 
@@ -65,7 +65,7 @@ def rated(path: Path, noise: float, seed: int) -> Path:
     return write(path, rows)
 
 
-def test_correlations_are_those_of_scipy_image_by_image(table: Table, tmp_path: Path) -> None:
+def test_correlations_agree_with_scipy_image_by_image(table: Table, tmp_path: Path) -> None:
     """Of `psnr`, which is noise; `lpips` is the opposite of `ssim`, and is turned round."""
     file = rated(tmp_path / "cleo.csv", 1.5, 5)
     ids = [s.id for s in table.scores.samples]
@@ -80,7 +80,7 @@ def test_correlations_are_those_of_scipy_image_by_image(table: Table, tmp_path: 
     assert found["ssim"].found.spearman.clusters == 12
 
 
-def test_ranks_and_scores_say_the_same(table: Table, tmp_path: Path) -> None:
+def test_ranks_and_scores_give_the_same_consensus(table: Table, tmp_path: Path) -> None:
     order = {m: i for i, m in enumerate(MODELS)}
     scores = write(tmp_path / "s.csv", [{"sample": "1", "model": m, "VQ": -order[m]} for m in MODELS])
     ranks = write(tmp_path / "r.csv", [{"MODEL": m, "Sample": "1", "vq_rank": order[m] + 1} for m in MODELS])
@@ -102,7 +102,7 @@ def test_ranks_and_scores_say_the_same(table: Table, tmp_path: Path) -> None:
         ("sample,model\n1,a\n", "line 1: no ratings; add a column EA, CP or VQ"),
     ],
 )
-def test_a_bad_file_is_one_line_that_says_where(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
     file = tmp_path / "ana.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -117,9 +117,9 @@ def test_the_command_prints_table_three(
 ) -> None:
     files = [str(rated(tmp_path / f"{name}.csv", 1.0, seed)) for seed, name in enumerate(("ana", "ben"))]
     assert main(["bench", "rank", str(run), "--ratings", files[0], files[1], "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["raters"] == ["ana", "ben"]
-    assert {row["metric"] for row in said["rows"]} == {"ssim", "psnr", "lpips"}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["raters"] == ["ana", "ben"]
+    assert {row["metric"] for row in printed["rows"]} == {"ssim", "psnr", "lpips"}
     assert main(["bench", "rank", str(run), "--ratings", files[0], "--ratings", files[1]]) == 0
     assert "agreement of ana and ben in EA: +" in capsys.readouterr().out
     assert main(["bench", "rank", str(run), "--ratings", files[0]]) == 0

@@ -1,4 +1,4 @@
-"""Several runs on one page: a leaderboard, and Table 7 of fine-tuned editors beside demonstrations in the prompt."""
+"""Several runs on one page: a leaderboard, and Table 7 with fine-tuned editors and demonstrations in the prompt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER = Arm("other/model", "other/model")
 
 @pytest.fixture(scope="module")
 def second(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A second run of the same benchmark: one arm that the first run has too, and one more."""
+    """Make a second run of the same benchmark: one arm that the first run has too, and one more."""
     folder = tmp_path_factory.mktemp("runs") / "second"
     return make_run(folder, Benchmark.load(made.bench), [*baselines(), EXACT, OTHER], plain_scores)
 
@@ -59,7 +59,7 @@ def test_models_of_all_runs_are_rows_and_baselines_come_once(
     pairs = {(pair["first"], pair["second"]) for pair in document["differences"]["EA"]}
     assert any({WEAK.label, OTHER.label} == set(pair) for pair in pairs)
     page = (tmp_path / "leaderboard.html").read_text(encoding="utf-8")
-    # Two samples at least; each shows what is before and after and the output of every arm but the ground truth.
+    # Two samples at least; each shows the input, the truth and the output of every arm but the ground truth.
     general = [arm for arm in table.general if arm.label != "ground-truth"]
     assert page.count('<figure class="shot') >= 2 * (2 + len(general) + 2)
     assert r"other/model &" in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
@@ -70,10 +70,10 @@ def test_runs_that_cannot_share_a_table_are_refused_in_one_line(
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
     other = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
-    for run, said in ((other, "one table needs runs of the same benchmark"), (made.run, "given twice")):
+    for run, complaint in ((other, "one table needs runs of the same benchmark"), (made.run, "given twice")):
         assert main(["bench", "table", str(made.run), str(run)]) == 2
         error = capsys.readouterr().err
-        assert said in error and error.count("\n") == 1
+        assert complaint in error and error.count("\n") == 1
     runs = []
     for name, version in (("a", "1"), ("b", "2")):
         run = make_run(tmp_path / name, bench, baselines(), lambda arm, i, k: {}, pictures=False)

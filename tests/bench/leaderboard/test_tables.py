@@ -1,4 +1,4 @@
-"""A leaderboard's numbers, counted by hand, and what scripts read of them."""
+"""A leaderboard's numbers, counted by hand, and the files that scripts read."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def cell(table: Table, model: str, measure: str, organ: str = OVERALL) -> TableC
 
 
 def tabled(folder: Path, samples: int, arms: Sequence[Arm], scores: ScoresOf) -> Table:
-    """The table of a run of one organ, two samples a source."""
+    """Return the table of a run of one organ, two samples a source."""
     bench = make_benchmark(folder / f"bench{samples}", ("Skin",), samples)
     run = make_run(folder / f"run{samples}", bench, arms, scores, pictures=False)
     with BenchRun.open(run) as opened:
         return make_table(read_scores(opened))
 
 
-def test_who_is_told_where_is_compared_with_nobody_who_is_not(scores: Scores) -> None:
-    """The exact editor, were it told where: the others are ranked as if it were not there."""
+def test_editors_that_receive_the_region_are_ranked_apart(scores: Scores) -> None:
+    """If the exact editor received the region, the others are ranked without it."""
     arms = tuple(replace(arm, region=arm.label == EXACT.label) for arm in scores.arms)
     table = make_table(replace(scores, arms=arms))
     assert table.general[0].label == WEAK.label
     assert [arm.label for arm in table.general][-5:-3] == [EXACT.label, "copy-input"]
     assert not any(EXACT.label in (pair.first, pair.second) for pair in table.differences["EA"])
-    told = cell(table, EXACT.label, "EA")
-    assert (told.rank, told.mark) == (None, "")
+    best = cell(table, EXACT.label, "EA")
+    assert (best.rank, best.mark) == (None, "")
     assert (cell(table, WEAK.label, "EA").rank or (0,))[0] == 1
     lines = table_two(table)
     assert lines.index(WEAK.label.partition("/")[2]) < lines.index("given the region")
@@ -71,7 +71,7 @@ def test_settings_of_a_sweep_are_compared_on_the_same_samples(tmp_path: Path) ->
     assert (low.value, high.value) == (pytest.approx(0.9), pytest.approx(0.85))
 
 
-def test_differences_are_those_of_the_common_samples(table: Table) -> None:
+def test_differences_are_over_the_common_samples(table: Table) -> None:
     pairs = {(pair.first, pair.second): pair.estimate for pair in table.differences["CP (strict)"]}
     assert len(pairs) == 6  # four models; no baseline, no arm of a study
     of = {arm.label: [plain_scores(arm, i, 0)["masked_ssim"] for i in range(24)] for arm in (EXACT, WEAK)}
@@ -144,7 +144,7 @@ def test_latex_has_a_line_per_model(table: Table) -> None:
     assert line.count("&") == 4 * 4 and line.endswith(r"\\")
 
 
-def test_models_have_places_where_differences_tell_them_and_none_with_few_sources(tmp_path: Path) -> None:
+def test_models_are_ranked_by_differences_and_not_with_few_sources(tmp_path: Path) -> None:
     # a and b are alike, c is far behind: a and b have place 1 or 2, c has 3. Recorded in another order.
     noise = np.random.default_rng(3).normal(0, 0.05, (3, 24))
     means = {"c": 0.2, "b": 0.6, "a": 0.61}

@@ -14,7 +14,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 
 @pytest.fixture(scope="session")
 def discs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the benchmark `bench` and the run `run`, only read; the third sample has no description."""
+    """Write the benchmark `bench` and the run `run`, only read; the third sample has no description."""
     folder = tmp_path_factory.mktemp("discs")
     path = small_bench(folder / "bench", 3).root / "benchmark.json"
     data = orjson.loads(path.read_bytes())
@@ -32,6 +32,6 @@ def bench(discs: Path) -> Benchmark:
 
 @pytest.fixture
 def folder(discs: Path, tmp_path: Path) -> Path:
-    """A copy to score."""
+    """Return a copy to score."""
     shutil.copytree(discs, tmp_path / "copy")
     return tmp_path / "copy"

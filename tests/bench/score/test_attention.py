@@ -51,7 +51,7 @@ class PlantedLook:
 
 @dataclass
 class Planted:
-    """Looks at the right disc of some samples and at the corner of others; sees nothing in sample 4."""
+    """A model that sees the right disc of some samples, the corner of others, and nothing in sample 4."""
 
     asked: list[str] = field(default_factory=list)
 
@@ -77,7 +77,7 @@ def look(run: Path, benchmark: Benchmark, watched: Planted, **more: Any) -> RunS
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark]:
-    """A run with outputs and metrics of an editor that calls itself open."""
+    """Make a run with outputs and metrics of an editor that calls itself open."""
     folder = tmp_path_factory.mktemp("attention")
     benchmark = small_bench(folder / "bench", 6, tasks=2, concepts=["disc"] * 6)
     made_here(benchmark, folder / "run", by(Brightener(name=ARM)))
@@ -87,7 +87,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Benchmark
 
 @pytest.fixture
 def made(generated: tuple[Path, Benchmark], tmp_path: Path) -> tuple[Path, Benchmark]:
-    """A copy of that run, for one test to measure in."""
+    """Return a copy of that run, for one test to measure in."""
     return Path(shutil.copytree(generated[0], tmp_path / "made")), generated[1]
 
 
@@ -110,14 +110,14 @@ def test_maps_are_measured_once_and_kept(made: tuple[Path, Benchmark]) -> None:
     assert look(run, benchmark, watched).measured == 1
 
 
-def test_a_concept_that_was_named_anew_is_measured_anew(tmp_path: Path) -> None:
+def test_a_renamed_concept_is_measured_again(tmp_path: Path) -> None:
     for folder, concepts, measured in (("a", ("disc",) * 3, 3), ("b", ("disc", "bright disc", "disc"), 1)):
         benchmark = small_bench(tmp_path / folder, 3, concepts=concepts)
         made_here(benchmark, tmp_path / "run", by(Brightener(name=ARM)))
         assert look(tmp_path / "run", benchmark, Planted()).measured == measured
 
 
-def test_a_stop_keeps_what_is_done(made: tuple[Path, Benchmark]) -> None:
+def test_a_stop_keeps_finished_measurements(made: tuple[Path, Benchmark]) -> None:
     run, benchmark = made
     watched = Planted()
 
@@ -155,12 +155,12 @@ def test_table_four_types_and_page(
     assert "Table 4" in text
     assert text.count("data:image/jpeg") >= 5
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
-    rows_said = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["rows"]
-    assert {row["metric"] for row in rows_said} >= {"attention_iou", "attention_chance", "attention_auroc"}
+    rows_listed = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["rows"]
+    assert {row["metric"] for row in rows_listed} >= {"attention_iou", "attention_chance", "attention_auroc"}
     assert text == write_attention_page(run, benchmark, tmp_path).read_text(encoding="utf-8")
 
 
-def test_failures_are_told_apart() -> None:
+def test_failures_are_distinguished() -> None:
     ea = np.array([0.9, 0.1, 0.1, 0.1, np.nan])
     cp = np.array([0.9, 0.3, 0.95, 0.95, 0.9])
     iou = np.array([0.1, 0.5, 0.5, 0.02, 0.5])
@@ -187,8 +187,8 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     assert main(["bench", "generate", bench, "--run", run, "--editor", editor, *with_settings]) == 0
     capsys.readouterr()
     assert main(["bench", "attention", run, *with_settings, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    overall = [row for row in said["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
+    got = json.loads(capsys.readouterr().out)
+    overall = [row for row in got["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
     assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
     rows, _ = attention_of(Path(run))
     assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
@@ -197,7 +197,7 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
 
 
 def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:
-    """Scores with their details, and maps."""
+    """Return scores with their details, and maps."""
     query = "SELECT task, generation, round, metric, value, reason, detail FROM score ORDER BY task, metric"
     with JournalReader.open(run) as reader:
         rows = reader.connection.execute(query).fetchall()

@@ -26,7 +26,7 @@ ANSWER = """**Visual Difference Description**
 
 
 def judge(request: Request) -> Answer | None:
-    """Scores the description of the change higher than the prompt."""
+    """Score the description of the change higher than the prompt."""
     if not request.path.endswith("/responses"):
         return None
     described = "expected change" in openai_format.prompt_text(request)

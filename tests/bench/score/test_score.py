@@ -1,4 +1,4 @@
-"""Scoring a bench run: every output once, what changed again, and every number traceable."""
+"""Scoring a bench run: every output once, only changed parts again, and every number traceable."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ IMAGES = 3 * len(ARMS) - 1
 """One planted editor refuses one of three samples."""
 
 
-def run_score(folder: Path, wish: ScoreRequest, **more: Any) -> RunSummary:
+def run_score(folder: Path, request: ScoreRequest, **more: Any) -> RunSummary:
     bench = Benchmark.load(folder / "bench")
     return asyncio.run(
-        score_run(folder / "run", bench, replace(wish, networks=wish.networks or Networks()), **more)
+        score_run(folder / "run", bench, replace(request, networks=request.networks or Networks()), **more)
     )
 
 
 class SpokenJudge:
-    """A judge whose answers a test decides; remembers what it was shown."""
+    """A judge whose answers a test decides; it records its requests."""
 
     name = "spoken/judge"
     fingerprint = "1"
@@ -62,7 +62,7 @@ class SpokenJudge:
 
 
 def spoken(draws: int = 1, **more: Any) -> ScoreRequest:
-    """One fast metric, and the spoken judge by the prompt."""
+    """Request one fast metric, and the spoken judge by the prompt."""
     return ScoreRequest(["psnr"], (JudgeName("spoken/judge", "P", draws=draws, **more),))
 
 
@@ -89,7 +89,7 @@ def test_every_output_has_every_score_or_a_reason(folder: Path) -> None:
                 assert all(row.detail["version"] for row in rows)
 
 
-def test_a_metric_that_comes_later_or_in_another_version_is_all_that_is_measured(
+def test_only_a_new_metric_or_a_new_version_is_measured(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_score(folder, ScoreRequest(metrics=["psnr"]))
@@ -113,7 +113,7 @@ def test_another_benchmark_is_refused_before_anything_is_scored(folder: Path, tm
     assert scores(folder / "run") == {}
 
 
-def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
+def test_draws_are_averaged_and_each_call_is_stored(folder: Path) -> None:
     answers = iter([4.0, 8.0, 9.0] * 100)
     judge = SpokenJudge(lambda request: report(next(answers)))
     run_score(folder, spoken(3), judges=[judge], terms=Terms((), Limits(concurrency=1)))
@@ -127,15 +127,15 @@ def test_draws_are_averaged_and_each_can_be_looked_up(folder: Path) -> None:
         draws = row.detail["draws"]
         assert isinstance(draws, list)
         calls = {call.key.draw: call for call in run.reader.calls(output.task_id) if call.key.step == "judge"}
-        for said in draws:
-            assert isinstance(said, dict)
-            number = said["draw"]
+        for draw in draws:
+            assert isinstance(draw, dict)
+            number = draw["draw"]
             assert isinstance(number, int)
             assert "a difference" in calls[number].answer
             assert calls[number].usage.served_model == "spoken-1"
 
 
-def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
+def test_the_request_to_a_judge_follows_variant_and_truth(folder: Path) -> None:
     judge = SpokenJudge(lambda request: report(5))
     names = (JudgeName("spoken/judge", "D", True, 1), JudgeName("spoken/judge", "P", False, 1))
     run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
@@ -148,7 +148,7 @@ def test_what_a_judge_is_shown_follows_variant_and_truth(folder: Path) -> None:
     assert found["copy-input", "3", "ea@spoken/judge/P-blind"][0] == 0.5
 
 
-def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(folder: Path) -> None:
+def test_a_failed_draw_keeps_the_others_and_is_repeated_only_on_request(folder: Path) -> None:
     refuses = [True]
 
     def answer(request: JudgeRequest) -> Observations | Outcome:
@@ -157,12 +157,12 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
         return report(6)
 
     judge = SpokenJudge(answer)
-    wish = spoken(2)
-    run_score(folder, wish, judges=[judge])
+    scoring = spoken(2)
+    run_score(folder, scoring, judges=[judge])
     refuses[0] = False
-    assert run_score(folder, wish, judges=[judge]).made == 0
+    assert run_score(folder, scoring, judges=[judge]).made == 0
     before = len(judge.seen)
-    retried = run_score(folder, replace(wish, retry=True), judges=[judge])
+    retried = run_score(folder, replace(scoring, retry=True), judges=[judge])
     assert retried.made == len(judge.seen) - before == IMAGES
     with BenchRun.open(folder / "run") as run:
         for output in run.outputs("planted/half"):
@@ -170,10 +170,10 @@ def test_a_failed_draw_leaves_the_others_and_is_asked_again_only_on_request(fold
             assert (row.detail["asked"], row.detail["scored"]) == (2, 2)
 
 
-def test_a_users_own_rubric_is_judged_by_and_tabulated(
+def test_a_users_own_rubric_is_applied_and_tabulated(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One criterion of 1 to 5, of which the draws say 3 and 4, and one that passes in one draw of two."""
+    """One criterion of 1 to 5, for which the draws give 3 and 4, and one that passes in one draw of two."""
     own = tmp_path / "teaching.toml"
     own.write_text((EXAMPLES / "rubric" / "teaching_rubric" / "teaching.toml").read_text())
     rubric = rubric_named(str(own))
@@ -188,11 +188,11 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
         }
         return Observations(results, {"distracting": False})
 
-    wish, terms = spoken(2, rubric=rubric), Terms((), Limits(concurrency=1))
+    scoring, terms = spoken(2, rubric=rubric), Terms((), Limits(concurrency=1))
     judge = SpokenJudge(answer)
-    assert run_score(folder, wish, judges=[judge], terms=terms).judged == 2 * (IMAGES + 1)
+    assert run_score(folder, scoring, judges=[judge], terms=terms).judged == 2 * (IMAGES + 1)
     asked = len(judge.seen)
-    assert run_score(folder, wish, judges=[judge], terms=terms).judged == 0 and len(judge.seen) == asked
+    assert run_score(folder, scoring, judges=[judge], terms=terms).judged == 0 and len(judge.seen) == asked
     with BenchRun.open(folder / "run") as run:
         table = make_table(read_scores(run))
     found = {m.stored: table.cell("planted/exact", "overall", m.name) for m in table.measures}
@@ -200,7 +200,7 @@ def test_a_users_own_rubric_is_judged_by_and_tabulated(
     # ((3 + 4) / 2 - 1) / (5 - 1), and one of two
     assert [cell.estimate.value for cell in seen if cell] == [0.625, 0.5]
     given = ["bench", "score", str(folder / "run"), "--metrics", "ssim", "--rubric", str(own)]
-    assert main(given) == 2  # the instruments, who judge where nobody is named
+    assert main(given) == 2  # without a named judge, the instruments judge
     assert "offline/instruments cannot judge by the rubric 'teaching'" in capsys.readouterr().err
     with BenchRun.open(folder / "run") as run:  # before anything was measured
         assert not any("ssim" in run.scores(output) for output in run.outputs("planted/exact"))
@@ -237,31 +237,31 @@ def test_distances_of_sets_are_reported_with_their_floor(
     assert f"frechet_radiomics of copy-input: unscored: {few.reason}" in printed
 
 
-def test_offline_and_without_options_there_is_a_result(
+def test_scoring_offline_without_options_gives_a_result(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = folder / "run"
     assert main(["bench", "score", str(run), "--json", "--variant", "P"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    kept = {row["metric"]: row for row in said["scores"]}
+    printed = json.loads(capsys.readouterr().out)
+    kept = {row["metric"]: row for row in printed["scores"]}
     assert kept["masked_ssim"]["scored"] == kept["ea@offline/instruments/P"]["scored"] == IMAGES
-    assert said["calls"] == {"made": IMAGES, "replayed": 0}
-    assert any("clip" in line for line in said["not_measured"])
+    assert printed["calls"] == {"made": IMAGES, "replayed": 0}
+    assert any("clip" in line for line in printed["not_measured"])
     assert main(["bench", "score", str(run), "--json", "--variant", "P"]) == 0
     assert json.loads(capsys.readouterr().out)["stored"] == {"metrics": 0, "judges": 0, "sets": 0}
 
 
-def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
+def test_the_benchmark_is_found_from_any_folder_and_after_moving_both(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = folder / "run"
-    monkeypatch.chdir(tmp_path)  # nothing lies here
+    monkeypatch.chdir(tmp_path)  # an empty folder
     with BenchRun.open(run) as opened:
         assert opened.benchmark_root == run.parent / "bench"
     moved = tmp_path / "elsewhere"
     shutil.copytree(run.parent, moved)
     with BenchRun.open(moved / "run") as opened:
-        assert opened.benchmark_root == moved / "bench", "the one beside it, though the old one is there"
+        assert opened.benchmark_root == moved / "bench", "the one next to it, although the old one exists"
         opened.header = replace(opened.header, root="/gone/bench", beside="../gone")
         with pytest.raises(InputError, match=r"/gone/bench: .*say where it is now with --bench"):
             opened.find_benchmark(None)
@@ -269,13 +269,13 @@ def test_the_benchmark_is_found_from_any_folder_and_when_both_were_moved(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "complaint"),
     [(["--metrics", "psn"], "did you mean 'psnr'"), (["--variant", "Q"], "choose P (prompt) or D")],
 )
-def test_bad_options_are_one_line(
-    discs: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_bad_options_are_refused_in_one_line(
+    discs: Path, options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["bench", "score", str(discs / "run"), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert complaint in error
     assert "Traceback" not in error

@@ -1,4 +1,4 @@
-"""The metrics of a benchmark: the same numbers as the functions give, and no score without what it needs."""
+"""The metrics of a benchmark: the same numbers as the functions give, and no score without its inputs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def learned(networks: Networks) -> dict[str, Metric]:
     }
 
 
-def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
+def test_pixel_metrics_agree_with_the_functions(bench: Benchmark) -> None:
     one = case(bench)
     output = half_way(one)
     found = {metric.name: measured(metric, one, output) for metric in pixel_metrics()}
@@ -59,7 +59,7 @@ def test_pixel_metrics_are_those_of_the_functions(bench: Benchmark) -> None:
     assert found["masked_ssim"][1]["method"] == "strict"
 
 
-def test_without_truth_or_description_there_is_a_reason(bench: Benchmark, tmp_path: Path) -> None:
+def test_scores_without_truth_or_description_have_a_reason(bench: Benchmark, tmp_path: Path) -> None:
     one = case(small_bench(tmp_path / "bench", 1, truth=False))
     reasons = {metric.name: measured(metric, one, one.before)[0].reason for metric in pixel_metrics()}
     assert reasons["ssim"] == reasons["psnr"] == "the sample has no ground truth"
@@ -69,7 +69,7 @@ def test_without_truth_or_description_there_is_a_reason(bench: Benchmark, tmp_pa
     assert score.reason == "the sample has no description of the change"
 
 
-def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> None:
+def test_learned_metrics_contain_the_name_of_their_network(bench: Benchmark) -> None:
     networks = Networks(clip=Means("mean-colour"), perceptual=Distance(), reward=Length())
     metrics = learned(networks)
     assert sorted(metrics) == [
@@ -97,13 +97,13 @@ def test_learned_metrics_bear_the_name_of_their_network(bench: Benchmark) -> Non
     assert measured(metrics["clip_talign:mean-colour"], one, one.before)[1]["text_cut"] is False
 
 
-def test_without_weights_it_says_why_and_downloads_nothing(
+def test_without_weights_a_reason_is_given_and_nothing_downloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     networks = find_networks(chosen(None), clip="nobody/has-this")
-    said = dict(networks.why_not)
-    assert set(said) >= {"clip", "fid"}
+    reasons = dict(networks.why_not)
+    assert set(reasons) >= {"clip", "fid"}
     assert find_networks({"psnr"}).why_not == ()
     with pytest.raises(InputError, match="no such file"):
         find_networks({"fid"}, inception=tmp_path / "none.pt")

@@ -28,7 +28,7 @@ TEXT = "text_kept"
 
 
 class Signer:
-    """Signs every other picture that it returns."""
+    """An editor that signs every other image."""
 
     name = "quick/signer"
     fingerprint = "1"
@@ -55,7 +55,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_drawn_text_is_told_by_place_and_scored(scored: Path) -> None:
+def test_drawn_text_is_reported_by_place_and_scored(scored: Path) -> None:
     with JournalReader.open(scored / "run") as reader:
         rows = {
             row.task.image_id: score
@@ -67,11 +67,11 @@ def test_drawn_text_is_told_by_place_and_scored(scored: Path) -> None:
     assert {image_id: row.score.value for image_id, row in rows.items()} == {"1": 0.0, "2": 1.0}
     (change,) = rows["1"].detail["changes"]
     assert str(change).startswith("text added at (")
-    assert "MARTIN" not in str(rows["1"].detail)  # it may look like somebody's name
+    assert "MARTIN" not in str(rows["1"].detail)  # it may look like a real name
     assert rows["2"].detail["changes"] == []
 
 
-def test_table_and_page_show_it(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_and_page_show_drawn_text(scored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "table", str(scored / "run"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     found = {row["model"]: row for row in rows if (row["metric"], row["organ"]) == (TEXT, "overall")}

@@ -86,7 +86,7 @@ def test_cohen_interval_is_that_of_statsmodels_for_many_items():
     assert (found.low, found.high) == pytest.approx((theirs.kappa_low, theirs.kappa_upp), abs=0.006)
 
 
-def test_high_raw_agreement_with_no_kappa_shows_its_prevalence():
+def test_high_raw_agreement_without_kappa_states_its_prevalence():
     # 100 items: 92 both yes, 4 and 4 mixed. Expected agreement 0.96^2 + 0.04^2 = 0.9232; kappa -0.042.
     first = ["yes"] * 96 + ["no"] * 4
     second = ["yes"] * 92 + ["no"] * 4 + ["yes"] * 4
@@ -115,8 +115,8 @@ def test_interval_over_clusters_is_wider_than_over_items():
 
 
 @pytest.mark.parametrize(("kappa", "share", "items"), [(0.6, 0.5, 15), (0.2, 0.2, 25)])
-def test_few_items_get_an_interval_that_covers(kappa, share, items):
-    # Two raters, of whom the second says what the first says with the probability kappa and otherwise draws anew. A
+def test_intervals_of_few_items_cover(kappa, share, items):
+    # Two raters, of whom the second repeats the first with the probability kappa and otherwise draws again. A
     # percentile bootstrap over 10 items covers 0.6 84 times in 100, over 5 items 54 times.
     seed = 3
     print("seed", seed)
@@ -134,7 +134,7 @@ def test_few_items_get_an_interval_that_covers(kappa, share, items):
     assert covered / known >= 0.93
 
 
-def test_kappa_without_its_extra_has_no_value_and_says_what_to_install(monkeypatch):
+def test_kappa_without_its_extra_has_no_value_and_names_the_install_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     found = cohen_kappa([0, 1, 1], [0, 1, 0])
     assert (found.value, found.observed, found.items) == (None, pytest.approx(2 / 3), 3)

@@ -1,4 +1,4 @@
-"""Means over clusters: their errors against statsmodels and by hand, and whether their intervals cover as they say."""
+"""Means over clusters: their errors against statsmodels and by hand, and the coverage of their intervals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_error_of_clusters_of_one_size_is_that_of_statsmodels():
 
 
 def test_error_of_clusters_of_unlike_sizes_by_hand():
-    # Weights 3/4 and 1/4, values 0 and 1. What one source varies by is estimated as (1 - 0)² / 2 = 0.5; the mean varies
-    # by 0.5 * ((3/4)² + (1/4)²) = 0.3125, and one degree of freedom says so.
+    # Weights 3/4 and 1/4, values 0 and 1. One source has the estimated variance (1 - 0)² / 2 = 0.5; the mean varies
+    # by 0.5 * ((3/4)² + (1/4)²) = 0.3125, with one degree of freedom.
     found = sampling_of(np.array([3.0, 1.0]), np.array([0.0, 1.0]))
     assert (found.value, found.error**2, found.freedom) == pytest.approx((0.25, 0.3125, 1.0))
 
@@ -44,7 +44,7 @@ def test_interval_between_two_ends_is_that_of_a_fractional_logit_in_statsmodels(
     expected = expit(float(fit.params[0]) + np.array([-half, half]))
     ours = ClusteredMeans(source.tolist()).sampling(x)
     assert ours.error == pytest.approx(error, rel=1e-6)
-    # Beside it stands t on the scale as it is, which reaches further down here.
+    # The t interval on the plain scale reaches further down here.
     low, high = Sampling(ours.value, ours.error, 19).interval(0, 1)
     assert high == pytest.approx(expected[1], rel=1e-6)
     assert low == pytest.approx(x.mean() - stats.t.ppf(0.975, 19) * error, rel=1e-6)
@@ -98,7 +98,7 @@ def test_intervals_of_few_skewed_or_sparse_sources_cover(name, n, largest):
 
 
 def test_strata_are_judged_by_the_differences_within_them():
-    # Balanced, so that 0.5 is the true mean of samples and of strata; strata lie far apart, and that widens nothing.
+    # Balanced, so that 0.5 is the true mean of samples and of strata; strata are far apart, and that widens nothing.
     rng, strata = np.random.default_rng(8), 4
     group = np.repeat(np.arange(strata), 6)
     plan, held, widths = ClusteredMeans(range(group.size), group.tolist()), 0, []
@@ -121,14 +121,14 @@ def test_strata_are_judged_by_the_differences_within_them():
         ([0.1, 0.2, 0.3, 0.4, 0.5], ""),
     ],
 )
-def test_sources_that_say_too_little_have_no_interval_and_the_reason(values, reason):
+def test_uninformative_sources_have_a_reason_instead_of_an_interval(values, reason):
     found = ClusteredMeans(range(len(values))).mean(values, low=0, high=1)
     assert found.reason == reason
     assert (found.low is None, found.method == "") == (bool(reason), bool(reason))
     assert found.value == pytest.approx(np.mean(values))
 
 
-def test_the_smallest_difference_that_a_size_shows():
+def test_the_smallest_detectable_difference_of_a_size():
     # 50 sources of one sample, standard deviation 0.2: (2.0096 + 0.8490) * 0.2 / sqrt(50), quantiles of t with 49.
     plan = ClusteredMeans(range(50))
     assert plan.detectable(0.2) == pytest.approx(0.0809, abs=2e-4)
@@ -205,7 +205,7 @@ def test_interval_is_that_of_the_trials_one_by_one() -> None:
 
 
 def test_one_image_with_most_trials_counts_once() -> None:
-    # Shares of 0.9 and 9 times 1/90: weights say (sum w)² / sum w² = 1 / (0.81 + 9 * 0.0001) = 1.2 answers.
+    # Shares of 0.9 and 9 times 1/90: weights give (sum w)² / sum w² = 1 / (0.81 + 9 * 0.0001) = 1.2 answers.
     rate = clustered_rate({(81, 81): 1, (1, 1): 9})
     assert rate.method == "wilson over clusters"
     assert rate.low == pytest.approx(wilson_share(1.0, 90**2 / (81**2 + 9))[0])
@@ -218,7 +218,7 @@ def test_one_image_with_most_trials_counts_once() -> None:
         max_size=6,
     )
 )
-def test_interval_holds_its_rate_and_is_reproducible(patterns: dict[tuple[int, int], int]) -> None:
+def test_an_interval_contains_its_rate_and_is_reproducible(patterns: dict[tuple[int, int], int]) -> None:
     rate = clustered_rate(patterns)
     assert rate == clustered_rate(dict(reversed(patterns.items())))
     if rate.value is not None:
@@ -232,7 +232,7 @@ def test_wilson_matches_scipy(successes: int, n: int) -> None:
     assert wilson(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_no_trials_know_nothing_and_more_successes_are_refused() -> None:
+def test_no_trials_give_the_full_interval_and_more_successes_are_refused() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
     with pytest.raises(ValueError, match="3 successes of 2"):
         wilson(3, 2)

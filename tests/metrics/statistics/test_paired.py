@@ -1,4 +1,4 @@
-"""Paired differences against scipy and statsmodels, and what the correction must never allow."""
+"""Paired differences against scipy and statsmodels, and the limits of the correction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_p_agrees_with_the_paired_t_test_of_statsmodels():
 
 
 def test_only_common_samples_are_compared():
-    # b lacks the two samples where a is best: on the common set both are equal.
+    # b has no value for the two samples where a is best: on the common set both are equal.
     a = [0.5, 0.6, 0.7, 1.0, 1.0]
     b = [0.5, 0.6, 0.7, np.nan, np.nan]
     (found,) = paired_differences({"a": a, "b": b}, range(5))
@@ -40,7 +40,7 @@ def test_only_common_samples_are_compared():
     assert not found.differs
 
 
-def test_models_that_differ_by_noise_seldom_look_different():
+def test_models_that_differ_by_noise_are_seldom_significant():
     # 28 pairs of 8 equal models, 60 benchmarks: the family-wise error is 5 %, 3 of 60 expected; 9 or more has
     # a probability below 0.3 %.
     seed = 7
@@ -62,7 +62,7 @@ def test_a_real_difference_is_found():
     assert second.p is None and third.p_holm is None and not third.differs
 
 
-def test_interval_and_p_say_the_same():
+def test_interval_and_p_agree():
     rng = np.random.default_rng(13)
     for n in (6, 15, 40):
         for _ in range(40):
@@ -76,7 +76,7 @@ def test_differences_below_the_scores_resolution_are_none():
     assert (found.estimate.value, found.p, found.differs) == (0.0, 1.0, False)
 
 
-def test_sources_that_all_say_the_same_are_no_proof_when_there_are_few():
+def test_three_unanimous_sources_are_not_significant():
     # Whole scores of a judge: the first model is 0.1 better on each of 3 sources. The sign test gives 2 * (1 / 2)^3.
     # The differences are equal up to rounding only: 0.3 - 0.2 is not 0.9 - 0.8 in binary.
     (found,) = paired_differences({"a": [0.3, 0.9, 0.6], "b": [0.2, 0.8, 0.5]}, "xyz")

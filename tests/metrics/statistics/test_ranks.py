@@ -59,7 +59,7 @@ def test_areas_are_scikit_learns_with_ties() -> None:
     assert found.difference == pytest.approx(expected[0] - expected[1], abs=1e-12)
 
 
-def test_the_interval_is_exact_where_nothing_differs_and_covers_where_nothing_does_on_average() -> None:
+def test_the_interval_is_exact_for_equal_ratings_and_covers_for_equal_means() -> None:
     rng = np.random.default_rng(0)
     cases, groups = np.arange(120) % 2 == 0, np.arange(120) // 2
     one = rng.normal(size=(3, 120)) + cases

@@ -51,7 +51,7 @@ def test_variances_are_those_of_imrmc():
 
 def test_hillis_degrees_of_freedom_by_hand():
     """Two cases that do not differ: only readers do. Of 6 readers' means 0, 0, 1, 1, 2, 2 the variance is 4 / 5, that
-    of their mean 4 / 30; there is no covariance over cases, so Hillis leaves 6 - 1 degrees of freedom."""
+    of their mean 4 / 30; the covariance over cases is 0, so Hillis leaves 6 - 1 degrees of freedom."""
     table = np.repeat([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]], 2, axis=1)
     found = over_readers(table)
     assert (found.value, found.how) == (1.0, UNBIASED)
@@ -62,7 +62,7 @@ def test_hillis_degrees_of_freedom_by_hand():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_variance_is_brute_force(missing: float):
+def test_variance_agrees_with_brute_force(missing: float):
     rng = np.random.default_rng(5)
     table = rng.integers(0, 2, (4, 6)).astype(float)
     table[rng.random(table.shape) < missing] = np.nan
@@ -84,7 +84,7 @@ def test_variance_is_brute_force(missing: float):
         ([[1, 1, 1], [1, 1, 1]], (NONE,)),
     ],
 )
-def test_negative_variance_is_replaced_and_said(table: list[list[float]], how: tuple[str, ...]):
+def test_negative_variance_is_replaced_and_reported(table: list[list[float]], how: tuple[str, ...]):
     found = over_readers(table)
     assert found.unbiased <= 0 and found.how in how
     assert (found.low is None) == (found.how == NONE)
@@ -108,11 +108,11 @@ def test_a_small_slice_of_the_simulation():
     assert false_alarms_pooled(5, 100, NATURES["as usual"], 200) > 0.12
 
 
-def test_power_is_what_simulation_finds():
+def test_power_agrees_with_simulation():
     from simulated.reader_studies import found_share
 
     parts = Components(0.02, 0.02, 0.3)
-    told = power(0.15, 5, 40, parts)
+    expected = power(0.15, 5, 40, parts)
     assert found_share(0.15, 5, 40, parts, 600) == pytest.approx(
-        told, abs=2.6 * math.sqrt(told * (1 - told) / 600)
+        expected, abs=2.6 * math.sqrt(expected * (1 - expected) / 600)
     )

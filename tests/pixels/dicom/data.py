@@ -42,7 +42,7 @@ def made(values: np.ndarray = RAMP, **attributes: object) -> bytes:
 
 
 def decode_dicom(data: bytes, name: str, how: str = "file") -> np.ndarray:
-    """The first frame, uint8 (H, W, 3)."""
+    """Return the first frame, uint8 (H, W, 3)."""
     pixels = render_planes(read_dicom(data, name), name, how=how)
     return pixels if pixels.ndim == 3 else np.repeat(pixels[:, :, None], 3, axis=2)
 
@@ -54,5 +54,5 @@ def grey(data: bytes, how: str = "file") -> np.ndarray:
 
 
 def linear(values: np.ndarray, centre: float, width: float) -> np.ndarray:
-    """Grey levels by the standard's own formula (PS3.3, C.11.2.1.2.1)."""
+    """Return grey levels by the standard's own formula (PS3.3, C.11.2.1.2.1)."""
     return np.rint((((values - (centre - 0.5)) / (width - 1)) + 0.5).clip(0, 1) * 255).astype(np.uint8)

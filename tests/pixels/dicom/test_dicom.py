@@ -83,7 +83,7 @@ def test_jpeg_lossless_and_frames_one_at_a_time() -> None:
     assert np.array_equal(found, second) and not np.array_equal(first, second)
 
 
-def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
+def test_overlays_are_dropped_even_in_unused_bits() -> None:
     named = (RAMP & 0x0FFF) | (np.uint16(0x8000) * (RAMP % 3 == 0))
     plain = made(RAMP, BitsStored=12, HighBit=11, WindowCenter=2048, WindowWidth=4096)
     assert np.array_equal(
@@ -95,7 +95,7 @@ def test_overlays_are_dropped_also_those_in_unused_bits() -> None:
 
 
 def bare(data: bytes) -> bytes:
-    """A file as old archives keep it: no preamble, no file meta information, only the data set."""
+    """Return a file as old archives keep it: no preamble, no file meta information, only the data set."""
     dataset = dcmread(io.BytesIO(data))
     out = io.BytesIO()
     encoding = dataset.original_encoding
@@ -128,7 +128,7 @@ def test_deflated_files_are_unpacked_within_bounds() -> None:
 
 
 def _reinflated(data: bytes) -> bytes:
-    """The same file by pydicom's own unpacking, written plain."""
+    """Return the same file unpacked by pydicom and written plain."""
     dataset = dcmread(io.BytesIO(data))
     dataset.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
     out = io.BytesIO()
@@ -137,7 +137,7 @@ def _reinflated(data: bytes) -> bytes:
 
 
 def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
-    """Enhanced CT keeps them in functional groups; what the frame says overrides what all share."""
+    """Enhanced CT keeps them in functional groups; those of the frame override the shared ones."""
     dataset = read_dicom(file("eCT_Supplemental.dcm"), "ect")
     assert "WindowCenter" not in dataset
     first = header_of_frame(dataset, 0)
@@ -157,7 +157,7 @@ def test_a_frame_has_its_own_window_rescale_and_axes() -> None:
     assert header_of_frame(plain, 0) is plain
 
 
-# Of the pictures in pydicom's collections these are refused, and nothing else.
+# Only these images in pydicom's collections are refused.
 REFUSED = {
     "JPEG-lossy.dcm": "of 12 bits has no free decoder",
     "JPGExtended.dcm": "of 12 bits has no free decoder",
@@ -171,7 +171,7 @@ REFUSED = {
 
 
 @pytest.mark.slow
-def test_every_picture_of_pydicoms_collections_is_shown_but_a_few_named_ones() -> None:
+def test_only_the_named_images_of_pydicoms_collections_are_refused() -> None:
     import data_store
 
     refused = {}
@@ -191,25 +191,25 @@ def test_every_picture_of_pydicoms_collections_is_shown_but_a_few_named_ones() -
         syntaxes.add(str(dataset.file_meta.get("TransferSyntaxUID", "none")))
     print(sorted(syntaxes))
     assert refused.keys() == REFUSED.keys()
-    assert all(says in refused[name] for name, says in REFUSED.items())
+    assert all(reason in refused[name] for name, reason in REFUSED.items())
     assert len(syntaxes) >= 12
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "reason"),
     [
         (b"", "not a DICOM file"),
         (made(Rows=60_000, Columns=60_000), "million are read"),
         (made(PhotometricInterpretation="HSV"), "'HSV' is not read"),
     ],
 )
-def test_what_cannot_be_shown_is_one_line(data: bytes, says: str) -> None:
-    with pytest.raises(BadImage, match=says) as caught:
+def test_unreadable_files_are_refused_in_one_line(data: bytes, reason: str) -> None:
+    with pytest.raises(BadImage, match=reason) as caught:
         decode_dicom(data, "x.dcm")
     assert "\n" not in str(caught.value)
 
 
-def test_a_picture_larger_than_its_header_says_is_not_decoded() -> None:
+def test_an_image_larger_than_its_header_is_not_decoded() -> None:
     dataset = dcmread(io.BytesIO(file("SC_rgb_jpeg_dcmtk.dcm")))
     assert dataset.file_meta.TransferSyntaxUID == JPEGBaseline8Bit
     at = dataset.PixelData.index(b"\xff\xc0") + 5

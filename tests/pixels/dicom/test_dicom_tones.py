@@ -1,4 +1,4 @@
-"""Which grey a stored DICOM value is shown in: scales, windows, tables, padding, and what is done without them."""
+"""Grey levels of stored DICOM values: scales, windows, tables, padding, and the fallbacks without them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_monochrome1_is_the_negative_of_monochrome2() -> None:
         ("MONOCHROME2", "IDENTITY", False),
     ],
 )
-def test_presentation_shape_decides_where_it_is_given(photometric: str, shape: str, inverted: bool) -> None:
+def test_presentation_lut_shape_takes_precedence(photometric: str, shape: str, inverted: bool) -> None:
     """Expected: which of the four dcmtk 3.6.7 inverts (dcm2pnm +Wi 1)."""
     ends = {"WindowCenter": 1000, "WindowWidth": 500}
     shown = grey(made(PhotometricInterpretation=photometric, PresentationLUTShape=shape, **ends))
@@ -84,7 +84,7 @@ def test_rescale_comes_before_the_window() -> None:
 
 
 @pytest.mark.parametrize(("photometric", "padding"), [("MONOCHROME1", 0), ("MONOCHROME2", 4095)])
-def test_padding_is_black_however_the_rest_is_shown(photometric: str, padding: int) -> None:
+def test_padding_is_black_in_every_photometric_interpretation(photometric: str, padding: int) -> None:
     values = np.full_like(RAMP, 2000)
     values[:, :20] = padding
     values[:, 60:] = 2100
@@ -109,9 +109,9 @@ def test_windows_of_every_function() -> None:
     )
 
 
-def test_a_small_bright_place_on_nothing_is_not_lost() -> None:
+def test_a_small_bright_place_on_black_is_kept() -> None:
     values = np.zeros((64, 64), np.uint16)
-    values[3, 4] = 900  # less than 0.5 % of the picture: its percentiles are equal
+    values[3, 4] = 900  # less than 0.5 % of the image: its percentiles are equal
     assert grey(made(values))[3, 4] == 255
 
 

@@ -48,7 +48,7 @@ def gedit(root: Path) -> Path:
 
 
 def gedit_scores(root: Path) -> Path:
-    """The table that the benchmark's scorer writes: paths as on its author's machine."""
+    """Write the table of the benchmark's scorer: paths as on its author's machine."""
     path = root / "editor-a" / "viescore_gpt-4.1" / "background_change_gpt_score.csv"
     path.parent.mkdir()
     with path.open("w", newline="", encoding="utf-8-sig") as file:

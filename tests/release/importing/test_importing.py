@@ -1,4 +1,4 @@
-"""Importing: what a release says comes back exactly, and what it does not say stays unknown."""
+"""Importing restores everything that a release states; the rest stays unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plantain.release.layouts.contract import LAYOUTS
 from plantain.release.plan import ExportOptions
 from plantain.report.page import gather
 from plantain.review.web.run_view import RunView
-from release.runs import make_run, picture, tree
+from release.runs import edited_image, make_run, tree
 
 SAMPLES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "med-banana-samples"
 
@@ -67,7 +67,7 @@ def test_published_samples_come_back_byte_for_byte(tmp_path: Path) -> None:
 
 
 def published(root: Path) -> Path:
-    """A tree as the paper's section 5.1 shows it: one success in round 2, its failure, and one task that failed."""
+    """Write a tree as the paper's section 5.1 shows it: one success in round 2, its failure, and one failed task."""
     names = (
         "Fundus-edit/AMD/0_left-AMD-edit.jpeg",
         "Fundus-edit-failed/AMD/0_left-AMD-edit-failed-1.jpeg",
@@ -76,8 +76,8 @@ def published(root: Path) -> Path:
     )
     for number, name in enumerate(names):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_bytes(picture(number))
-    told = {"has_disease": True, "structure_reasonable": True, "looks_realistic": False, "qualified": False}
+        (root / name).write_bytes(edited_image(number))
+    flags = {"has_disease": True, "structure_reasonable": True, "looks_realistic": False, "qualified": False}
     entry = {
         "image_id": "0_left",
         "dataset": "Fundus",
@@ -85,8 +85,8 @@ def published(root: Path) -> Path:
         "disease": "AMD",
         "task": "add",
         "rounds": [
-            {"round": 1, "instruction": "Add drusen.", "verdict": {**told, "reason": "hard rim"}},
-            {"round": 2, "instruction": "Add softer drusen.", "verdict": {**told, "qualified": True}},
+            {"round": 1, "instruction": "Add drusen.", "verdict": {**flags, "reason": "hard rim"}},
+            {"round": 2, "instruction": "Add softer drusen.", "verdict": {**flags, "qualified": True}},
         ],
         "outcome": "success",
         "success_round": 2,
@@ -104,7 +104,7 @@ def published(root: Path) -> Path:
     return root
 
 
-def test_paper_form_is_read_and_nothing_is_made_up(tmp_path: Path) -> None:
+def test_the_form_of_the_paper_is_read_and_nothing_is_invented(tmp_path: Path) -> None:
     import_release(published(tmp_path / "tree"), tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
         rows = {(row.task.image_id, row.task.finding): row for row in reader.tasks()}
@@ -130,12 +130,12 @@ def test_published_verdicts_survive_import_and_are_exported_again(
 ) -> None:
     """The form of the paper's section 5.2: three booleans, `qualified` and a reason for each round."""
     import_release(published(tmp_path / "tree"), tmp_path / "run")
-    told = json.loads((tmp_path / "tree/Fundus-edit/all_conversations.json").read_text())[0]["rounds"]
+    rounds = json.loads((tmp_path / "tree/Fundus-edit/all_conversations.json").read_text())[0]["rounds"]
     with JournalReader.open(tmp_path / "run") as reader:
         task = next(row.id for row in reader.tasks() if row.task.image_id == "0_left")
         judged = gather(reader).judged
         seen = RunView(tmp_path / "run").task(task).rounds[0]
-    # Two attempts have a verdict, one of them qualified; no judge of ours has said anything.
+    # Two attempts have a verdict, one of them qualified; our own judges gave none.
     assert {name: (yes, n) for name, yes, n in judged.published} == {
         "qualified": (1, 2),
         "has_disease": (2, 2),
@@ -145,13 +145,13 @@ def test_published_verdicts_survive_import_and_are_exported_again(
     assert judged.judged == 0 and ("published verdict only", 2) in judged.unjudged
     assert [(one.verdict.judge, one.verdict.qualified) for one in seen.judges] == [("published", False)]
     assert seen.judges[0].verdict.observations.facts == {"has_disease": True}
-    said = printed("show", tmp_path / "run", task)
-    assert "by published" in said and "hard rim" in said
+    shown = printed("show", tmp_path / "run", task)
+    assert "by published" in shown and "hard rim" in shown
     assert main(["show", str(tmp_path / "run"), task, "--json"]) == 0
     assert [
         {name: value for name, value in one.items() if name not in ("generation", "round")}
         for one in json.loads(capsys.readouterr().out)["published"]
-    ] == [one["verdict"] for one in told]
+    ] == [one["verdict"] for one in rounds]
     assert main(["show", str(tmp_path / "run"), task, "--to", str(tmp_path / "t.html")]) == 0
     assert (
         "hard rim" in (tmp_path / "t.html").read_text()
@@ -162,7 +162,7 @@ def test_published_verdicts_survive_import_and_are_exported_again(
     (entry,) = [
         one for one in (again.values() if isinstance(again, dict) else again) if one["image_id"] == "0_left"
     ]
-    for before, after in zip(told, entry["rounds"], strict=True):
+    for before, after in zip(rounds, entry["rounds"], strict=True):
         assert before["verdict"].items() <= after["verdict"].items()
 
 
@@ -181,7 +181,7 @@ def break_table(root: Path) -> str:
 
 
 @pytest.mark.parametrize("spoil", [break_record, break_table])
-def test_broken_release_is_one_line_and_no_run(release: Path, tmp_path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
+def test_a_broken_release_is_refused_and_makes_no_run(release: Path, tmp_path: Path, spoil) -> None:  # type: ignore[no-untyped-def]
     copy = tmp_path / "copy"
     shutil.copytree(release, copy)
     named = spoil(copy)
@@ -190,7 +190,7 @@ def test_broken_release_is_one_line_and_no_run(release: Path, tmp_path: Path, sp
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fault"),
     [
         ('[{"disease": "AMD", "image": "0_left"}', "not JSON"),
         ("[" * 100_000, "not JSON"),
@@ -199,10 +199,10 @@ def test_broken_release_is_one_line_and_no_run(release: Path, tmp_path: Path, sp
         ('"AMD"', "expected an object or a list of tasks"),
     ],
 )
-def test_conversations_that_are_not_entries_are_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_conversations_without_entries_are_refused(text: str, fault: str, tmp_path: Path) -> None:
     root = published(tmp_path / "tree")
     (root / "Fundus-edit" / "all_conversations.json").write_text(text)
-    with pytest.raises(InputError, match=said) as raised:
+    with pytest.raises(InputError, match=fault) as raised:
         import_release(root, tmp_path / "run")
     assert "all_conversations.json" in str(raised.value) and "\n" not in str(raised.value)
 
@@ -215,7 +215,7 @@ def test_import_into_a_run_is_refused(release: Path, small_run: Path) -> None:
 
 
 def test_imported_run_can_be_reported_and_shown(release: Path, tmp_path: Path) -> None:
-    """Its source images, and here half of its edits, are not there; the page says so instead of failing."""
+    """Its source images, and here half of its edits, are missing: the page states it instead of failing."""
     copy = tmp_path / "copy"
     shutil.copytree(release / "trajectories", copy / "trajectories")
     shutil.copy(release / "run.json", copy)

@@ -36,7 +36,7 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two originals of 60 x 40 pixels and an edit of each, of half the size."""
     root = tmp_path_factory.mktemp("pairs")
     rng = np.random.default_rng(1)
@@ -56,15 +56,15 @@ def rows(**more: str) -> list[dict[str, str]]:
     return [{**row, "modality": "fundus", "direction": "add", **more} for row in ROWS]
 
 
-def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
+def table(root: Path, name: str, records: list[dict[str, str]]) -> Path:
     path = root / name
     if path.suffix == ".csv":
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(told[0]))
+            writer = csv.DictWriter(file, list(records[0]))
             writer.writeheader()
-            writer.writerows(told)
+            writer.writerows(records)
     elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in told))
+        path.write_text("".join(json.dumps(row) + "\n" for row in records))
     else:
         pa = pytest.importorskip("pyarrow")
         import pyarrow.parquet as pq
@@ -73,18 +73,18 @@ def table(root: Path, name: str, told: list[dict[str, str]]) -> Path:
             return {"bytes": (root / row[key]).read_bytes(), "path": row[key]}
 
         embedded_rows = [
-            {**row, **{key: embedded(row, key) for key in ("original", "edited")}} for row in told
+            {**row, **{key: embedded(row, key) for key in ("original", "edited")}} for row in records
         ]
         pq.write_table(pa.Table.from_pylist(embedded_rows), path)
     return path
 
 
-def test_an_original_whose_file_says_synthetic_is_recorded_so(pictures, tmp_path):
+def test_an_original_with_a_synthetic_mark_is_recorded_as_synthetic(pairs, tmp_path):
     (tmp_path / "o").mkdir()
     for name in ("1", "2"):
-        data = (pictures / f"o/{name}.png").read_bytes()
+        data = (pairs / f"o/{name}.png").read_bytes()
         (tmp_path / f"o/{name}.png").write_bytes(marked(data) if name == "2" else data)
-    shutil.copytree(pictures / "e", tmp_path / "e")
+    shutil.copytree(pairs / "e", tmp_path / "e")
     import_pairs(table(tmp_path, "edits.csv", rows()), tmp_path / "run")
     with JournalReader.open(tmp_path / "run") as reader:
         assert sorted((image.id[:1], image.synthetic) for image in reader.images()) == [
@@ -93,11 +93,11 @@ def test_an_original_whose_file_says_synthetic_is_recorded_so(pictures, tmp_path
         ]
 
 
-def test_an_edit_of_our_size_is_turned_upright_like_any_other(pictures, tmp_path):
+def test_an_edit_of_our_size_is_turned_upright(pairs, tmp_path):
     """EXIF 2.32, 4.6.4: orientation 3 is upside down; every other reader of the run ignores it."""
     exif = Image.Exif()
     exif[0x0112] = 3
-    shutil.copytree(pictures, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(pairs, tmp_path, dirs_exist_ok=True)
     levels = np.linspace(0, 255, 1024).astype(np.uint8)
     Image.fromarray(np.tile(levels[:, None], (1, 1024))).save(tmp_path / "o/1.png")
     Image.fromarray(np.tile(levels[::-1, None], (1, 1024))).save(tmp_path / "e/1.png", "JPEG", exif=exif)
@@ -109,18 +109,18 @@ def test_an_edit_of_our_size_is_turned_upright_like_any_other(pictures, tmp_path
 
 
 @pytest.mark.parametrize("name", ["edits.csv", "edits.jsonl", "edits.parquet"])
-def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, name):
-    done = import_pairs(table(pictures, name, rows()), tmp_path / "run")
+def test_a_table_becomes_a_run_whose_labels_are_published(pairs, tmp_path, name):
+    done = import_pairs(table(pairs, name, rows()), tmp_path / "run")
     assert (done.rows, done.tasks, done.without_original) == (3, 3, 0)
     assert done.published == {"success": 1, "failed": 1, "none": 1}
     with JournalReader.open(tmp_path / "run") as reader:
-        told = {}
+        seen = {}
         for row in reader.tasks():
             (score,), (attempt,) = reader.scores(row.id), reader.attempts(row.id)
-            told[score.detail["id"]] = (row.task.finding, row.state, score.score.value, attempt.instruction)
+            seen[score.detail["id"]] = (row.task.finding, row.state, score.score.value, attempt.instruction)
             assert attempt.verdict is None and reader.has_blob(attempt.edited or "")
         images = list(reader.images())
-    assert told == {
+    assert seen == {
         "a1": ("AMD", TaskState.SUCCESS, 1.0, "Add drusen."),
         "a2": ("Cataract", TaskState.FAILED, 0.0, "Add haze."),
         "a3": ("Their own", TaskState.STOPPED, None, "Add Their own."),
@@ -134,24 +134,24 @@ def test_a_table_becomes_a_run_whose_labels_are_published(pictures, tmp_path, na
     assert UNJUDGED.split()[0] in caption and "rate (as published)" in caption
 
 
-def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(pictures, tmp_path):
+def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_verdict(pairs, tmp_path):
     from plantain.offline.workers import close_workers
 
     run = tmp_path / "run"
-    edits = table(pictures, "e.csv", rows(accepted="yes"))
-    said = printed("import", edits, "--run", run)
-    assert "columns not used: accepted; to use one: --column ROLE=accepted; roles: original, edited," in said
-    assert "1 edit of the unknown finding 'Their own'" in said
+    edits = table(pairs, "e.csv", rows(accepted="yes"))
+    out = printed("import", edits, "--run", run)
+    assert "columns not used: accepted; to use one: --column ROLE=accepted; roles: original, edited," in out
+    assert "1 edit of the unknown finding 'Their own'" in out
     decides = f"plantain judge rejudge {run} --judge offline/instruments --decisive"
-    assert f"next: {decides}" in said and f"1 edit has no verdict yet; judge with: {decides}" in printed(
+    assert f"next: {decides}" in out and f"1 edit has no verdict yet; judge with: {decides}" in printed(
         "report", run
     )
     try:
         assert f"to let these decide: {decides}" in printed(*decides.split()[1:-1])
-        said = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
+        got = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
     finally:
         close_workers()
-    (judge,) = said["judges"]
+    (judge,) = got["judges"]
     # The instruments measure nothing of a finding that is none of ours.
     assert (judge["judge"], judge["judged"], sum(judge["unjudged"].values()), judge["qualified"]) == (
         "offline/instruments",
@@ -160,14 +160,14 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
         0,
     )
     assert set(judge["criteria"]["realism"]) == {"n", "rate", "low", "high"}
-    assert [(row["id"], row["qualified"]) for row in sorted(said["rows"], key=lambda row: row["id"])] == [
+    assert [(row["id"], row["qualified"]) for row in sorted(got["rows"], key=lambda row: row["id"])] == [
         ("a1", False),
         ("a2", False),
         ("a3", None),
     ]
-    whole = said["flips"][0]
+    whole = got["flips"][0]
     assert (whole["second"], whole["n"], whole["second_only"], whole["neither"]) == ("published", 2, 1, 1)
-    assert [picture["id"] for picture in whole["examples"]] == ["a1"]
+    assert [example["id"] for example in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
 
@@ -182,7 +182,7 @@ def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
     assert [(row.instruction, row.group) for row in found] == [("", "7"), ("", "")]
 
 
-def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_path):
+def test_rejected_rows_are_counted_with_their_reason(pairs, tmp_path):
     spoilt = [
         *rows(),
         *rows()[:1],
@@ -193,8 +193,8 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
         {**rows()[0], "id": "g", "modality": "funduss"},
         {**rows()[0], "id": "h", "finding": "Cataract", "prompt": " "},
     ]
-    (pictures.parent / "secret.png").write_bytes((pictures / rows()[0]["edited"]).read_bytes())
-    done = import_pairs(table(pictures, "spoilt.jsonl", spoilt), tmp_path / "run")
+    (pairs.parent / "secret.png").write_bytes((pairs / rows()[0]["edited"]).read_bytes())
+    done = import_pairs(table(pairs, "spoilt.jsonl", spoilt), tmp_path / "run")
     assert (done.rows, done.tasks, sum(done.left_out.values())) == (10, 4, 6)
     assert done.without_instruction == 2  # a3 and h
     listed = list(csv.DictReader((tmp_path / "run" / "rejected.csv").open(newline="")))
@@ -215,8 +215,8 @@ def test_rows_that_cannot_be_taken_are_counted_with_their_reason(pictures, tmp_p
     assert done.first["edited: FILE: no such file"] == "row 6, id c: edited: e/none.png: no such file"
 
 
-def test_a_refused_licence_advises_what_allows_it(pictures, tmp_path):
-    command = ["import", table(pictures, "edits.csv", rows()), "--run"]
+def test_a_refused_licence_names_the_option_that_allows_it(pairs, tmp_path):
+    command = ["import", table(pairs, "edits.csv", rows()), "--run"]
     export = ["export", "--to", tmp_path / "release", "--licence", "CC-BY-4.0"]
     printed(*command, tmp_path / "run")
     assert "import them again with --set licence=open" in refused(*export, tmp_path / "run")
@@ -228,7 +228,7 @@ def test_a_refused_licence_advises_what_allows_it(pictures, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "told"),
+    ("change", "options", "complaint"),
     [
         ({}, {"columns": {"instructoin": "prompt"}}, "did you mean 'instruction'"),
         ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: no such column"),
@@ -239,23 +239,21 @@ def test_a_refused_licence_advises_what_allows_it(pictures, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_leaves_nothing_but_the_list_of_rejected_rows(
-    pictures, tmp_path, change, options, told
-):
-    with pytest.raises(InputError, match=told):
-        import_pairs(table(pictures, "wrong.csv", rows(**change)), tmp_path / "run", **options)
+def test_a_refused_table_leaves_only_the_list_of_rejected_rows(pairs, tmp_path, change, options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        import_pairs(table(pairs, "wrong.csv", rows(**change)), tmp_path / "run", **options)
     assert [path.name for path in tmp_path.iterdir()] == (["run.rejected.csv"] if change else [])
 
 
-def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tmp_path):
+def test_a_missing_column_is_named_and_originals_are_joined_by_name(pairs, tmp_path):
     bare = [
         {k: v for k, v in row.items() if k != "original"} | {"id": n}
         for row, n in zip(rows(), "121", strict=True)
     ]
-    path = table(pictures, "bare.csv", bare)
+    path = table(pairs, "bare.csv", bare)
     with pytest.raises(InputError, match="no column for the original"):
         import_pairs(path, tmp_path / "no")
-    done = import_pairs(path, tmp_path / "run", originals=pictures / "o")
+    done = import_pairs(path, tmp_path / "run", originals=pairs / "o")
     assert (done.tasks, done.without_original) == (3, 0)
 
 
@@ -283,14 +281,14 @@ def test_a_missing_column_is_named_and_originals_are_joined_by_name(pictures, tm
         (7, "edited: 7: no such file"),
     ],
 )
-def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, tmp_path, cell, taken):
+def test_a_json_cell_without_an_image_rejects_only_its_row(pairs, tmp_path, cell, taken):
     """Forms in which pandas, `datasets`, its viewer and JavaScript write an image into JSON."""
-    data = (pictures / "e" / "2.png").read_bytes()
+    data = (pairs / "e" / "2.png").read_bytes()
     text = json.dumps([{**rows()[1], "edited": cell}, {**rows()[2], "verdict": float("nan")}])
     text = text.replace("B64", base64.b64encode(data).decode())
     lines = "\n".join(json.dumps(row) for row in json.loads(text))
-    (pictures / "cells.jsonl").write_text(f"\ufeff{lines}\n{{broken\n", encoding="utf-8")
-    done = import_pairs(pictures / "cells.jsonl", tmp_path / "run")
+    (pairs / "cells.jsonl").write_text(f"\ufeff{lines}\n{{broken\n", encoding="utf-8")
+    done = import_pairs(pairs / "cells.jsonl", tmp_path / "run")
     listed = list(csv.reader((tmp_path / "run" / "rejected.csv").open(newline="")))[1:]
     assert done.published["none"] == 1 and done.tasks == 2 - bool(taken)
     assert [row[0] for row in listed] == (["1", "3"] if taken else ["3"])
@@ -298,38 +296,36 @@ def test_a_json_cell_is_an_image_or_one_line_and_costs_its_row_alone(pictures, t
         assert taken in listed[0][2]
 
 
-def test_rows_are_told_by_their_instruction_and_constants_and_missing_columns_are_asked_together(
-    pictures, tmp_path
-):
-    (pictures / "bare.csv").write_text(
+def test_direction_comes_from_the_instruction_and_one_error_names_all_missing_columns(pairs, tmp_path):
+    (pairs / "bare.csv").write_text(
         'before;after;prompt;license\no/1.png;e/1.png;"Add drusen; then stop.";CC-BY-4.0\n'
         "o/1.png;e/2.png;Please remove the haze.;cc0-1.0\no/2.png;e/3.png;Brighten it.;\n"
     )
-    command = ["import", str(pictures / "bare.csv"), "--run", str(tmp_path / "run")]
+    command = ["import", str(pairs / "bare.csv"), "--run", str(tmp_path / "run")]
     asked = plantain(*command)
     assert asked.returncode == 2
     line = "no column for the finding, modality; name each with --column finding=NAME, or one value"
     assert line in asked.stderr
-    said = printed(*command, "--set", "modality=OCT")  # none of ours, so without a finding
-    assert "2 edits of 3 rows" in said and "direction inferred from the instruction: 1 add, 1 remove" in said
-    assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in said
+    out = printed(*command, "--set", "modality=OCT")  # none of ours, so without a finding
+    assert "2 edits of 3 rows" in out and "direction inferred from the instruction: 1 add, 1 remove" in out
+    assert f"left out 1 row; each with its reason: {tmp_path / 'run' / 'rejected.csv'}" in out
     with JournalReader.open(tmp_path / "run") as reader:
-        told = {(row.task.modality, row.task.finding, row.task.direction.value) for row in reader.tasks()}
-    assert told == {("OCT", "", "add"), ("OCT", "", "remove")}
+        seen = {(row.task.modality, row.task.finding, row.task.direction.value) for row in reader.tasks()}
+    assert seen == {("OCT", "", "add"), ("OCT", "", "remove")}
 
 
-def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_path, capsys):
+def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pairs, tmp_path, capsys):
     tree = tmp_path / "tree" / "Fundus-edit" / "AMD"
     tree.mkdir(parents=True)
     for name in ("1-AMD-edit", "9-AMD-edit"):
-        Image.open(pictures / "e" / "2.png").save(tree / f"{name}.jpeg")
+        Image.open(pairs / "e" / "2.png").save(tree / f"{name}.jpeg")
     command = [
         "import",
         str(tmp_path / "tree"),
         "--run",
         str(tmp_path / "run"),
         "--originals",
-        str(pictures / "o"),
+        str(pairs / "o"),
     ]
     advised = refused(*command).rpartition(": plantain ")[2]
     assert main([*shlex.split(advised), "--json"]) == 0  # the line that was advised
@@ -338,14 +334,14 @@ def test_a_published_tree_is_joined_to_its_originals_by_their_ids(pictures, tmp_
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])
-def test_a_table_that_leads_out_of_its_folder_or_is_a_pipe_is_refused(pictures, tmp_path, name):
-    outside = table(pictures, "outside" + Path(name).suffix, rows())
+def test_a_link_out_of_the_folder_and_a_pipe_are_refused_as_tables(pairs, tmp_path, name):
+    outside = table(pairs, "outside" + Path(name).suffix, rows())
     linked, piped = tmp_path / "linked", tmp_path / "piped"
     for folder in (linked, piped):
         folder.mkdir()
     (linked / name).symlink_to(outside)
     os.mkfifo(piped / name)
-    for folder, told in ((linked, "a link that leads out of"), (piped, "not a regular file")):
-        with pytest.raises(InputError, match=told):
+    for folder, complaint in ((linked, "a link that leads out of"), (piped, "not a regular file")):
+        with pytest.raises(InputError, match=complaint):
             import_pairs(folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()

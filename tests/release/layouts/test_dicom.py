@@ -1,4 +1,4 @@
-"""Releases as DICOM: checked by dciodvfy, read by other readers, verified, imported, and never taken for real."""
+"""Releases as DICOM: checked by dciodvfy, read by other readers, verified, imported, never taken as real images."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BODY_PARTS = {"fundus": "EYE", "chest_xray": "CHEST", "brain_mri": "BRAIN", "kne
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four modalities; burned-in text was looked for in half of the images, and one of them is a rendering."""
+    """Return a run of four modalities; half of its images were searched for burned-in text, one is a rendering."""
     images = [
         replace(source_image(n), modality=modality, text_checked=n % 4 < 2, laterality=side, synthetic=n == 5)
         for n in range(8)
@@ -57,7 +57,7 @@ def release(run: Path) -> Path:
 
 
 def files(release: Path, edits: bool) -> dict[Path, pydicom.Dataset]:
-    """Every edit, or every original."""
+    """Return every edit, or every original."""
     paths = sorted((release / "dicom").glob("*/*.dcm"))
     return {path: pydicom.dcmread(path) for path in paths if path.name.startswith("original-") is not edits}
 
@@ -80,7 +80,7 @@ def test_every_file_conforms_to_the_standard(release: Path) -> None:
         )
 
 
-def test_pixels_are_the_judged_ones_in_other_readers(release: Path, run: Path) -> None:
+def test_other_readers_decode_the_judged_pixels(release: Path, run: Path) -> None:
     """The blobs of the run are decoded by Pillow."""
     with JournalReader.open(run) as reader:
         judged = {}
@@ -96,7 +96,7 @@ def test_pixels_are_the_judged_ones_in_other_readers(release: Path, run: Path) -
     assert shown == {PIL.Image.open(io.BytesIO(original(n))).tobytes() for n in range(8)}
 
 
-def test_an_edit_states_what_it_is(release: Path, run: Path) -> None:
+def test_an_edit_states_its_origin(release: Path, run: Path) -> None:
     with JournalReader.open(run) as reader:
         for path, dataset in files(release, edits=True).items():
             row = reader.task(path.stem)
@@ -121,7 +121,7 @@ def test_an_edit_states_what_it_is(release: Path, run: Path) -> None:
             assert dataset.get("Laterality", "") == {"left": "L"}.get(image.laterality, "")
 
 
-def test_no_name_and_no_time_is_in_a_file(release: Path, run: Path) -> None:
+def test_files_contain_no_name_and_no_time(release: Path, run: Path) -> None:
     with JournalReader.open(run) as reader:
         hidden = {name for image in reader.images() for name in (image.id, image.group) if name}
     for dataset in (files(release, edits=True) | files(release, edits=False)).values():
@@ -158,7 +158,7 @@ def test_without_originals_no_edit_names_one(run: Path, tmp_path: Path) -> None:
     assert all("SourceImageSequence" not in one for one in files(tmp_path / "out", edits=True).values())
 
 
-def test_verify_accepts_it_and_finds_what_was_changed(release: Path, run: Path, tmp_path: Path) -> None:
+def test_verify_accepts_it_and_finds_changed_fields(release: Path, run: Path, tmp_path: Path) -> None:
     assert verify_release(release, against=run, pixels=True).problems == ()
 
     def changed(field: str, value: object) -> tuple[Path, Path]:
@@ -185,8 +185,8 @@ def test_import_refuses_a_file_without_a_jpeg(release: Path, tmp_path: Path) -> 
     assert not (tmp_path / "run").exists()
 
 
-def test_ingest_takes_no_edit_for_a_real_image(release: Path, tmp_path: Path) -> None:
-    """By the attribute alone, too: one file has the pixels of an image that has no XMP mark."""
+def test_ingest_never_accepts_an_edit_as_a_real_image(release: Path, tmp_path: Path) -> None:
+    """The attribute alone is enough: one file has the pixels of an image that has no XMP mark."""
     wanted = len(files(release, edits=True))
     path, dataset = next(iter(files(release, edits=True).items()))
     for each in files(release, edits=True) | files(release, edits=False):
@@ -214,7 +214,7 @@ def test_a_progressive_jpeg_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
         export_run(make_run(tmp_path / "run", images=1), tmp_path / "out", DICOM)
 
 
-def test_without_highdicom_nothing_is_started(
+def test_without_highdicom_the_export_does_not_start(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")

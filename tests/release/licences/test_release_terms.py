@@ -1,4 +1,4 @@
-"""Licences that an owner names: they stand wherever the release speaks of licences, and survive an import."""
+"""Licences that an owner names appear wherever the release states licences, and survive an import."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MINE = "folder of mine"
 """The dataset of every third image of the runs made here; the others are of ODIR-5K."""
 
 
-def test_plain_licence_is_for_all_sources_whose_owner_leaves_the_choice_and_no_other() -> None:
+def test_a_plain_licence_applies_only_to_sources_that_leave_the_choice() -> None:
     assert named_terms(["CC-BY-NC-4.0"], CLASSES) == dict.fromkeys(("mine", "theirs"), KNOWN["CC-BY-NC-4.0"])
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("given", "complaint"),
     [
         ("CC-BY-SA-4", "did you mean CC-BY-SA-4.0"),
         ("nothing like it", "it takes an SPDX id"),
@@ -45,27 +45,27 @@ def test_plain_licence_is_for_all_sources_whose_owner_leaves_the_choice_and_no_o
         ("closed=CC0-1.0", "of class credentialed"),
     ],
 )
-def test_what_cannot_be_named_is_one_line(said: str, told: str) -> None:
-    with pytest.raises(InputError, match=told) as error:
-        named_terms([said], CLASSES)
+def test_an_unusable_licence_is_refused_in_one_line(given: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint) as error:
+        named_terms([given], CLASSES)
     assert "\n" not in str(error.value) and "--licence" in str(error.value)
 
 
-def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_through_an_import(
+def test_a_licence_of_your_own_appears_in_every_file_and_survives_an_import(
     little_run: Path, tmp_path: Path
 ) -> None:
     licences = ("CC-BY-NC-SA-4.0", f"{MINE}=https://lab.example/terms?of=images")
     out = tmp_path / "out"
     export_run(little_run, out, ExportOptions(("parquet",), licences=licences))
-    told = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
-    assert told["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
+    kept = {part["dataset"]: part for part in json.loads((out / "LICENSES" / "parts.json").read_text())}
+    assert kept["ODIR-5K"]["licence"] == "CC-BY-NC-SA-4.0"
     assert (
-        told[MINE]["licence"].startswith("LicenseRef-lab-example-terms-") and told[MINE]["decided"] == "owner"
+        kept[MINE]["licence"].startswith("LicenseRef-lab-example-terms-") and kept[MINE]["decided"] == "owner"
     )
-    assert "https://lab.example/terms?of=images\n" in (out / told[MINE]["file"]).read_text()
+    assert "https://lab.example/terms?of=images\n" in (out / kept[MINE]["file"]).read_text()
     for name in ("README.md", "croissant.json"):
         text = (out / name).read_text()
-        assert "lab.example/terms" in text or told[MINE]["licence"] in text, name
+        assert "lab.example/terms" in text or kept[MINE]["licence"] in text, name
         assert "CC-BY-NC-SA-4.0" in text or "by-nc-sa/4.0" in text, name
     assert "license: other" in (out / "README.md").read_text()
     assert verify_release(out, against=little_run).problems == ()
@@ -78,11 +78,11 @@ def test_release_under_a_licence_of_ones_own_says_so_everywhere_and_keeps_it_thr
     assert not (tmp_path / "no").exists()
 
 
-def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: Path) -> None:
+def test_export_refuses_edits_without_a_named_licence(little_run: Path, tmp_path: Path) -> None:
     command = ["export", little_run, "--layout", "trajectory", "--to"]
-    said = refused(*command, tmp_path / "out")
-    assert "the licence of the edits of ODIR-5K, folder of mine is missing: pass --licence" in said
-    assert "--licence 'folder of mine=TERMS'" in said and not (tmp_path / "out").exists()
+    complaint = refused(*command, tmp_path / "out")
+    assert "the licence of the edits of ODIR-5K, folder of mine is missing: pass --licence" in complaint
+    assert "--licence 'folder of mine=TERMS'" in complaint and not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="the licence of the edits of ODIR-5K, folder of mine is missing"):
         export_run(little_run, tmp_path / "out", ExportOptions(("trajectory",)))
     assert not (tmp_path / "out").exists()
@@ -100,7 +100,7 @@ def test_export_takes_no_licence_that_nobody_named(little_run: Path, tmp_path: P
         assert why in refused(*command, tmp_path / "no", "--licence", licence)
 
 
-def test_each_source_is_decided_by_itself() -> None:
+def test_the_licence_of_each_source_is_decided_separately() -> None:
     sources = {name: {"licence": allowed.value, "images": 1} for name, allowed in CLASSES.items()}
     sources["scikit-image"] = {"licence": "open", "images": 1}
     parts = decide_parts(sources, "DUA 7", {"theirs": KNOWN["MIT"]})
@@ -115,8 +115,8 @@ def test_each_source_is_decided_by_itself() -> None:
     }
     files = licence_files(parts)
     assert "DUA 7" in files[f"LICENSES/{agreement}.txt"].decode()
-    told = json.loads(files["LICENSES/parts.json"])
-    assert {part["file"] for part in told} == files.keys() - {"LICENSES/parts.json"}
+    listed = json.loads(files["LICENSES/parts.json"])
+    assert {part["file"] for part in listed} == files.keys() - {"LICENSES/parts.json"}
 
 
 def validate(path: Path) -> None:
@@ -124,7 +124,7 @@ def validate(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", 'quo"ted: {', "- x\n- y", "ünïcode 你好"])
-def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> None:
+def test_citation_is_valid_with_any_name(name: str, tmp_path: Path) -> None:
     sources = {
         name: {"licence": "open", "version": "v: 1", "images": 4},
         "more": {"licence": "unknown", "images": 1},
@@ -134,6 +134,6 @@ def test_citation_stays_valid_whatever_names_hold(name: str, tmp_path: Path) -> 
         citation(replace(facts(), name=name), decide_parts(sources, ""), sources), encoding="utf-8"
     )
     validate(path)
-    told = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    assert told["title"].startswith(name) and told["type"] == "dataset"
-    assert {reference["title"] for reference in told["references"]} >= {name, "more"}
+    cited = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    assert cited["title"].startswith(name) and cited["type"] == "dataset"
+    assert {reference["title"] for reference in cited["references"]} >= {name, "more"}

@@ -37,7 +37,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
 
 
 @pytest.fixture(scope="session")
-def picture() -> bytes:
+def image() -> bytes:
     return encode_jpeg(np.ascontiguousarray(skimage.data.retina()[200:712, 200:712]))
 
 
@@ -61,15 +61,15 @@ def signed(small_run: Path, chain: Chain, tmp_path_factory: pytest.TempPathFacto
 # --- signing --------------------------------------------------------------------------------------
 
 
-def test_signed_picture_is_the_same_picture_and_names_its_task(chain: Chain, picture: bytes) -> None:
-    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+def test_a_signed_image_keeps_its_pixels_and_names_its_task(chain: Chain, image: bytes) -> None:
+    data = open_signer(options(chain)).sign(image, "a1b2", 3)
     assert signed_attempt(data) == ("Valid", "a1b2", 3)
-    assert np.array_equal(decode(data), decode(picture))
+    assert np.array_equal(decode(data), decode(image))
     assert XMP_PACKET in data
 
 
-def test_signature_is_trusted_by_whoever_trusts_the_root(chain: Chain, picture: bytes) -> None:
-    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
+def test_a_reader_that_trusts_the_root_trusts_the_signature(chain: Chain, image: bytes) -> None:
+    data = open_signer(options(chain)).sign(image, "a1b2", 3)
     trust = {"trust": {"user_anchors": chain.root.read_text()}}
     with c2pa.Reader(
         "image/jpeg", io.BytesIO(data), context=c2pa.Context(c2pa.Settings.from_dict(trust))
@@ -79,7 +79,7 @@ def test_signature_is_trusted_by_whoever_trusts_the_root(chain: Chain, picture: 
         assert "compositeSynthetic" in actions and "not_for_clinical_use" in actions
 
 
-def pictures_inside(data: bytes) -> int:
+def images_inside(data: bytes) -> int:
     """Count the images that Pillow decodes from any offset: random bytes may start like one, but do not decode."""
     starts = [found.start() for found in re.finditer(rb"\xff\xd8\xff|\x89PNG\r\n\x1a\n", data)]
     return sum(_decodes(data[start:]) for start in starts)
@@ -94,14 +94,14 @@ def _decodes(data: bytes) -> bool:
     return True
 
 
-def test_signed_picture_holds_no_other_picture(chain: Chain, picture: bytes) -> None:
+def test_a_signed_image_contains_no_other_image(chain: Chain, image: bytes) -> None:
     """The library's defaults embed thumbnails: of a restricted source, that would publish it."""
-    data = open_signer(options(chain)).sign(picture, "a1b2", 3)
-    assert pictures_inside(data) == 1
-    assert len(data) - len(picture) < 8_000
+    data = open_signer(options(chain)).sign(image, "a1b2", 3)
+    assert images_inside(data) == 1
+    assert len(data) - len(image) < 8_000
     with c2pa.Reader("image/jpeg", io.BytesIO(data)) as reader:
-        told = reader.json()
-    assert "thumbnail" not in told and "ingredient" not in told
+        manifest_text = reader.json()
+    assert "thumbnail" not in manifest_text and "ingredient" not in manifest_text
 
     # The same check sees the thumbnails that the defaults make, of the edit and of a source given as ingredient.
     info = c2pa.C2paSignerInfo(
@@ -112,19 +112,21 @@ def test_signed_picture_holds_no_other_picture(chain: Chain, picture: bytes) -> 
         "assertions": [{"label": "c2pa.actions.v2", "data": {"actions": [CREATED]}}],
     }
     builder = c2pa.Builder(json.dumps(manifest))
-    source = encode_source(decode(picture))
+    source = encode_source(decode(image))
     builder.add_ingredient(
         {"title": "source", "relationship": "componentOf"}, "image/jpeg", io.BytesIO(source)
     )
     careless = io.BytesIO()
-    builder.sign(c2pa.Signer.from_info(info), "image/jpeg", io.BytesIO(picture), careless)
-    assert pictures_inside(careless.getvalue()) > 1
+    builder.sign(c2pa.Signer.from_info(info), "image/jpeg", io.BytesIO(image), careless)
+    assert images_inside(careless.getvalue()) > 1
 
 
 # --- a signed release -----------------------------------------------------------------------------
 
 
-def test_signed_release_holds_and_hashes_were_taken_after_signing(signed: Path, small_run: Path) -> None:
+def test_verify_accepts_a_signed_release_whose_hashes_include_the_signatures(
+    signed: Path, small_run: Path
+) -> None:
     assert verify_release(signed, against=small_run, pixels=True).problems == ()
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=signed, check=True)
     images = [entry for entry, _ in entries_of(signed) if entry.is_edit]
@@ -145,19 +147,19 @@ def test_verify_finds_signatures_that_were_exchanged(signed: Path, tmp_path: Pat
 
 
 def test_verify_finds_a_signed_image_that_is_not_the_judged_one(
-    signed: Path, chain: Chain, picture: bytes, tmp_path: Path
+    signed: Path, chain: Chain, image: bytes, tmp_path: Path
 ) -> None:
-    """Validly signed, for the right task and round, with the right hashes; only what was judged is another image."""
+    """Validly signed, for the right task and round, with the right hashes; only the judged image is another one."""
     copy = Path(shutil.copytree(signed, tmp_path / "copy"))
     path = next(copy.glob("*-edit/*/*.jpeg"))
     _, task, round = signed_attempt(path.read_bytes())
     assert task is not None and round is not None
-    path.write_bytes(open_signer(options(chain)).sign(picture, task, round))
+    path.write_bytes(open_signer(options(chain)).sign(image, task, round))
     reseal(copy)
     assert (str(path.relative_to(copy)), "image") in kinds(verify_release(copy))
 
 
-def test_signed_release_comes_back_whole_and_as_it_was_judged(
+def test_import_restores_a_signed_release_with_its_verdicts(
     signed: Path, small_run: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "imported"
@@ -190,9 +192,7 @@ def test_certificate_without_the_right_usage_is_refused_at_once(usage: str | Non
         open_signer(options(bad))
 
 
-def test_export_with_a_key_that_cannot_sign_makes_nothing(
-    small_run: Path, chain: Chain, tmp_path: Path
-) -> None:
+def test_export_with_an_unusable_key_writes_nothing(small_run: Path, chain: Chain, tmp_path: Path) -> None:
     other = make_chain(tmp_path)
     (tmp_path / "text.pem").write_text("not a key")
     for key in (other.key, tmp_path / "text.pem", tmp_path / "no.pem"):

@@ -1,4 +1,4 @@
-"""Tampering: whatever is changed in a release, `verify` names it."""
+"""Tampering: `verify` names every changed file of a release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from release.proofs import SEED, kinds, named
 
 
 class Tampering:
-    """Changes one thing in a release and returns the paths that `verify` must name."""
+    """Change one file of a release and return the paths that `verify` must name."""
 
     def __init__(self, out: Path, rng: random.Random, left: list[str]) -> None:
         self.out, self.rng, self.left = out, rng, left
@@ -112,7 +112,7 @@ def test_verify_names_links_and_empty_folders_and_follows_nothing(copy: Path) ->
     assert {("README.md", "link"), ("data/nothing", "extra"), ("pipe/fifo", "extra")} <= found
 
 
-def test_a_release_of_links_is_named_as_such(release: Path, tmp_path: Path) -> None:
+def test_verify_reports_a_release_that_consists_of_links(release: Path, tmp_path: Path) -> None:
     """The cache of the Hub's client keeps the files in `blobs`, and links to them in `snapshots`."""
     snapshot = tmp_path / "snapshots" / "abc"
     for path in release.rglob("*"):

@@ -46,9 +46,9 @@ def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     ):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes(b"\x00\x05\x16\x07")
-    said = printed("verify", copy)
-    assert said.startswith("OK: ")
-    assert said.splitlines()[0].endswith(
+    shown = printed("verify", copy)
+    assert shown.startswith("OK: ")
+    assert shown.splitlines()[0].endswith(
         "not of the release, and not checked: .DS_Store, .Trash-1000, .cache, .gitattributes, "
         "README.md:Zone.Identifier, …"
     )
@@ -57,7 +57,7 @@ def test_files_that_a_download_and_a_mac_leave_are_a_remark(
     assert "notes.txt: extra: is not a file of this release" in capsys.readouterr().out
 
 
-# --- lies that carry right checksums --------------------------------------------------------------
+# --- forged facts with right checksums ------------------------------------------------------------
 
 
 def test_verify_finds_an_embedded_image_that_is_another(copy: Path) -> None:
@@ -97,7 +97,7 @@ def test_verify_finds_a_task_that_was_taken_out_of_the_records(copy: Path) -> No
     assert {"count", "reference"} <= found
 
 
-def test_verify_finds_a_licence_that_may_not_be_given(copy: Path) -> None:
+def test_verify_finds_a_licence_that_the_source_forbids(copy: Path) -> None:
     records = copy / "trajectories" / "trajectories.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"licence":"open"', b'"licence":"credentialed"'))
     reseal(copy)
@@ -118,7 +118,7 @@ def test_verify_finds_pixels_that_were_not_judged(copy: Path) -> None:
 # --- against the run ------------------------------------------------------------------------------
 
 
-def test_verify_against_the_run_finds_a_verdict_that_was_turned(copy: Path, small_run: Path) -> None:
+def test_verify_against_the_run_finds_a_reversed_verdict(copy: Path, small_run: Path) -> None:
     records = copy / "trajectories" / "trajectories.jsonl"
     lines = records.read_bytes().splitlines(keepends=True)
     at = next(i for i, line in enumerate(lines) if b'"opinion":true' in line)
@@ -135,8 +135,8 @@ def test_verify_against_the_run_finds_a_verdict_that_was_turned(copy: Path, smal
 def test_verify_command_prints_one_line_and_json(release: Path) -> None:
     lines = printed("verify", release).splitlines()
     assert lines[0].startswith("OK: ") and lines[1:] == [f"next: plantain view {release}"]
-    told = json_of("verify", release)
-    assert told["ok"] is True and told["problems"] == [] and told["files"] > 0
+    got = json_of("verify", release)
+    assert got["ok"] is True and got["problems"] == [] and got["files"] > 0
 
 
 def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,12 +148,12 @@ def test_verify_command_names_the_first_ten_problems(copy: Path, capsys: pytest.
     assert lines[0].startswith("NOT OK: 12 problems")
     assert len(lines) == 12 and all("missing" in line for line in lines[1:11]) and "2 more" in lines[11]
     assert main(["verify", str(copy), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [problem["path"] for problem in told["problems"]] == sorted(str(p.relative_to(copy)) for p in gone)
-    assert set(told["problems"][0]) == {"path", "kind", "detail"}
+    got = json.loads(capsys.readouterr().out)
+    assert [problem["path"] for problem in got["problems"]] == sorted(str(p.relative_to(copy)) for p in gone)
+    assert set(got["problems"][0]) == {"path", "kind", "detail"}
 
 
-def test_verify_command_of_what_is_no_release(tmp_path: Path) -> None:
+def test_verify_command_refuses_a_folder_without_a_release(tmp_path: Path) -> None:
     assert "not a release" in refused("verify", tmp_path)
     assert main(["verify", str(tmp_path / "nothing")]) == 2
 
@@ -176,5 +176,5 @@ def test_manifest_gives_the_pixel_hash_of_every_edited_image(release: Path, smal
 
 def test_sums_satisfy_sha256sum_and_cover_everything(release: Path) -> None:
     subprocess.run(["sha256sum", "--quiet", "--strict", "-c", SUMS], cwd=release, check=True)
-    listed = {told[2] for told in read_sums(release / SUMS) if len(told) == 3}
+    listed = {fields[2] for fields in read_sums(release / SUMS) if len(fields) == 3}
     assert listed == tree(release).keys() - {SUMS}

@@ -17,8 +17,7 @@ from typing import Any, Self, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from typer._click.globals import get_current_context
 
 from plantain.calls import Budget
@@ -53,15 +52,6 @@ def time_left(done: int, total: int, seconds: float) -> str:
     return f"{rate}, about {duration((total - done) * each)} left"
 
 
-class _Speed(ProgressColumn):
-    """Rate and time left of a bar."""
-
-    def render(self, task: Task) -> Text:
-        if not task.total or not task.completed:
-            return Text("")
-        return Text(time_left(int(task.completed), int(task.total), task.elapsed or 0.0))
-
-
 class Bar:
     """A progress bar that appears when work first advances.
 
@@ -79,7 +69,7 @@ class Bar:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
-            _Speed(),
+            TimeRemainingColumn(),
             console=TerminalConsole(stderr=True) if self.live else console,
             transient=transient,
             disable=not self.live,

@@ -1,4 +1,4 @@
-"""Pictures for tests: small, made of a seed, in every format that people have."""
+"""Images for tests: small, made from a seed, in every common format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 
 def grey(width: int = 60, height: int = 40, seed: int = 0) -> np.ndarray:
-    """A smooth uint8 (H, W) picture with some noise, so that codecs have something to do."""
+    """Return a smooth uint8 (H, W) image with some noise, so that codecs have something to do."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
     wave = 128 + 80 * np.sin(x / 9.0) * np.cos(y / 7.0)
@@ -19,7 +19,7 @@ def grey(width: int = 60, height: int = 40, seed: int = 0) -> np.ndarray:
 
 
 def colour(width: int = 60, height: int = 40, seed: int = 0) -> np.ndarray:
-    """uint8 (H, W, 3) with unequal channels."""
+    """Return a uint8 (H, W, 3) image with unequal channels."""
     return np.dstack([grey(width, height, seed + k) // (k + 1) for k in range(3)])
 
 
@@ -30,7 +30,7 @@ def save(image: Image.Image, kind: str, **options: object) -> bytes:
 
 
 def every_format() -> dict[str, bytes]:
-    """One valid file of each kind that is read."""
+    """Return one valid file of each kind that is read."""
     g, c = Image.fromarray(grey()), Image.fromarray(colour())
     alpha = c.copy()
     alpha.putalpha(Image.fromarray(grey(seed=9)))
@@ -56,7 +56,7 @@ def every_format() -> dict[str, bytes]:
 
 
 def png_bomb(width: int, height: int) -> bytes:
-    """A valid PNG header over next to nothing: decoded, it would take three bytes a pixel."""
+    """Return a valid PNG header over next to nothing: decoded, it would take three bytes a pixel."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
