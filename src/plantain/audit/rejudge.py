@@ -328,13 +328,17 @@ async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> li
     before, found = len(known), []
     for jury in juries:
         for again in range(1, repeat + 1):
-            entry = [jury.name, jury.fingerprint, jury.rubric.name, *([str(again)] if again > 1 else [])]
-            if entry not in known:
+            if (entry := jury_entry(jury, again)) not in known:
                 known.append(entry)
             found.append(JuryInRun(jury, known.index(entry), again))
     if len(known) > before:
         await journal.set_meta(JURIES, orjson.dumps(known).decode())
     return found
+
+
+def jury_entry(jury: Jury, repeat: int) -> list[str]:
+    """Return a repetition of a jury as `stored_juries` lists it."""
+    return [jury.name, jury.fingerprint, jury.rubric.name, *([str(repeat)] if repeat > 1 else [])]
 
 
 def stored_juries(reader: JournalReader) -> list[list[str]]:
