@@ -50,7 +50,7 @@ from plantain.runs.terms import Terms, load_terms
 from plantain.train.pairs import ListedExample, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
 from plantain.train.releases import ReleasePreferences, StoredOriginals
-from plantain.train.split import TaskSplit
+from plantain.train.split import TaskSplit, tasks_to_split
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
 P = TypeVar("P", bound=Plan)
@@ -110,8 +110,9 @@ def finetune(
     terms = load_terms(settings, (model,))
     benchmark = Benchmark.load(bench)
     pairs = BenchmarkPairs(benchmark)
-    sizes = Counter(example.task for example in pairs.listed())
-    named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
+    possible = tasks_to_split(pairs.listed(), seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
+    sizes = Counter(example.task for example in pairs.listed() if example.task in possible)
+    named = tuple(task or ()) or plan.named or paper_tasks(sizes)
     plan = plan.model_copy(update={"named": named})
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
