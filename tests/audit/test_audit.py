@@ -10,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from audit.stored_run import RuleJudge, seen
+from audit.stored_run import RuleJudge, seen, taxonomy_of
 from fakes.samples import package_samples
 from plantain.audit import images
 from plantain.audit.card import defects_caught
@@ -185,11 +185,10 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         naive,
         pairs=2,
         seed=17,
-        findings=("AMD",),
         kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
     pictures = [picture for picture in images.package_images() if picture.image.modality == "fundus"]
-    folder, taxonomy = tmp_path / "audit", load_taxonomy()
+    folder, taxonomy = tmp_path / "audit", taxonomy_of("AMD", "Glaucoma")
     try:
         first = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))
         before, card, answers = naive.asked, first.card, first.answers
@@ -221,7 +220,7 @@ def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, caps
 
 @pytest.mark.slow
 def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(tmp_path, capsys):
-    options = ["--pairs", "1", "--finding", "AMD", "--kinds", "blob,20 % strength", "--json"]
+    options = ["--pairs", "1", "--kinds", "blob,20 % strength", "--json"]
     options += ["--run", str(tmp_path / "audit"), "--to", str(tmp_path / "pages")]
     try:
         assert main(["judge", "audit", *options]) == 0

@@ -193,7 +193,7 @@ def test_a_release_name_leads_to_the_patient(case: Path, capsys: pytest.CaptureF
     assert main(["run", "withdraw", str(case / "run"), "--group", pseudonym, "--dry-run"]) == 0
     out, words = capsys.readouterr().out, f"run withdraw {case / 'run'} --group {pseudonym}"
     assert "would remove 2 images" in out and out.splitlines()[-1] == f"next: plantain {words}"
-    assert (case / "run" / REGISTER).is_file()
+    assert (case / "run" / REGISTER).is_dir()
 
 
 def test_the_catalogue_of_the_runs_recipe_and_a_new_export_are_named(
