@@ -88,7 +88,7 @@ def test_generating_resumes_after_a_kill_and_an_interrupt(tmp_path: Path, server
         assert asked_again(reader) == 0
         assert verify(reader).ok
         left_open = len(reader.open_calls())
-    assert interrupted == left_open  # an interrupt leaves nothing open that the kill had not
+    assert interrupted == left_open  # the interrupt leaves no further call open
     # Every request contains its seed: the provider sees one twice only if its first answer was not stored.
     assert 36 <= sum(asked.values()) <= 36 + left_open
     assert sum(n - 1 for n in asked.values()) <= left_open

@@ -25,7 +25,7 @@ def retina(width: int, height: int) -> np.ndarray:
 
 
 def test_png_without_metadata_is_stored_unchanged() -> None:
-    """A file of Pillow's is; a file with text chunks, or bytes after its end, is encoded again."""
+    """A plain file of Pillow is; a file with text chunks or trailing bytes is encoded again."""
     pixels, plain = retina(65, 101), io.BytesIO()
     Image.fromarray(pixels).save(plain, "PNG", compress_level=9)
     png, decoded, note = at_own_size(plain.getvalue(), (65, 101))
