@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import Journal, RecordedTask, RunHeader, StoredVerdict, TaskRow
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import (
@@ -101,3 +103,9 @@ def recorded(
         blobs.append(blob)
     row = TaskRow(task, 0, TaskState.FAILED, 2, "realism (hard edge)")
     return RecordedTask(row, tuple(attempts), tuple(verdicts), (), tuple(blobs))
+
+
+def taxonomy_of(*names: str) -> Taxonomy:
+    """The taxonomy with these findings only, so that an audit draws nothing else."""
+    taxonomy = load_taxonomy()
+    return replace(taxonomy, findings=tuple(one for one in taxonomy.findings if one.name in names))

@@ -10,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from audit.stored_run import RuleJudge, seen
+from audit.stored_run import RuleJudge, seen, taxonomy_of
 from fakes.samples import package_samples
 from plantain.audit import images
 from plantain.audit.card import defects_caught
@@ -185,11 +185,10 @@ def test_small_audit_asks_once_and_ends_in_neither(tmp_path):
         naive,
         pairs=2,
         seed=17,
-        findings=("AMD",),
         kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
     sources = [source for source in images.package_images() if source.image.modality == "fundus"]
-    folder, taxonomy = tmp_path / "audit", load_taxonomy()
+    folder, taxonomy = tmp_path / "audit", taxonomy_of("AMD", "Glaucoma")
     try:
         first = asyncio.run(run_audit(plan, Terms(()), folder, sources, taxonomy))
         before, card, answers = naive.asked, first.card, first.answers
@@ -221,7 +220,7 @@ def test_audit_of_an_unknown_judge_or_run_gives_one_line_and_code_2(arguments, m
 
 @pytest.mark.slow
 def test_audit_writes_the_card_as_json_as_a_page_and_into_the_run(tmp_path, capsys):
-    options = ["--pairs", "1", "--finding", "AMD", "--kinds", "blob,20 % strength", "--json"]
+    options = ["--pairs", "1", "--kinds", "blob,20 % strength", "--json"]
     options += ["--run", str(tmp_path / "audit"), "--to", str(tmp_path / "pages")]
     try:
         assert main(["judge", "audit", *options]) == 0

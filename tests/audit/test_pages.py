@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from audit.stored_run import RuleJudge, seen, stored_run
+from audit.stored_run import RuleJudge, seen, stored_run, taxonomy_of
 from plantain.audit.clean import recipes
 from plantain.audit.flips import flips, judged_attempts, tallies
 from plantain.audit.gate import CLEAN
@@ -16,7 +16,6 @@ from plantain.audit.images import package_images
 from plantain.audit.pages import write_card_page, write_rejudged
 from plantain.audit.rejudge import RejudgeRequest, run_rejudge
 from plantain.audit.trials import Trial, trials_of
-from plantain.findings import load_taxonomy
 from plantain.journal import JournalReader
 from plantain.records import Figure, Gate, JudgeCard
 from plantain.records.judging import Check
@@ -43,8 +42,7 @@ def rejudged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def examples() -> dict[str, Trial]:
-    taxonomy = load_taxonomy()
-    for recipe in recipes(package_images(), taxonomy, 0, ("AMD",)):
+    for recipe in recipes(package_images(), taxonomy_of("AMD"), 0):
         made = trials_of(recipe, (BLOB, STRENGTH), ())
         if isinstance(made, list) and len(made) == 3:
             return {trial.kind: trial for trial in made}

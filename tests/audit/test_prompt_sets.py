@@ -109,6 +109,8 @@ def test_two_sets_are_asked_once_with_the_same_draw_and_their_cost(
     assert str(mine) not in page and "gemini/m, prompts mine" in page  # a page that is shared names no path
     before = len(server.calls)
     assert rejudge(capsys, *options) == data and len(server.calls) == before
+    plan = rejudge(capsys, *options, "--repeat", 2, "--dry-run")
+    assert plan["calls"] == {"gemini/m": 2 * ATTEMPTS}  # of 4, without the two verdicts that are recorded
     rejudge(capsys, run, *sets("published"), *options[5:], "--sample", 4)
     assert len(server.calls) == before + 4  # only new samples
     assert "Be thoughtful and balanced" in prompt_text(server.calls[-1])

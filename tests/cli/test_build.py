@@ -62,6 +62,9 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
     assert words == ["plantain", "build", str(project / "pilot.toml"), "--run", str(run)]
     assert first.stdout.startswith("4 tasks: ") and "3 pending" in first.stdout.splitlines()[0]
     assert "plantain report" not in first.stdout  # not yet
+    pilot = plantain("build", project / "pilot.toml", "--run", run, "--pilot", 2)
+    end = f"stop\nnext: {shlex.join(words)} --pilot 20\n"  # fewer than 10 tasks decide nothing
+    assert pilot.stdout.endswith(end)
     second = plantain("build", project / "pilot.toml", "--run", run, "--json")
     assert second.returncode == 0, second.stderr
     status = json.loads(plantain("status", run, "--json").stdout)

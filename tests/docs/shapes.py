@@ -50,8 +50,8 @@ review plan --readers 5 --cases 100 --effect 0.15
 review results studies/pilot
 """.strip().splitlines()
 BY_NAME = frozenset(
-    {"by_label", "by_split", "by_modality", "crossed_splits", "rounds", "outcomes", "images", "directions"}
-    | {"longest_sides", "licences", "left_out", "without_image", "reasons", "metrics"}
+    {"by_label", "by_split", "by_modality", "rounds", "outcomes", "images", "directions"}
+    | {"licences", "left_out", "without_image", "reasons", "metrics"}
     | {"criteria", "unjudged", "prices", "limits", "failed_criteria"}
 )
 """Keys whose objects have data as keys, not fixed names."""

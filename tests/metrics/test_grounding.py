@@ -21,15 +21,12 @@ def test_a_planted_map_gives_the_overlap_of_geometry() -> None:
     found = grounding(planted.astype(float) + 0.01, roi)
     assert found.iou.value == pytest.approx(4 / 12)
     assert found.selected == pytest.approx(8 * 16 / 1024)
-    assert found.pointing.value == pytest.approx(0.5)
 
 
 def test_noise_is_at_chance() -> None:
     rng = np.random.default_rng(11)
     roi = box(64, 10, 10, 30, 30)
     found = [grounding(rng.random((64, 64)), roi) for _ in range(40)]
-    assert np.mean([f.auroc.value for f in found]) == pytest.approx(0.5, abs=0.01)
-    assert np.mean([f.mass.value for f in found]) == pytest.approx(1.0, abs=0.01)
     gap = [
         f.iou.value - f.chance.value for f in found if f.iou.value is not None and f.chance.value is not None
     ]
@@ -49,7 +46,7 @@ def test_degenerate_cases_are_unscored_with_a_reason(
     attention: np.ndarray, roi: np.ndarray, reason: str
 ) -> None:
     found = grounding(attention, roi)
-    for score in (found.iou, found.chance, found.mass, found.pointing, found.auroc):
+    for score in (found.iou, found.chance):
         assert score.value is None
         assert reason in score.reason
 
@@ -62,11 +59,3 @@ def test_the_overlap_is_that_of_scikit_images_threshold() -> None:
         chosen = values > 1.3 * threshold_otsu(values, nbins=256)
         found = grounding(attention, roi)
         assert found.iou.value == pytest.approx((chosen & roi).sum() / (chosen | roi).sum(), abs=1e-12)
-
-
-def test_the_ranking_measure_is_that_of_scikit_learn() -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
-    rng = np.random.default_rng(5)
-    values, roi = np.round(rng.random((30, 30)), 1), rng.random((30, 30)) < 0.3
-    found = grounding(values, roi)
-    assert found.auroc.value == pytest.approx(metrics.roc_auc_score(roi.ravel(), values.ravel()), abs=1e-12)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bench.small_bench import Distance
-from plantain.metrics.learned import lpips, reward
+from plantain.metrics.learned import LPIPS, Reward
 from plantain.metrics.metric import ImageTextEncoder
-from plantain.metrics.similarity import cosine, dalign, isim, talign
+from plantain.metrics.similarity import DAlign, ISim, cosine, talign
+from plantain.records import Score, unscored
 
 
 class Compass:
@@ -37,17 +39,21 @@ def patch(red: int, green: int) -> np.ndarray:
 def test_similarities_are_the_known_cosines():
     encoder = Compass()
     assert isinstance(encoder, ImageTextEncoder)
-    assert isim(patch(30, 0), patch(90, 0), encoder).value == pytest.approx(1.0)
-    assert isim(patch(50, 50), patch(90, 0), encoder).value == pytest.approx(math.sqrt(0.5))
+    red = SimpleNamespace(truth=patch(90, 0), before=patch(100, 0), prompt="green")
+    for output, expected in ((patch(30, 0), 1.0), (patch(50, 50), math.sqrt(0.5))):
+        assert ISim(encoder).measure(red, output)[0].value == pytest.approx(expected)
     assert talign(patch(60, 80), "green", encoder).value == pytest.approx(0.8)
     # Unit embeddings: (0.6, 0.8) - (1, 0) = (-0.4, 0.8), cosine with green 0.8 / sqrt(0.8).
     expected = 0.8 / math.sqrt(0.8)
-    assert dalign(patch(60, 80), patch(100, 0), "green", encoder).value == pytest.approx(expected)
+    assert DAlign(encoder).measure(red, patch(60, 80))[0].value == pytest.approx(expected)
 
 
 def test_an_edit_of_nothing_has_no_direction():
-    score = dalign(patch(9, 7), patch(9, 7), "red", Compass())
-    assert score.reason == "nothing was edited: the change has no direction"
+    same = SimpleNamespace(before=patch(9, 7), prompt="red")
+    assert (
+        DAlign(Compass()).measure(same, patch(9, 7))[0].reason
+        == "nothing was edited: the change has no direction"
+    )
     assert talign(patch(0, 0), "red", Compass()).reason == "zero vector: no direction"
     with pytest.raises(ValueError, match="differ in length"):
         cosine([1, 2], [1])
@@ -55,9 +61,9 @@ def test_an_edit_of_nothing_has_no_direction():
 
 def test_lpips_gets_pixels_from_minus_1_to_1():
     white, black = np.full((8, 8, 3), 255, np.uint8), np.zeros((8, 8, 3), np.uint8)
-    assert lpips(white, black, Distance()).value == 2.0
+    assert LPIPS(Distance()).measure(SimpleNamespace(truth=white), black)[0].value == 2.0
     with pytest.raises(ValueError, match="differ in shape"):
-        lpips(white, white[1:], Distance())
+        LPIPS(Distance()).measure(SimpleNamespace(truth=white), white[1:])
 
 
 def test_reward_refuses_nan():
@@ -67,5 +73,5 @@ def test_reward_refuses_nan():
         def reward(self, image, text):
             return len(text) if text else math.nan
 
-    assert reward(patch(1, 1), "abc", Length()).value == 3.0
-    assert reward(patch(1, 1), "", Length()).reason == "length gave nan"
+    for text, expected in (("abc", Score(3.0)), ("", unscored("length gave nan"))):
+        assert Reward(Length()).measure(SimpleNamespace(prompt=text), patch(1, 1))[0] == expected

@@ -61,7 +61,7 @@ def test_every_file_that_is_or_derives_from_an_edit_says_so(
 ) -> None:
     """Pillow reads the packet (PNG 11.3.3.4); the term is IPTC's. Ways back begin at an edit, ways there end at one."""
     bench, out = tmp_path / "bench", tmp_path / "out"
-    assert main(["bench", "from-build", str(run), "--to", str(bench), "--side", "128"]) == 0
+    assert main(["bench", "from-build", str(run), "--to", str(bench)]) == 0
     command = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run"), "--to", str(out)]
     assert main(command) == 0
 
@@ -94,7 +94,7 @@ def test_nothing_is_written_through_a_planted_link(
     bench, out, home = tmp_path / "bench", tmp_path / "out", tmp_path / "home"
     home.mkdir()
     (bench if command == "from-build" else out).mkdir()
-    make = ["bench", "from-build", str(run), "--to", str(bench), "--side", "64"]
+    make = ["bench", "from-build", str(run), "--to", str(bench)]
     if command == "from-build":
         (bench / "previous").symlink_to(home)
         assert main(make) == 2
@@ -138,7 +138,7 @@ def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
         (["export", str(run), "--to", str(release), *layouts], release / "README.md"),
         (["report", str(run)], run / "report.html"),
         (["review", "new", str(study), "--from", str(run), "--task", "accept"], study / "study.json"),
-        (["bench", "from-build", str(run), "--to", str(bench), "--side", "64"], bench / "benchmark.json"),
+        (["bench", "from-build", str(run), "--to", str(bench)], bench / "benchmark.json"),
     ):
         assert main(command) == 1
         assert place in capsys.readouterr().err

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pipeline.quick import CallLog, at_url, quick_catalogue, quick_method, quick
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
-from plantain.journal.sending import sent_with_sources
+from plantain.journal.sending import SentImage, sent_with_sources
 from plantain.pipeline import run as pipeline_run
 from plantain.pipeline.forecast import forecast
 from plantain.pipeline.recipe import Recipe
@@ -150,6 +151,27 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     assert "credentialed" in printed and "(connected to 127.0.0.1)" in printed
     made = len(server.calls)
     assert built(recipe, tmp_path / "run").made == 0 and len(server.calls) == made
+
+
+def test_what_goes_is_printed_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All rows of a large run may not fit in memory."""
+    build(
+        quick_recipe(licensed_catalogue(tmp_path, Licence.OPEN)), tmp_path / "run", CallLog(tmp_path / "log")
+    )
+    printed = []
+
+    def rows(reader: JournalReader) -> Iterator[tuple[SentImage, str, str]]:
+        for number in range(3):
+            printed.append(capsys.readouterr().out)
+            yield SentImage(str(number), "i", "m", "a", "hosted", "", number, "now"), "dataset", "open"
+
+    monkeypatch.setattr("plantain.cli.run.consent.sent_with_sources", rows)
+    assert main(["run", "consent", str(tmp_path / "run"), "--json"]) == 0
+    assert '"file":"0"' in printed[1] and '"file":"1"' in printed[2]
+    document = json.loads("".join(printed) + capsys.readouterr().out)
+    assert [row["file"] for row in document["sent"]] == ["0", "1", "2"]
 
 
 def test_another_catalogue_with_the_same_names_lets_nothing_out(

@@ -221,18 +221,12 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
     assert (mine.limits.budget_usd, mine.limits.max_calls, mine.limits.max_hours) == (30.0, 250, 3.0)
     assert mine.providers["quick"].requests_per_minute == 15.0
     assert mine.frozen_part() == limited.frozen_part()
-    told = in_words(limited, share)
     parts = [
         scaled_recipe(limited, Share(Shard(n, 9), tasks, 12, "")).limits for n, tasks in enumerate(NINE, 1)
     ]
     assert sum(part.budget_usd or 0.0 for part in parts) == pytest.approx(120.0)
     assert sum(part.max_calls or 0 for part in parts) <= 1000 and parts[1].max_calls == 0
-    assert (
-        "250 of 1,000 calls" in told
-        and "3 of 12 tasks" in told
-        and "$30.00 of $120.00" in told
-        and "15 of 60 requests a minute" in told
-    )
+    assert "shard 2/5: 3 of 12 tasks" in in_words(share)
 
 
 def test_what_is_no_whole_is_named(

@@ -79,8 +79,7 @@ def test_undecided_tasks_are_counted_and_listed(run: Path, capsys: pytest.Captur
     assert (total["undecided"], total["failed"], total["success"]) == (2, 0, 1)
     assert total["rate"]["n"] == 1  # a rate is over success and failed
     with JournalReader.open(run) as reader:
-        (diabetes,) = page_of(reader, TaskQuery(state="undecided", text="Diabetes"), size=9).tasks
-        assert [mark.qualified for mark in diabetes.marks] == [None]
+        assert len(page_of(reader, TaskQuery(state="undecided", text="Diabetes"), size=9).tasks) == 1
     retried = json_of(
         "run", "retry", run, "--outcome", "refused", "--state", "failed,not_applicable", "--dry-run"
     )

@@ -141,7 +141,7 @@ async def _build(run: Path, hostile: bool) -> None:
                 await writer.round(int(bool(planned.before)), number, what)
             if planned.state is not TaskState.PENDING:
                 await journal.close_task(task.id, planned.state, len(planned.rounds), planned.reason)
-        await journal.end_session(3, {})
+        await journal.end_session(3)
 
 
 @dataclass

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-import time
+import sqlite3
 from pathlib import Path
 
 import orjson
@@ -43,7 +41,7 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
 ) -> None:
     run = tmp_path / "run"
     asyncio.run(make(run))
-    # Two costs are too few to estimate from, so each of the three counts with its reservation: 3 x 0.30.
+    # Each of the three counts with its reservation: 3 x 0.30.
     assert status(run, capsys) == {"cost_usd": 0.2, "held_usd": 0.9, "calls_held": 3}
     assert main(["status", str(run)]) == 0
     assert f"plantain run retry {run} --settle-held USD\n" in capsys.readouterr().out
@@ -74,22 +72,15 @@ def test_an_amount_that_is_none_is_refused(
     assert status(tmp_path / "run", capsys)["calls_held"] == 3
 
 
-def test_process_that_is_killed_while_nothing_happens_counts(tmp_path: Path) -> None:
-    program = (
-        "import asyncio, pathlib, sys, time\n"
-        "from plantain.journal import Journal, RunHeader\n"
-        "journal = Journal.create(pathlib.Path(sys.argv[1]), RunHeader('r', 'r', 1, {}, '0'))\n"
-        "print('open', flush=True); time.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path / "run")], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "open\n"
-        begun = time.monotonic()
-        time.sleep(2.5)
-        process.kill()
-        worked = time.monotonic() - begun
-    journal = Journal.open(tmp_path / "run")
-    with JournalReader.open(tmp_path / "run") as reader:
-        assert worked - 1.5 <= reader.seconds_worked() <= worked + 1.5
-    asyncio.run(journal.close())
+def test_hours_count_every_earlier_process_and_a_killed_one_to_its_last_call(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    asyncio.run(make(run))
+    asyncio.run(Journal.open(run).close())
+    with sqlite3.connect(run / "journal.sqlite") as database:
+        when = "2026-01-01T0{}:00:00.000+00:00".format
+        database.execute("UPDATE session SET started_at = ?, ended_at = ?", (when(6), when(9)))
+        database.execute("UPDATE session SET started_at = ?, ended_at = NULL WHERE id = 1", (when(1),))
+        database.execute("UPDATE call SET started_at = ?", (when(3),))
+    asyncio.run(Journal.open(run).close())
+    with JournalReader.open(run) as reader:
+        assert reader.seconds_worked() == pytest.approx(5 * 3600)  # 1 to 3 o'clock, and 6 to 9

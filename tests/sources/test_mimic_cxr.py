@@ -128,37 +128,19 @@ def test_frontal_images_with_their_studys_labels(usual: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uncertain", "edema", "both"),
+    ("marks", "wanted"),
     [
-        ("ignore", None, ("Cardiomegaly",)),
-        ("negative", None, ("Cardiomegaly",)),
-        ("exclude", None, None),
-        ("positive", ("Edema", "Lung Opacity"), ("Cardiomegaly", "Edema", "Lung Opacity")),
+        ({"Pneumonia": "1"}, ("Pneumonia",)),
+        ({"Pneumonia": "1", "Lung Opacity": "1"}, ("Pneumonia",)),
+        ({"Pneumonia": "1", "Edema": "1"}, ()),
+        ({"Pneumonia": "1", "Edema": "-1"}, ()),
+        ({"No Finding": "1", "Support Devices": "1"}, ("No Finding",)),
     ],
 )
-def test_uncertain_follows_the_stated_rule(
-    usual: Tree, uncertain: str, edema: tuple[str, ...] | None, both: tuple[str, ...] | None
-) -> None:
-    found = {key.partition("_")[0]: own for key, own in labels(usual.write(uncertain=uncertain)).items()}
-    assert found.get("s50000005") == edema
-    assert found.get("s50000004") == both
-
-
-@pytest.mark.parametrize(
-    ("marks", "uncertain", "wanted"),
-    [
-        ({"Pneumonia": "1"}, "ignore", ("Pneumonia",)),
-        ({"Pneumonia": "1", "Lung Opacity": "1"}, "ignore", ("Pneumonia",)),
-        ({"Pneumonia": "1", "Edema": "1"}, "ignore", ()),
-        ({"Pneumonia": "1", "Edema": "-1"}, "ignore", ()),
-        ({"Pneumonia": "1", "Edema": "-1"}, "negative", ("Pneumonia",)),
-        ({"No Finding": "1", "Support Devices": "1"}, "ignore", ("No Finding",)),
-    ],
-)
-def test_single_disease_selection(marks: dict[str, str], uncertain: str, wanted: tuple[str, ...]) -> None:
+def test_single_disease_selection(marks: dict[str, str], wanted: tuple[str, ...]) -> None:
     code = {"1": "+", "0": "-", "-1": "?", "": " "}
     row = "".join(code[marks.get(column, "")] for column in COLUMNS)
-    selected = LabelRule(TAXONOMY, uncertain, single=True).apply(row)
+    selected = LabelRule(TAXONOMY, single=True).apply(row)
     assert selected.labels == wanted
     assert bool(selected.left_out) == (not wanted)
 

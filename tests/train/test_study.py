@@ -120,6 +120,11 @@ def test_splits_are_nested_and_keep_their_held_out_samples() -> None:
     one = [*listed[:6], ListedExample("x", "u", "c9"), ListedExample("y", "u", "c9")]
     with pytest.raises(InputError, match=r"one patient or image, and two groups .* another --task: 't'$"):
         split_task(one, "u", seed=4, largest=1, per_task=30)
+    with pytest.raises(InputError, match=r"choose smaller sizes, e.g. --set sizes=1 --task 't'$"):
+        split_task(one, "u", seed=4, largest=16, per_task=30)
+    # "u" has more examples than "t", but all are of one group.
+    more = [*listed[:6], *(ListedExample(f"u{n}", "u", "c9") for n in range(9))]
+    assert [split.task for split in splits_of(FinetunePlan(sizes=(1,), tasks=1), more)] == ["t"]
 
 
 def test_preferences_are_trained_monitored_and_resumed(tmp_path: Path, base: TrainingBase) -> None:

@@ -37,16 +37,13 @@ class CleanEditRecipe:
     name: str
 
 
-def recipes(
-    images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int, findings: Sequence[str] = ()
-) -> Iterator[CleanEditRecipe]:
+def recipes(images: Sequence[AuditImage], taxonomy: Taxonomy, seed: int) -> Iterator[CleanEditRecipe]:
     """Yield clean edits to render, without end, cycling through modalities, findings, directions and images.
 
     Args:
         images: real images.
-        taxonomy: contains the findings.
+        taxonomy: contains the findings; if none of them can be drawn, nothing is yielded.
         seed: seed of all random choices.
-        findings: names to use; empty for all that the editor draws; if none can be drawn, nothing is yielded.
     """
     by_modality: dict[str, list[AuditImage]] = {}
     for source in images:
@@ -55,7 +52,7 @@ def recipes(
     while True:
         dealt = False
         for modality, own in by_modality.items():
-            renderable = {name for name in drawable(taxonomy, modality) if not findings or name in findings}
+            renderable = drawable(taxonomy, modality)
             targets = [
                 (finding, direction)
                 for finding in taxonomy.of(modality)
@@ -84,14 +81,20 @@ def drawable(taxonomy: Taxonomy, modality: str) -> frozenset[str]:
     return frozenset(finding.name for finding in taxonomy.of(modality) if finding.draw)
 
 
-def render(recipe: CleanEditRecipe) -> CleanEdit:
-    """Render a clean edit from its inputs.
+def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
+    """Render a clean edit from its inputs; return the reason as a str if it cannot be shown or drawing fails.
 
     For a removal the finding is drawn on the real image: the drawing is the original, the real image the edit.
-
-    Raises:
-        CannotShow: the finding cannot be shown on this image.
     """
+    try:
+        return _rendered(recipe)
+    except CannotShow as reason:
+        return str(reason)
+    except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
+        return f"drawing failed: {type(error).__name__}: {error}"
+
+
+def _rendered(recipe: CleanEditRecipe) -> CleanEdit:
     image, finding = recipe.source.image, recipe.finding
     obstacle = why_not_shown(finding, image)
     if obstacle:
@@ -140,13 +143,3 @@ def _clean(recipe: CleanEditRecipe, intent: Intent, original: np.ndarray, render
         support=rendering.support,
         name=recipe.name,
     )
-
-
-def rendered_or_reason(recipe: CleanEditRecipe) -> CleanEdit | str:
-    """Render a clean edit; return the reason as a str if it cannot be shown or drawing fails."""
-    try:
-        return render(recipe)
-    except CannotShow as reason:
-        return str(reason)
-    except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
-        return f"drawing failed: {type(error).__name__}: {error}"

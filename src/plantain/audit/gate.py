@@ -259,20 +259,15 @@ def _sentence(criteria: Sequence[Check], rank: bool, qualify: bool, objections: 
 
 
 def _criterion_check(name: str, gap: Gap, needed: int) -> Check:
+    words = _words(name)
     if gap.value is None or gap.alone is None:
-        return Check(_words(name), TOO_FEW, _no_gap(name, gap))
+        return Check(words, TOO_FEW, f"{words}: never asked about both right and wrong edits of an image")
     if gap.images < needed:
-        return Check(
-            _words(name), TOO_FEW, f"n = {counted(gap.images, 'independent image')}, {needed} are needed"
-        )
+        return Check(words, TOO_FEW, f"n = {counted(gap.images, 'independent image')}, {needed} are needed")
+    more = f"passes right edits more often than wrong ones by {100 * gap.value:z.0f} points, "
     if gap.alone > 0:
-        return Check(
-            _words(name),
-            PASS,
-            f"passes right edits more often than wrong ones by {100 * gap.value:z.0f} points, "
-            f"at least {100 * gap.alone:z.0f}",
-        )
-    return Check(_words(name), FAIL, _no_gap(name, gap))
+        return Check(words, PASS, f"{more}at least {100 * gap.alone:z.0f}")
+    return Check(words, FAIL, f"{words}: {more}which may be {100 * gap.alone:z.0f}: no better than chance")
 
 
 def _usually_right(gap: Gap) -> bool:
@@ -323,16 +318,6 @@ def _result(figure: Figure | None, end: str, least: float = 0.0, most: float = 1
     if bound is not None and least <= bound <= most:
         return PASS
     return TOO_FEW if least <= figure.value <= most else FAIL
-
-
-def _no_gap(name: str, gap: Gap) -> str:
-    if gap.value is None or gap.alone is None:
-        return f"{_words(name)}: never asked about both right and wrong edits of an image"
-    return (
-        f"{_words(name)}: passes right edits more often than wrong ones by {100 * gap.value:z.0f} points, which may be "
-        f"{100 * gap.alone:z.0f}: "
-        "no better than chance"
-    )
 
 
 def _in_words(verb: str, figure: Figure | None, needed: str) -> str:

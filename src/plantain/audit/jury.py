@@ -16,7 +16,7 @@ from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, StoredVerdict
 from plantain.journal.rows import from_json, to_json
 from plantain.privacy.permission import sha256_of
-from plantain.records import OK, Direction, InputError, Observations, Outcome, OutcomeKind, Rubric, Step
+from plantain.records import OK, Direction, InputError, Observations, Outcome, Rubric, Step
 from plantain.roles import Judge, JudgeRequest, Reply, fingerprint_of
 from plantain.rubrics import identity_of, majority
 from plantain.runs.setup import RunSetup
@@ -156,9 +156,3 @@ def _identity(judge: Judge, request: JudgeRequest, known: Mapping[str, object]) 
         "direction": request.direction.value,
         "rubric": identity_of(request.rubric),
     }
-
-
-def describe_ending(outcome: Outcome) -> str:
-    """Format the outcome of a call without an answer as "kind: reason"."""
-    kind = outcome.kind.value.replace("_", " ")
-    return f"{kind}: {outcome.reason}" if outcome.reason and outcome.kind is not OutcomeKind.OK else kind

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import orjson
 
-from plantain.audit.jury import MOST_MEMBERS, Jury, ask, describe_ending, jury_of, models_of
+from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.files.opening import MAX_TEXT_BYTES, read_regular
 from plantain.findings import Taxonomy, load_taxonomy
 from plantain.journal import BadBlob, Journal, JournalReader, JsonValue, StoredVerdict
@@ -328,13 +328,17 @@ async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> li
     before, found = len(known), []
     for jury in juries:
         for again in range(1, repeat + 1):
-            entry = [jury.name, jury.fingerprint, jury.rubric.name, *([str(again)] if again > 1 else [])]
-            if entry not in known:
+            if (entry := jury_entry(jury, again)) not in known:
                 known.append(entry)
             found.append(JuryInRun(jury, known.index(entry), again))
     if len(known) > before:
         await journal.set_meta(JURIES, orjson.dumps(known).decode())
     return found
+
+
+def jury_entry(jury: Jury, repeat: int) -> list[str]:
+    """Return a repetition of a jury as `stored_juries` lists it."""
+    return [jury.name, jury.fingerprint, jury.rubric.name, *([str(repeat)] if repeat > 1 else [])]
 
 
 def stored_juries(reader: JournalReader) -> list[list[str]]:
@@ -389,7 +393,8 @@ class _Judging:
             jury, calls, request, round=round, draw=self._draw(one, asked), verdicts=verdicts
         )
         if seen is None:
-            self.unjudged[asked.name, describe_ending(outcome)] += 1
+            why = f"{outcome.kind.value.replace('_', ' ')}: {outcome.reason}".rstrip(": ")
+            self.unjudged[asked.name, why] += 1
         return seen is not None
 
     def _draw(self, one: StoredAttempt, asked: JuryInRun) -> int:

@@ -53,7 +53,6 @@ class AuditPlan:
         pairs: number of edits of each kind, spread over all modalities to which the kind applies.
         seed: seed of the intents, the renderings and the defects.
         split: name of the set of images, for the card.
-        findings: names of the findings to draw; empty for all that a renderer can draw.
         kinds: kinds of edits, out of `trials.KINDS`; clean ones are always included.
     """
 
@@ -62,7 +61,6 @@ class AuditPlan:
     pairs: int = 40
     seed: int = 0
     split: str = "held-out"
-    findings: tuple[str, ...] = ()
     kinds: tuple[str, ...] = KINDS
 
 
@@ -240,7 +238,7 @@ async def run_audit(
 async def _ask_all(audit: _Audit, images: Sequence[AuditImage]) -> None:
     plan, opened = audit.plan, audit.opened
     opened.observer.stage_started("audit", audit.left)
-    supply = recipes(images, audit.taxonomy, plan.seed, plan.findings)
+    supply = recipes(images, audit.taxonomy, plan.seed)
     patience = PATIENCE * plan.pairs
     while audit.left and patience > 0 and not opened.stopping:
         batch = list(islice(supply, AT_ONCE))

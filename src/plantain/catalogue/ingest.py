@@ -14,17 +14,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from plantain.catalogue.gate import PrivacyGate
+from plantain.catalogue.gate import PrivacyGate, Suspicion
 from plantain.catalogue.near import NearPair, join_near_duplicates
-from plantain.catalogue.preparing import ROLE, PreparedFile, prepare_file, prepared_there
 from plantain.catalogue.quarantine import held, held_one, hold, hold_again, redescribe
 from plantain.catalogue.store import Catalogue
 from plantain.catalogue.withdrawal import Withdrawn
-from plantain.engines.contract import EngineThread, NoWorkers
 from plantain.files.opening import read_regular, replace_file
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import csv_line, read_csv
-from plantain.pixels.decode import declared_pixels
+from plantain.pixels.decode import colour_note, declared_pixels
+from plantain.pixels.likeness import likeness
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.label_table import NO_LABEL
 from plantain.sources.registry import (
@@ -36,12 +35,16 @@ from plantain.sources.registry import (
     Refused,
     SourceEntry,
     TableRead,
+    finish,
     refused,
 )
 
 REJECTED = "rejected.csv"
 COLUMNS = ("dataset", "file", "row", "field", "reason")
 """Of rejected.csv; row and field are those of a table that is at fault, else empty."""
+
+MIN_SIDE = 32
+"""Smallest side in pixels of an image that is taken."""
 
 LARGE_PIXELS = 12_000_000
 LARGE_BYTES = 16 * 1024 * 1024
@@ -118,7 +121,6 @@ def ingest(
     workers: int | None = None,
     on_file: Callable[[Refused | None], None] = lambda _: None,
     gate: PrivacyGate | None = None,
-    engine: EngineThread | None = None,
     stated: Mapping[str, Any] | None = None,
 ) -> Ingested:
     """Read every image of a source into a catalogue.
@@ -129,21 +131,16 @@ def ingest(
     Args:
         reader: reader of the source.
         catalogue: the catalogue to add to.
-        workers: threads; by default one per processor, at most 4 (each may hold a decoded image), and with an engine
-            two for each of its workers.
+        workers: threads; by default one per processor, at most 4 (each may hold a decoded image).
         on_file: called in order for each finished file, with its rejection or None.
         gate: check for burned-in text and faces; suspicious images go into quarantine. None: no check.
-        engine: engine whose workers decode, prepare and check files; None uses threads of this process.
         stated: fields of every image's record that the user states, such as dataset, version and consent.
-
-    Raises:
-        NoWorkers: the engine has none left; added images stay.
     """
     done = Ingested(0, 0, [])
     known = catalogue.sources()
     withdrawn = Withdrawn(catalogue)
-    workers = workers or (min(4, os.cpu_count() or 1) if engine is None else 2 * engine.room)
-    with closing(_Workshop(known, withdrawn, gate, engine)) as workshop:
+    workers = workers or min(4, os.cpu_count() or 1)
+    with closing(_Workshop(known, withdrawn, gate)) as workshop:
         found = (_restated(item, stated or {}) for item in reader.scan())
         for result in _in_order(found, workshop, workers):
             if isinstance(result, LeftOut):
@@ -178,6 +175,46 @@ def write_rejected(root: Path, dataset: str, refused: list[Refused]) -> None:
     replace_file(path, (csv_line(row).encode() for row in (COLUMNS, *sorted(rows))))
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedFile:
+    """A file's prepared image, and the results of the privacy checks.
+
+    Attributes:
+        data: bytes of the prepared file; None if the catalogue contains it already.
+        code: its 256-bit code, see `pixels.likeness`.
+        found: marks that may identify a patient.
+    """
+
+    entry: SourceEntry
+    image: SourceImage
+    data: bytes | None
+    code: bytes = b""
+    found: tuple[Suspicion, ...] = ()
+
+
+def prepare_file(
+    entry: SourceEntry, image: SourceImage, data: bytes, gate: PrivacyGate | None
+) -> PreparedFile | Refused:
+    """Decode, prepare and check a file; return Refused if it is too small. Raise InputError if it is unreadable.
+
+    Args:
+        entry, image, data: the file's entry, record and bytes.
+        gate: check for text and faces; None for no check.
+    """
+    pixels = entry.decode(data)
+    height, width = pixels.shape[:2]
+    if min(width, height) < MIN_SIDE:
+        return Refused(entry.name, f"{width}x{height} pixels; each side must have at least {MIN_SIDE}")
+    image = entry.describe(image, pixels)
+    image = replace(image, note="; ".join(filter(None, (image.note, colour_note(data)))))
+    image, prepared = finish(image, pixels, aspect=entry.aspect)
+    done = PreparedFile(entry, image, prepared, likeness(pixels))
+    if gate is None:
+        return done
+    image = replace(image, text_checked=gate.reader is not None)
+    return replace(done, image=image, found=gate.check(entry, image, pixels, prepared))
+
+
 _Item = PreparedFile | Refused | LeftOut | TableRead
 
 
@@ -204,11 +241,8 @@ def _in_order(found: Iterator[Found], workshop: _Workshop, workers: int) -> Iter
 class _Workshop:
     """Reads one file and prepares its bytes; used by all worker threads."""
 
-    def __init__(
-        self, known: Known, withdrawn: Withdrawn, gate: PrivacyGate | None, engine: EngineThread | None
-    ) -> None:
-        self._known, self._withdrawn = known, withdrawn
-        self._gate, self._engine = gate, engine
+    def __init__(self, known: Known, withdrawn: Withdrawn, gate: PrivacyGate | None) -> None:
+        self._known, self._withdrawn, self._gate = known, withdrawn, gate
         # Giants go through one thread: not only one at a time, but all from the same part of the heap.
         self._large = ThreadPoolExecutor(1, thread_name_prefix="ingest-large")
 
@@ -222,24 +256,13 @@ class _Workshop:
             if self._withdrawn.holds(image):
                 return Refused(entry.name, "was withdrawn from this catalogue")
             if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
-                return self._large.submit(self._decode, entry, image, data).result()
-            return self._decode(entry, image, data)
-        except NoWorkers:
-            raise
+                return self._large.submit(prepare_file, entry, image, data, self._gate).result()
+            return prepare_file(entry, image, data, self._gate)
         except InputError as error:
             return refused(entry.name, error)
 
     def close(self) -> None:
         self._large.shutdown(wait=True, cancel_futures=True)
-
-    def _decode(self, entry: SourceEntry, image: SourceImage, data: bytes) -> PreparedFile | Refused:
-        """Prepare a file on a worker, or here without an engine or if no worker has the gate's reader of text."""
-        made = None
-        if self._engine is not None:
-            gate = self._gate
-            reads = gate.reader.name if gate is not None and gate.reader is not None else ""
-            made = self._engine.run(ROLE, prepared_there, entry, image, data, gate is not None, reads)
-        return prepare_file(entry, image, data, self._gate) if made is None else made
 
 
 def _declared(image: SourceImage, data: bytes) -> SourceImage:

@@ -135,7 +135,7 @@ def mask(catalogue: Catalogue, image_id: str, reader: TextReader | None) -> bool
     blob, _ = catalogue.blobs.put(data, "image/jpeg")
     note = "; ".join(filter(None, (waiting.image.note, f"{counted(len(boxes), 'place')} masked")))
     image = replace(waiting.image, prepared_sha256=blob.sha256, note=note)
-    _admit(catalogue, waiting, image, "masked", boxes)
+    _admit(catalogue, waiting, image, "masked")
     finish_discards(catalogue)
     return True
 
@@ -152,20 +152,15 @@ def _waiting(catalogue: Catalogue, image_id: str) -> Held | None:
     return waiting
 
 
-def _admit(
-    catalogue: Catalogue, waiting: Held, image: SourceImage, decision: str, boxes: Sequence[Box] = ()
-) -> None:
+def _admit(catalogue: Catalogue, waiting: Held, image: SourceImage, decision: str) -> None:
     catalogue.flush()
-    sides = [[box.left, box.top, box.width, box.height] for box in boxes]
     with catalogue.transaction():
         catalogue.connection.execute("DELETE FROM quarantine WHERE image_id = ?", (image.id,))
         if image.prepared_sha256 != waiting.image.prepared_sha256:
             note_discard(catalogue, waiting.image.prepared_sha256)
         catalogue.insert([image], {} if waiting.code is None else {image.id: waiting.code})
-        catalogue.connection.execute(
-            "INSERT OR REPLACE INTO decision VALUES (?, ?, ?)",
-            (image.id, decision, orjson.dumps(sides).decode()),
-        )
+        decided = "INSERT OR REPLACE INTO decision VALUES (?, ?)"
+        catalogue.connection.execute(decided, (image.id, decision))
 
 
 def _insert(catalogue: Catalogue, waiting: Held) -> None:

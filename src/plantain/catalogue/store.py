@@ -13,12 +13,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, fields, replace
-from itertools import groupby
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from plantain.catalogue.groups import JOINED
 from plantain.files.opening import check_received, sqlite_uri
 from plantain.journal import BlobStore
 from plantain.records import InputError, SourceImage
@@ -53,7 +51,7 @@ SCHEMA = (
     "STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS quarantine (image_id TEXT PRIMARY KEY, source_sha256 TEXT NOT NULL, "
     "frame INTEGER NOT NULL, record TEXT NOT NULL, likeness BLOB, found TEXT NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL, boxes TEXT NOT NULL) "
+    "CREATE TABLE IF NOT EXISTS decision (image_id TEXT PRIMARY KEY, decision TEXT NOT NULL) "
     "STRICT, WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS withdrawn (mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS image_modality ON image (modality, id)",
@@ -80,11 +78,6 @@ def from_row(row: tuple[Value, ...]) -> SourceImage:
         if values[name] is not None:
             values[name] = json.loads(str(values[name]))
     return _RECORD.validate_python(values)
-
-
-def fingerprint(row: tuple[Value, ...]) -> int:
-    """Return a row's SHA-256 as an integer, to be summed over rows independently of their order."""
-    return int.from_bytes(hashlib.sha256(_json(row).encode()).digest(), "big")
 
 
 def _json(value: object) -> str:
@@ -114,7 +107,6 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
 NAME = "catalogue.sqlite"
 BATCH = 64
 _PAGE = 512
-_MODULUS = 1 << 256
 
 
 class Catalogue:
@@ -153,8 +145,7 @@ class Catalogue:
             with transaction(connection):
                 for statement in SCHEMA:
                     connection.execute(statement)
-                meta = {"version": str(VERSION), "count": "0", "sum": "0"}
-                connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", meta.items())
+                connection.execute("INSERT OR IGNORE INTO meta VALUES ('version', ?)", (str(VERSION),))
             check_version(connection, path)
         except sqlite3.DatabaseError as error:
             connection.close()
@@ -236,7 +227,6 @@ class Catalogue:
             raise InputError(f"{self.root}: another process is adding to this catalogue") from error
         self._insert_labels(images)
         self.connection.executemany("INSERT INTO likeness VALUES (?, ?)", list(codes.items()))
-        self._account(sum(fingerprint(row) for row in rows), len(rows))
 
     def _insert_labels(self, images: Iterable[SourceImage]) -> None:
         self.connection.executemany(
@@ -248,14 +238,12 @@ class Catalogue:
         """Remove an image's rows inside a transaction; its blob stays."""
         for table in ("label", "likeness", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
-        gone = self.connection.execute("DELETE FROM image WHERE id = ?", (image.id,)).rowcount
-        self._account(-gone * fingerprint(to_row(image)), -gone)
+        self.connection.execute("DELETE FROM image WHERE id = ?", (image.id,))
 
     def replace(self, old: SourceImage, new: SourceImage) -> None:
         """Replace an image's record inside a transaction; id and labels stay."""
         assignments = ", ".join(f'"{column}" = ?' for column in COLUMNS)
         self.connection.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
-        self._account(fingerprint(to_row(new)) - fingerprint(to_row(old)), 0)
 
     def relabel(self, old: SourceImage, new: SourceImage) -> None:
         """Replace a record with its labels and its source's group inside a transaction."""
@@ -278,21 +266,6 @@ class Catalogue:
         row = self.connection.execute(query, (image.id,)).fetchone()
         return image.group if row is None else row[0]
 
-    def crossed_splits(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Return (group, splits) of each group whose source puts it into several splits, sorted."""
-        self.flush()
-        # A patient "7" of another dataset is another patient; joined near duplicates span datasets.
-        rows = self.connection.execute(
-            'SELECT DISTINCT "group", iif("group" LIKE ?, \'\', dataset), split FROM image '
-            "WHERE \"group\" IS NOT NULL AND split <> '' ORDER BY 1, 2, 3",
-            (f"{JOINED}%",),
-        )
-        whose = (
-            (group, [split for *_, split in found])
-            for (group, _), found in groupby(rows, lambda row: row[:2])
-        )
-        return [(group, tuple(splits)) for group, splits in whose if len(splits) > 1]
-
     def likenesses(self) -> list[tuple[str, bytes]]:
         """Return (id, perceptual hash) of every image that has one, sorted by id."""
         self.flush()
@@ -302,27 +275,16 @@ class Catalogue:
         """Set the groups that join near duplicates, by image id; the groups given by sources are kept too."""
         self.flush()
         with self.transaction():
-            change = 0
             held = dict(self.connection.execute('SELECT id, "group" FROM image').fetchall())
             for image_id in sorted(key for key, group in groups.items() if held.get(key) != group):
-                image, group = self.get(image_id), groups[image_id]
+                row = (image_id, held[image_id])
+                self.connection.execute("INSERT OR IGNORE INTO own_group VALUES (?, ?)", row)
                 self.connection.execute(
-                    "INSERT OR IGNORE INTO own_group VALUES (?, ?)", (image_id, image.group)
+                    'UPDATE image SET "group" = ? WHERE id = ?', (groups[image_id], image_id)
                 )
-                self.connection.execute('UPDATE image SET "group" = ? WHERE id = ?', (group, image_id))
-                change += fingerprint(to_row(replace(image, group=group))) - fingerprint(to_row(image))
-            self._account(change, 0)
-
-    def _account(self, change: int, more: int) -> None:
-        """Update the sum of the rows' hashes, which does not depend on their order, and their number."""
-        total = (int(self._meta("sum"), 16) + change) % _MODULUS
-        count = int(self._meta("count")) + more
-        self.connection.executemany(
-            "UPDATE meta SET value = ? WHERE key = ?", [(f"{total:x}", "sum"), (str(count), "count")]
-        )
 
     def __len__(self) -> int:
-        return int(self._meta("count")) + len(self._waiting)
+        return int(self.connection.execute("SELECT COUNT(*) FROM image").fetchone()[0]) + len(self._waiting)
 
     def find(self, image_id: str) -> SourceImage | None:
         """Return the image of that id, or None."""
@@ -384,9 +346,12 @@ class Catalogue:
         return transaction(self.connection)
 
     def digest(self) -> str:
-        """Return a hash (hex) of all records, independent of the order of adding; takes constant time."""
+        """Return a hash (hex) of all records, independent of the order of adding."""
         self.flush()
-        return hashlib.sha256(f"{VERSION}:{self._meta('count')}:{self._meta('sum')}".encode()).hexdigest()
+        found = hashlib.sha256(str(VERSION).encode())
+        for row in self.connection.execute("SELECT * FROM image ORDER BY id"):
+            found.update(_json(row).encode())
+        return found.hexdigest()
 
     def close(self) -> None:
         """Commit waiting images, and close."""
@@ -400,6 +365,3 @@ class Catalogue:
 
     def __exit__(self, *ended: object) -> None:
         self.close()
-
-    def _meta(self, key: str) -> str:
-        return str(self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])

@@ -16,6 +16,7 @@ from plantain.journal.questions.status import reasons, status_summary, tasks_lin
 from plantain.models.registry import endings
 from plantain.pipeline.forecast import forecast
 from plantain.pipeline.pilot import (
+    FEWEST,
     decide_pilot,
     drawn_pending,
     drawn_tasks,
@@ -123,6 +124,8 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
     print(decision.word)
     if decision.go:
         print(f"next: {whole}")
+    elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING) and len(drawn) == tasks:
+        print(f"next: {whole} --pilot {max(20, 2 * tasks)}")
 
 
 def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:

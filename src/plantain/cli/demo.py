@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -83,11 +84,11 @@ def _card(folder: Path, run: Path, *, quiet: bool) -> None:
         pairs=CARD_PAIRS,
         seed=SEED,
         split="images of the demo",
-        findings=FINDINGS,
         kinds=CARD_KINDS,
     )
     images = images_in(run, taxonomy)
+    drawn = replace(taxonomy, findings=tuple(one for one in taxonomy.findings if one.name in FINDINGS))
     with StageProgress(quiet=quiet) as progress:
-        audited = run_to_end(run_audit(plan, Terms((judge,)), folder / "audit", images, taxonomy, progress))
+        audited = run_to_end(run_audit(plan, Terms((judge,)), folder / "audit", images, drawn, progress))
     if audited.summary.stopped is None:
         keep_card(run, audited.card)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import typer
 from plantain.cli.terminal.options import AsJson, PairColumns, PairConstants, parse_settings
 from plantain.cli.terminal.tables import print_json
 from plantain.records import InputError
-from plantain.records.messages import command_line, counted, next_line
+from plantain.records.messages import command_line, counted, next_line, typed
 
 
 def import_run(
@@ -126,9 +127,8 @@ def _pairs(
         words = ", ".join(f"{n} {direction}" for direction, n in sorted(summary.guessed.items()))
         print(f"direction inferred from the instruction: {words}")
     if summary.unused:
-        role = "verdict" if set(summary.published) <= {"none"} else "ROLE"
         unused = [one_line(name)[:40] for name in summary.unused[:10]]
-        use = f"to use one: --column {shlex.quote(f'{role}={unused[0]}')}"
+        use = f"to use one: --column {shlex.quote(f'ROLE={unused[0]}')}"
         print(f"columns not used: {', '.join(unused)}; {use}; roles: {', '.join(CALLED)}")
     if summary.rejected is not None:
         n = sum(summary.left_out.values())
@@ -136,7 +136,11 @@ def _pairs(
     for reason, n in summary.left_out.most_common(5):
         more = f" (and {counted(n - 1, 'row')} more)" if n > 1 else ""
         print(f"  {summary.first[reason]}{more}")
-    if summary.published["none"] > max(summary.without_original, summary.unknown[""]):
+    if summary.unknown.total() == summary.tasks and len(summary.unknown) == 1 and not summary.unknown[""]:
+        near = re.search(r"\(nearest: (.*)\)$", next(iter(summary.unknown)))
+        again = typed.get().replace(shlex.join(["--run", str(run)]), shlex.join(["--run", f"{run}-2"]))
+        print(f"next: {again} --set {shlex.quote('finding=' + (near[1] if near else 'FINDING'))}")
+    elif summary.published["none"] > max(summary.without_original, summary.unknown[""]):
         print(next_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive"))
     else:
         print(next_line("show", run))

@@ -17,17 +17,14 @@ from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest,
 from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
 from plantain.catalogue.quarantine import held
 from plantain.catalogue.store import NAME, Catalogue
-from plantain.cli.terminal.options import AsJson, EngineKind, OwnFindings, SettingsFile, parse_settings
+from plantain.cli.terminal.options import AsJson, OwnFindings, parse_settings
 from plantain.cli.terminal.progress import Bar, print_stop, say
 from plantain.cli.terminal.tables import print_json, print_table
-from plantain.engines.contract import EngineThread
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted, init_line, like_path, typed
-from plantain.runs.engine import engine_for_threads
-from plantain.runs.terms import load_terms
 from plantain.sources.registry import (
     Reader,
     Refused,
@@ -41,7 +38,7 @@ SHOWN, EXAMPLES = 20, 3
 """Rejected files that are named, and examples of contradicting rows; rejected.csv lists all."""
 
 _MOST = 12
-"""Unused columns, and groups in several splits, that are named."""
+"""Unused columns that are named."""
 
 
 def command(
@@ -66,8 +63,6 @@ def command(
     ),
     findings: OwnFindings = None,
     skip_text: bool = typer.Option(False, "--skip-text", help="Do not look for burned-in text; recorded."),
-    config: SettingsFile = None,
-    engine: EngineKind = "",
     as_json: AsJson = False,
     list_kinds: bool = typer.Option(False, "--list", help="Name the kinds of source and stop."),
 ) -> None:
@@ -110,10 +105,8 @@ def command(
     labels_file = (
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
-    elsewhere = load_terms(config, (), engine=engine).engine
     try:
-        with engine_for_threads(elsewhere) as workers:
-            done = _run(reader, stated, out, name, skip_text, labels_file, as_json, workers)
+        done = _run(reader, stated, out, name, skip_text, labels_file, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -134,7 +127,6 @@ def _run(
     skip_text: bool,
     table: Path | None,
     as_json: bool,
-    workers: EngineThread | None,
 ) -> Ingested:
     """Ingest, write the lists of rejected files and near duplicates, and print the summary.
 
@@ -143,7 +135,7 @@ def _run(
     with Catalogue.create(out) as catalogue:
         with _Watch(reader.count(), quiet=as_json) as observer:
             gate = PrivacyGate(None if skip_text else open_reader())
-            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, engine=workers, stated=stated)
+            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
         unread = catalogue.count_by("text_checked").get("0", 0)
         if unread and gate.reader is not None:  # an earlier ingest could not look for text
             say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
@@ -170,7 +162,7 @@ def _run(
             say(
                 f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
             )
-        for line in group_remarks(done, catalogue.crossed_splits(), takes_table=table is not None):
+        for line in group_remarks(done, takes_table=table is not None):
             say(line)
         if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
             say(
@@ -219,7 +211,6 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         more = {
             **{name: getattr(done, name) for name in (*names, "unlabelled", "newly_quarantined")},
             "tables": [asdict(table) for table in done.tables],
-            "crossed_splits": dict(catalogue.crossed_splits()),
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
             "text_checked": not unread,
@@ -317,14 +308,11 @@ def table_line(table: TableRead) -> str:
     return f"{one_line(table.name)}: {used}{grouped}{unused}"
 
 
-def group_remarks(
-    done: Ingested, crossed: Sequence[tuple[str, tuple[str, ...]]], *, takes_table: bool
-) -> Iterator[str]:
+def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
     """Yield warnings about groups, one line each.
 
     Args:
         done: the ingest.
-        crossed: groups whose sources assign them to several splits.
         takes_table: True if this kind of source accepts a label table.
     """
     for table in done.tables:
@@ -351,11 +339,6 @@ def group_remarks(
             f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
             f"grouped by study: images of one patient may be on both sides of a split"
         )
-    if crossed:
-        named = "; ".join(f"{one_line(group)} in {' and '.join(splits)}" for group, splits in crossed[:_MOST])
-        rest = f"; and {len(crossed) - _MOST} more" if len(crossed) > _MOST else ""
-        number = counted(len(crossed), "group is", "groups are")
-        yield f"{number} in several splits of the source: {named}{rest}"
 
 
 def _other(table: TableRead) -> str:

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import typer
 
-from plantain.cli.status import resume_lines
+from plantain.cli.status import resume_lines, unjudged_lines
 from plantain.cli.terminal.options import AsJson, RunArgument
 from plantain.cli.terminal.progress import damage_named
 from plantain.cli.terminal.tables import print_table
 from plantain.journal import JournalReader
 from plantain.journal.cards import standings_of
-from plantain.journal.questions.status import unsuccessful, why_not_done
+from plantain.journal.questions.status import unsuccessful
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
-from plantain.journal.statements import NO_VERDICT
-from plantain.records.messages import COMMANDS, command_line, counted, next_line, with_settings
+from plantain.records.messages import COMMANDS, next_line, with_settings
 
 
 def report(
@@ -50,9 +49,11 @@ def report(
             print(f"judge's card: {with_settings(one.line, run, reader.meta(COMMANDS), 'build')}")
         if corrected := corrections_line(corrected_edits(reader)):
             print(corrected)
-        unjudged = sum(n for _, why, n in why_not_done(reader) if why == NO_VERDICT)
-        if unjudged:
-            judge = command_line("judge", "rejudge", run, "--judge", "offline/instruments", "--decisive")
-            print(f"{counted(unjudged, 'edit has', 'edits have')} no verdict yet; judge with: {judge}")
-        print(*resume_lines(reader), f"report: {path}", next_line("view", run), sep="\n")
+        print(
+            *unjudged_lines(reader),
+            *resume_lines(reader),
+            f"report: {path}",
+            next_line("view", run),
+            sep="\n",
+        )
     return damage_named(written.damaged, "not shown")

@@ -11,7 +11,8 @@ from plantain.cli.terminal.tables import print_json, print_table
 from plantain.journal import JournalReader
 from plantain.journal.batches import jobs_waiting
 from plantain.journal.questions.accepted import accepted_rows, turn_rows
-from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful
+from plantain.journal.questions.status import not_closed, reasons, status_summary, unsuccessful, why_not_done
+from plantain.journal.statements import NO_VERDICT
 from plantain.pipeline.plan import share_of
 from plantain.records import TaskKind, TaskState
 from plantain.records.messages import COMMANDS, command_line, counted, next_line, typed_before
@@ -33,7 +34,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         share = share_of(reader)
         accepted = accepted_rows(reader)
         turns = turn_rows(reader)
-        resumes = resume_lines(reader)
+        resumes = resume_lines(reader) + unjudged_lines(reader)
         pages = ("bench", "table") if any(reader.counts(TaskKind.BENCH).values()) else ("report",)
     document |= {
         **({} if share is None else {"shard": str(share.shard), "tasks_of_plan": share.of}),
@@ -68,10 +69,7 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
         table.add_row(f"{row.direction} {row.finding}", found)
     if document["not_closed"]:
         table.add_row("journal", str(document["not_closed"]))
-    again = (
-        f", {document['came_back_unchanged']} came back unchanged" if document["came_back_unchanged"] else ""
-    )
-    table.add_row("attempts", f"{document['attempts']}{again}")
+    table.add_row("attempts", str(document["attempts"]))
     cost = document["cost_usd"]
     table.add_row("cost", "unknown" if cost is None else f"${cost:.4f}")
     reported = document["cost_reported"]
@@ -94,6 +92,14 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     if document["held_usd"]:
         print(f"held calls, once billed: {command_line('run', 'retry', run, '--settle-held', 'USD')}")
     print(*ended.lines(run), *resumes, next_line(*pages, run), sep="\n")
+
+
+def unjudged_lines(reader: JournalReader) -> list[str]:
+    """Return a line with the command that judges imported edits, if some have no verdict."""
+    unjudged = sum(n for _, why, n in why_not_done(reader) if why == NO_VERDICT)
+    judge = command_line("judge", "rejudge", reader.run, "--judge", "offline/instruments", "--decisive")
+    line = f"{counted(unjudged, 'edit has', 'edits have')} no verdict yet; judge with: {judge}"
+    return [line] if unjudged else []
 
 
 def resume_lines(reader: JournalReader) -> list[str]:

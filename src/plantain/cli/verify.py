@@ -9,7 +9,7 @@ import typer
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json
 from plantain.files.installed import require_extra
-from plantain.records.messages import counted, next_line
+from plantain.records.messages import command_line, counted, next_line
 
 SHOWN = 10
 """Problems shown on the terminal; --json prints all."""
@@ -57,4 +57,7 @@ def verify(
         typer.echo(f"  {problem}")
     if len(proof.problems) > SHOWN:
         typer.echo(f"  and {len(proof.problems) - SHOWN:,} more (--json prints all)")
+    if any(problem.kind == "against" for problem in proof.problems):
+        again = command_line("export", against, "--to", "NEW_RELEASE")
+        typer.echo(f"the run changed since the export, or the release was altered; export again: {again}")
     return 1

@@ -1,33 +1,22 @@
 """An engine runs a module-level function on a worker, once, and reports where, or that the worker was lost.
 
-Work that leaves no trace may be repeated: a lost worker then costs only the time to ask another one. `[engine]` selects
-where heavy work runs; nothing of it is frozen in a run.
+`[engine]` selects where heavy work runs; nothing of it is frozen in a run.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib.metadata
 import os
 import platform
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import Annotated, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from plantain.records import InputError
-
-if TYPE_CHECKING:
-    from plantain.engines.cluster import RayEngine
-
-
-P = ParamSpec("P")
 T = TypeVar("T")
 
 LIBRARIES = ("numpy", "opencv-python-headless", "torch", "diffusers")
@@ -95,68 +84,6 @@ engine_in_place: ContextVar[WorkEngine | None] = ContextVar("engine_in_place", d
 """The engine of the present run, with workers elsewhere, where their results should also be encoded; None for this
 machine's processes.
 """
-
-LOST_IN_A_ROW = 10
-"""Workers that may be lost with one piece of work, as many as a call may lose."""
-
-
-class NoWorkers(InputError):
-    """Raised if no worker can do the work, by a fault of the engine and not of the input."""
-
-
-async def repeated(
-    engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """Run a module-level function on a worker of a role, again if the worker failed; return its result.
-
-    Raises:
-        NoWorkers: no worker can be started, or 10 workers in a row were lost with this piece of work.
-    """
-    assert not kwargs, "a worker takes positional arguments"
-    lost = ""
-    for _ in range(LOST_IN_A_ROW):
-        ran = await engine.run(role, function, args)
-        if ran.broken:
-            raise NoWorkers(ran.broken)
-        if not ran.lost:
-            return cast(T, ran.value)
-        lost = ran.lost
-    raise NoWorkers(
-        f"{LOST_IN_A_ROW} workers in a row were lost with the same piece of work; the last: {lost}"
-    )
-
-
-class EngineThread:
-    """An engine for the threads of a program without an event loop: its own loop runs in a thread.
-
-    Attributes:
-        room: intended number of workers.
-    """
-
-    def __init__(self, engine: WorkEngine, loop: asyncio.AbstractEventLoop, room: int) -> None:
-        self._engine, self._loop, self.room = engine, loop, room
-
-    def run(self, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Block until a worker has run the function; return its result. Raise its exceptions, or NoWorkers."""
-        asked = repeated(self._engine, role, function, *args, **kwargs)
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
-
-
-@contextmanager
-def engine_thread(engine: RayEngine) -> Iterator[EngineThread]:
-    """Open an engine for the block. Raise InputError if the cluster cannot be reached or Ray is not installed."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="engine", daemon=True)
-    thread.start()
-    try:
-        engine.open()
-        yield EngineThread(engine, loop, engine.room)
-    finally:
-        asyncio.run_coroutine_threadsafe(engine.aclose(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
 
 Amount = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Number = Annotated[int, Field(ge=1, le=100_000)] | Literal["auto"]

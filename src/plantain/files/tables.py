@@ -92,17 +92,8 @@ _MERGED = re.compile(r'<mergeCell ref="(([A-Z]+)(\d+):([A-Z]+)(\d+))"')
 _ESCAPED = re.compile(r"_x(000[AD]|005F(?=_x[0-9A-F]{4}_))_", re.IGNORECASE)
 """End of a line, or the underscore of such a text (ECMA-376 Part 1, 22.9.2.19); tile_x0010_y0020.png is a name."""
 
-_STRICT = tuple(
-    (
-        f"http://purl.oclc.org/ooxml/{strict}".encode(),
-        f"http://schemas.openxmlformats.org/{transitional}".encode(),
-    )
-    for strict, transitional in (
-        ("spreadsheetml/main", "spreadsheetml/2006/main"),
-        ("officeDocument/relationships", "officeDocument/2006/relationships"),
-    )
-)
-"""Namespaces of Strict Open XML (ISO/IEC 29500-1) and of the Transitional form (29500-4)."""
+_STRICT = b"http://purl.oclc.org/ooxml/spreadsheetml/main"
+"""Namespace of Strict Open XML (ISO/IEC 29500-1), which openpyxl does not read."""
 
 csv.field_size_limit(MAX_LINE)
 
@@ -296,8 +287,8 @@ def _sheet_rows(path: Path) -> Iterator[_Numbered]:
         with zipfile.ZipFile(data) as parts:
             if sum(p.file_size for p in parts.infolist() if p.filename.endswith(".xml")) > MAX_SHEET_BYTES:
                 raise InputError(f"{path}: more than {MAX_SHEET_BYTES >> 20} MB of cells")
-            if _STRICT[0][0] in parts.read("xl/workbook.xml"):
-                data = _transitional(parts)
+            if _STRICT in parts.read("xl/workbook.xml"):
+                raise InputError(f"{path}: is Strict Open XML; save it as a plain Excel workbook (.xlsx)")
         book = openpyxl.load_workbook(data, read_only=True, data_only=True)
         sheets = book.worksheets
         sheet = next((one for one in sheets if one.sheet_state == "visible"), sheets[0])
@@ -328,17 +319,6 @@ def _sheet_faults(sheet: bytes) -> Iterator[tuple[int, int, str]]:
     for cells, column, first, last_column, last in _MERGED.findall(text):
         # The upper or left one of them has the value.
         yield int(first) + (column == last_column), int(last), f"cells {cells} are merged: fill in each"
-
-
-def _transitional(parts: zipfile.ZipFile) -> io.BytesIO:
-    """Return a workbook of Strict Open XML with the namespaces that openpyxl knows."""
-    with zipfile.ZipFile(data := io.BytesIO(), "w") as rewritten:
-        for name in parts.namelist():
-            content = parts.read(name)
-            for strict, transitional in _STRICT if name.endswith((".xml", ".rels")) else ():
-                content = content.replace(strict, transitional)
-            rewritten.writestr(name, content)
-    return data
 
 
 def _sheet_text(value: object) -> str:

@@ -6,16 +6,12 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-BEAT_S = 0.9
-"""Seconds between two beats: the working time of a killed process is known to a second."""
 
 LARGEST_GROUP = 512
 """Operations in one transaction at most, so that a commit stays short."""
@@ -53,22 +49,14 @@ class Committer:
     its whole group. Neither stops the thread.
     """
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        committed: Callable[[int], None],
-        beat: Callable[[sqlite3.Connection], None] | None = None,
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, committed: Callable[[int], None]) -> None:
         """Take the connection over.
 
         Args:
             connection: from now on the thread's.
             committed: called with n in the thread after each commit of n operations.
-            beat: an operation that is run every `BEAT_S` seconds, also while idle.
         """
         self._connection = connection
-        self._beat = beat
-        self._beaten_at = time.monotonic()
         self._committed = committed
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
@@ -106,7 +94,6 @@ class Committer:
                     self._commit(group)
                     _resolve(group)
                     group = []
-                self._keep_time()
             if self._farewell is not None:
                 # A full disk must not keep us from closing.
                 with contextlib.suppress(sqlite3.OperationalError):
@@ -117,12 +104,9 @@ class Committer:
             self._connection.close()
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
-        """All that wait, or none after a beat; False when the end was among them (it is always the last)."""
+        """Wait for operations; return all that wait, and False when the end was among them (it is always the last)."""
         group: list[_Waiting] = []
-        try:
-            waiting = self._queue.get(timeout=BEAT_S)
-        except Empty:
-            return group, True
+        waiting = self._queue.get()
         while waiting is not None:
             group.append(waiting)
             if len(group) == LARGEST_GROUP:
@@ -132,15 +116,6 @@ class Committer:
             except Empty:
                 return group, True
         return group, False
-
-    def _keep_time(self) -> None:
-        """Run the beat when it is due; the next operation that matters will report a full disk."""
-        now = time.monotonic()
-        if self._beat is None or now < self._beaten_at + BEAT_S:
-            return
-        self._beaten_at = now
-        with contextlib.suppress(sqlite3.Error):
-            self._beat(self._connection)
 
     def _commit(self, group: list[_Waiting]) -> None:
         connection = self._connection

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -59,6 +58,13 @@ _ATTEMPT = (
     "raw, mask, support, judge_outcome, judge_reason, judge_retry_after, judge_fatal, superseded"
 )
 
+_NEXT = "SELECT min(started_at) FROM session n WHERE n.started_at > s.started_at"
+_LAST_CALL = f"SELECT max(started_at) FROM call WHERE started_at > s.started_at AND started_at < ({_NEXT})"
+_SECONDS = (
+    f"SELECT 86400 * TOTAL(julianday(coalesce(ended_at, ({_LAST_CALL}), started_at)) - julianday(started_at)) "
+    "FROM session s WHERE id < (SELECT max(id) FROM session)"
+)
+
 BLOBS_ABSENT = "blobs_absent"
 """Meta key of a run that was imported from a release: hashes are known whose bytes were never published."""
 
@@ -88,8 +94,7 @@ class JournalReader:
 
     def meta(self, key: str) -> str | None:
         """Return a value that `Journal.set_meta` stored, or None."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        return meta_value(self.connection, key)
 
     def _header(self) -> RunHeader:
         values = dict(self.connection.execute("SELECT key, value FROM meta").fetchall())
@@ -99,9 +104,9 @@ class JournalReader:
     def sessions(self) -> list[SessionRow]:
         """Return every process that wrote to the run, oldest first."""
         rows = self.connection.execute(
-            "SELECT id, pid, host, started_at, ended_at, replayed, peak_rss_mb, detail FROM session ORDER BY id"
+            "SELECT id, pid, host, started_at, ended_at, replayed FROM session ORDER BY id"
         )
-        return [SessionRow(*(*row[:7], dict_from_json(row[7]))) for row in rows]
+        return [SessionRow(*row) for row in rows]
 
     def counts(self, kind: TaskKind | None = None) -> dict[TaskState, int]:
         """Return the number of tasks by state, for every state; of one kind if given."""
@@ -124,15 +129,14 @@ class JournalReader:
     def spent_usd(self) -> float:
         """Return the cost of all calls in US dollars; calls of unknown cost count nothing.
 
-        Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
+        Calls that were withdrawn with their images count, those of unknown cost with their reservation.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd
 
     def seconds_worked(self) -> float:
-        """Return the seconds that all processes worked on the run, except the latest."""
-        query = "SELECT TOTAL(seconds) FROM session WHERE id < (SELECT max(id) FROM session)"
-        return float(self.connection.execute(query).fetchone()[0])
+        """Return the seconds that all processes worked on the run, except the latest; a killed one to its last call."""
+        return float(self.connection.execute(_SECONDS).fetchone()[0])
 
     def blob_bytes(self) -> int:
         """Return the bytes of all blobs that the journal refers to."""
@@ -314,16 +318,6 @@ def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
 # --- the run's account: the cost of its calls, and its withdrawals ----------------------------------
 
 
-UPPER, LEARNED = 0.95, 5
-"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
-them; until then the most that it can have cost."""
-
-REMEMBERED = 200
-"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
-
-LOOKED_AT = 2_000
-"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
-
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
 IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
 _LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {IS_LOST} AND {{}} GROUP BY 1, 2"
@@ -331,7 +325,7 @@ _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
+_DEAREST = "SELECT model, step, max(cost_usd) FROM call WHERE cost_usd > 0 GROUP BY 1, 2"
 
 
 @dataclass(slots=True)
@@ -339,37 +333,26 @@ class StepMoney:
     """Costs of one step's calls to one model.
 
     Attributes:
-        latest: US dollars of the latest calls that cost anything, oldest first.
+        dearest: US dollars of the dearest call.
         lost: number of calls of unknown cost: cut off, or open when a process was killed.
-        lost_most: US dollars that were reserved for them.
+        held_usd: US dollars that were reserved for them, as which they count.
         in_jobs_usd: US dollars reserved for calls that batch jobs will answer.
     """
 
-    latest: list[float] = field(default_factory=list)
+    dearest: float = 0.0
     lost: int = 0
-    lost_most: float = 0.0
+    held_usd: float = 0.0
     in_jobs_usd: float = 0.0
-
-
-def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
-    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
-
-    It is `most`, the maximum for all of them, if there are fewer than `LEARNED` costs.
-    """
-    if not lost or len(latest) < LEARNED:
-        return most
-    known = sorted(latest)
-    return min(most, lost * known[math.ceil(UPPER * len(known)) - 1])
 
 
 def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
     """Return costs by (model, step), if any; `lost` is an SQL condition that selects calls of unknown cost."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
-    for model, step, cost in run(_LATEST, (LOOKED_AT,)):
-        found[model, Step(step)].latest.insert(0, cost)
+    for model, step, cost in run(_DEAREST):
+        found[model, Step(step)].dearest = cost
     for model, step, calls, usd in run(_LOST.format(lost)):
-        found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
+        found[model, Step(step)].lost, found[model, Step(step)].held_usd = calls, usd
     for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
     return dict(found)
@@ -388,13 +371,12 @@ class Account:
     Attributes:
         salt, marks: key, and keyed hashes of groups, images and tasks; `others`: those of merged runs, by key.
         releases: paths of releases that contain images or edits of a group or image, by its hash.
-        calls, cost_usd: number and cost of the removed calls; unknown costs are estimated as for the budget.
+        cost_usd: cost of the removed calls; unknown costs count as in the budget.
     """
 
     salt: str = ""
     marks: tuple[str, ...] = ()
     releases: dict[str, list[str]] = field(default_factory=dict)
-    calls: int = 0
     cost_usd: float = 0.0
     others: dict[str, list[str]] = field(default_factory=dict)
 
@@ -424,7 +406,6 @@ def joined_accounts(accounts: Iterable[Account]) -> Account:
         joined = replace(
             joined,
             releases=joined.releases | account.releases,
-            calls=joined.calls + account.calls,
             cost_usd=joined.cost_usd + account.cost_usd,
             others=joined.others | account.others | own,
         )

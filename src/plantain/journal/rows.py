@@ -204,7 +204,7 @@ class CallRow:
 class SessionRow:
     """One process that wrote to the run; times are in UTC, `ended_at` is None if it was killed or still runs.
 
-    `replayed` counts recorded answers that it reused; `detail` is further telemetry, such as "made", the calls made.
+    `replayed` counts recorded answers that it reused.
     """
 
     id: int
@@ -213,8 +213,6 @@ class SessionRow:
     started_at: str
     ended_at: str | None
     replayed: int
-    peak_rss_mb: float | None
-    detail: dict[str, JsonValue]
 
 
 T = TypeVar("T")
@@ -279,11 +277,10 @@ APPLICATION_ID = 0x706C6E74
 TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- One row for each process that wrote. `seconds` is recorded while it works: a killed one cannot do so at its end.
+-- One row for each process that wrote; a killed one has no end.
 CREATE TABLE session(
   id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, host TEXT NOT NULL,
-  started_at TEXT NOT NULL, ended_at TEXT, seconds REAL NOT NULL DEFAULT 0,
-  replayed INTEGER NOT NULL DEFAULT 0, peak_rss_mb REAL, detail TEXT NOT NULL DEFAULT '{}'
+  started_at TEXT NOT NULL, ended_at TEXT, replayed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE blob(

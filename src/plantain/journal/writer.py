@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import socket
 import sqlite3
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -34,14 +31,12 @@ from plantain.journal.reader import JournalReader
 from plantain.journal.rows import (
     BlobRef,
     CallResult,
-    JsonValue,
     RecordedTask,
     RunHeader,
     StartedCall,
     StoredScore,
     StoredVerdict,
     create_tables,
-    to_json,
 )
 from plantain.journal.sending import SentImage
 from plantain.records import EditTask, InputError, SourceImage, Step, TaskState
@@ -79,8 +74,7 @@ class Journal:
         self._counting = threading.Lock()
         self._open_edits: set[int] = set()
         self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
-        self._started = time.monotonic()
-        self._committer = Committer(connection, self._count, self._keep_time)
+        self._committer = Committer(connection, self._count)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
@@ -234,13 +228,10 @@ class Journal:
         """Store complete closed tasks of another run, without calls; skip known ids. Return the number of new ones."""
         return await self._in_batches(statements.add_recorded, tasks, RECORDED_BATCH)
 
-    async def end_session(self, replayed: int, detail: Mapping[str, JsonValue]) -> None:
-        """Record this process's telemetry: number of reused answers, peak memory, and `detail`."""
-        unit = 1e6 if sys.platform == "darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-        sql = "UPDATE session SET ended_at = ?, replayed = ?, peak_rss_mb = ?, detail = ? WHERE id = ?"
-        text = to_json(dict(detail))
-        await self._submit(statements.execute, sql, _now(), replayed, peak, text, self._session)
+    async def end_session(self, replayed: int) -> None:
+        """Record that this process ends, and the number of answers that it reused."""
+        sql = "UPDATE session SET ended_at = ?, replayed = ? WHERE id = ?"
+        await self._submit(statements.execute, sql, _now(), replayed, self._session)
 
     async def close(self) -> None:
         """Commit submitted operations, close the database and release the run. Later calls do nothing."""
@@ -252,14 +243,8 @@ class Journal:
         self._lock.release()
 
     def _farewell(self, connection: sqlite3.Connection) -> None:
-        self._keep_time(connection)
         ended = "UPDATE session SET ended_at = ? WHERE id = ? AND ended_at IS NULL"
         connection.execute(ended, (_now(), self._session))
-
-    def _keep_time(self, connection: sqlite3.Connection) -> None:
-        """Record how long this process has worked, by the monotonic clock."""
-        worked = time.monotonic() - self._started
-        connection.execute("UPDATE session SET seconds = ? WHERE id = ?", (worked, self._session))
 
     async def __aenter__(self) -> Self:
         return self

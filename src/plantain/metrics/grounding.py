@@ -1,8 +1,8 @@
-"""How well an attention map agrees with the region of an edit: thresholded overlap, and measures without threshold.
+"""How well an attention map agrees with the region of an edit: the overlap of the thresholded map, next to chance.
 
 MedEBench (section 4) averages a concept's cross-attention over steps, scales it to [0, 1], binarises it at 1.3 times
 Otsu's threshold and takes the intersection over union with the region. That number depends on the region's size, so
-the overlap of a random map of equal area is reported with it, and three measures that need no threshold.
+the overlap of a random map of equal area is reported with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.metrics.metric import check_mask
-from plantain.metrics.statistics.ranks import average_ranks
 from plantain.pixels.arrays import Floats, Mask
 from plantain.records import Score, unscored
 
@@ -30,18 +29,12 @@ class Grounding:
     Attributes:
         iou: intersection over union of the binarised map and the region, in [0, 1].
         chance: the IoU expected of as many pixels drawn at random, in [0, 1].
-        mass: share of the attention inside the region over the region's share of the area; 1 is chance.
-        pointing: 1.0 if the map's maximum is inside the region, else 0.0; of several maxima, the share inside.
-        auroc: probability that a pixel inside has more attention than one outside, ties half; 0.5 is chance.
         threshold: `ALPHA` times Otsu's threshold, on the map's [0, 1] scale; None when unscored.
         selected: share of the pixels above the threshold, in [0, 1].
     """
 
     iou: Score
     chance: Score
-    mass: Score
-    pointing: Score
-    auroc: Score
     threshold: float | None
     selected: float
 
@@ -76,52 +69,22 @@ def grounding(attention: Map, roi: Mask) -> Grounding:
     roi = check_mask(roi, attention.shape)
     inside = int(np.count_nonzero(roi))
     if inside in (0, roi.size):
-        return _nothing("the region is empty" if not inside else "the region covers the image")
+        none = unscored("the region is empty" if not inside else "the region covers the image")
+        return Grounding(none, none, None, 0.0)
     from skimage.filters import threshold_otsu  # on use: loading it takes half a second
 
     values = scaled(attention)
     if values is None:
-        return _nothing("degenerate map: no value differs from another")
-    share = inside / roi.size
+        none = unscored("degenerate map: no value differs from another")
+        return Grounding(none, none, None, 0.0)
     level = ALPHA * float(threshold_otsu(values, nbins=256))
     chosen = values > level
     selected = int(np.count_nonzero(chosen))
     overlap = int(np.count_nonzero(chosen & roi))
-    weight = np.asarray(attention, np.float64)
-    total = float(weight.sum())
-    positive = total > 0 and float(weight.min()) >= 0
+    expected = selected * inside / roi.size
     return Grounding(
         iou=Score(overlap / (selected + inside - overlap)),
-        chance=Score(chance_iou(selected, inside, roi.size)),
-        mass=Score(float(weight[roi].sum()) / total / share) if positive else unscored("no attention mass"),
-        pointing=Score(float(roi[values == 1.0].mean())),
-        auroc=_auroc(values, roi),
+        chance=Score(expected / (selected + inside - expected)),
         threshold=level,
         selected=selected / roi.size,
     )
-
-
-def _nothing(reason: str) -> Grounding:
-    none = unscored(reason)
-    return Grounding(none, none, none, none, none, None, 0.0)
-
-
-def chance_iou(selected: int, inside: int, size: int) -> float:
-    """Return the IoU at the overlap that is expected if `selected` of `size` pixels are drawn at random.
-
-    `inside` is the number of pixels of the region. Without selected pixels and without a region it is 0.
-
-    Example:
-        >>> round(chance_iou(25, 25, 100), 4)
-        0.1429
-    """
-    overlap = selected * inside / size
-    union = selected + inside - overlap
-    return overlap / union if union else 0.0
-
-
-def _auroc(values: Floats, roi: Mask) -> Score:
-    """Return the area under the curve by ranks, ties averaged (Mann and Whitney 1947)."""
-    inside = average_ranks(values.ravel())[roi.ravel()]
-    n, m = inside.size, roi.size - inside.size
-    return Score(float((inside.sum() - n * (n + 1) / 2) / (n * m)))

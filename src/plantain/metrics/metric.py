@@ -316,27 +316,26 @@ def check_images(before: npt.NDArray[np.generic], after: npt.NDArray[np.generic]
     return first, second
 
 
-def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...], name: str = "roi") -> Mask:
+def check_mask(mask: npt.NDArray[np.generic], shape: tuple[int, ...]) -> Mask:
     """Convert a region to bool (H, W), from bool or from uint8 of two levels (0 and 1, or 0 and 255).
 
     Args:
         mask: the region.
         shape: shape of the images, (H, W) or (H, W, C).
-        name: name of the argument, for the error message.
 
     Raises:
         ValueError: another dtype or shape, or grey levels between.
     """
     if not isinstance(mask, np.ndarray) or mask.dtype not in (np.bool_, np.uint8):
         got = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
-        raise ValueError(f"{name}: a mask is bool, or uint8 of 0 and 255, not {got}")
+        raise ValueError(f"roi: a mask is bool, or uint8 of 0 and 255, not {got}")
     if mask.shape != tuple(shape[:2]):
-        raise ValueError(f"{name}: a mask of shape {mask.shape} for images of {tuple(shape[:2])}")
+        raise ValueError(f"roi: a mask of shape {mask.shape} for images of {tuple(shape[:2])}")
     if mask.dtype == np.uint8:
         levels = np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
         if levels.size > 2 or (levels.size == 2 and levels[0] != 0) or levels[-1] not in (0, 1, 255):
             raise ValueError(
-                f"{name}: grey levels {levels[0]} to {levels[-1]}; a mask of uint8 has 0 and 1, or 0 and 255: "
+                f"roi: grey levels {levels[0]} to {levels[-1]}; a mask of uint8 has 0 and 1, or 0 and 255: "
                 "threshold it first, e.g. mask > 127"
             )
     return np.asarray(mask, bool)

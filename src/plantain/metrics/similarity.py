@@ -32,33 +32,9 @@ def cosine(first: npt.ArrayLike, second: npt.ArrayLike) -> Score:
     return Score(float(np.clip((a @ b) / length, -1.0, 1.0)))
 
 
-def isim(edited: Image, truth: Image, encoder: ImageEncoder) -> Score:
-    """Return the image similarity, in [-1, 1]: the cosine of the embeddings of an edit and the ground truth.
-
-    Args:
-        edited, truth: uint8 RGB (H, W, 3); sizes may differ.
-        encoder: embeds both images, e.g. CLIP.
-    """
-    return cosine(_image(encoder, edited), _image(encoder, truth))
-
-
 def talign(edited: Image, text: str, encoder: ImageTextEncoder) -> Score:
     """Return the text alignment, in [-1, 1]: cosine of the embeddings of an edit, uint8 RGB (H, W, 3), and a text."""
     return cosine(_image(encoder, edited), _text(encoder, text))
-
-
-def dalign(edited: Image, before: Image, text: str, encoder: ImageTextEncoder) -> Score:
-    """Return how well an edit's change fits a text (MedEBench): the cosine of E(edited) - E(before) with E(text).
-
-    This is not the directional CLIP similarity of image editing papers, which subtracts a source text too.
-
-    Returns:
-        A score in [-1, 1]; unscored when the edit did not change the image's embedding.
-    """
-    change = _image(encoder, edited) - _image(encoder, before)
-    if not np.any(np.abs(change) > 1e-12):
-        return unscored("nothing was edited: the change has no direction")
-    return cosine(change, _text(encoder, text))
 
 
 def _image(encoder: ImageEncoder, image: Image) -> Floats:
@@ -82,7 +58,8 @@ class ISim(NetworkMetric[ImageEncoder]):
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         assert sample.truth is not None
-        return isim(output, sample.truth, self.network), {"network": self.network.name}
+        found = cosine(_image(self.network, output), _image(self.network, sample.truth))
+        return found, {"network": self.network.name}
 
 
 class TAlign(NetworkMetric[ImageTextEncoder]):
@@ -108,16 +85,23 @@ class TAlignOfDescription(TAlign):
 
 
 class DAlign(TAlign):
-    """CLIP similarity of an output's change and the prompt (`dalign`); in [-1, 1]."""
+    """How well an output's change fits the prompt (MedEBench): the cosine of E(output) - E(before) with E(prompt).
+
+    This is not the directional CLIP similarity of image editing papers, which subtracts a source text too. Unscored
+    when the output does not change the image's embedding.
+    """
 
     name, label, column = "clip_dalign", "CLIP direction of the edit", "DAlign_P"
 
     def _score(self, sample: MetricSample, output: Pixels, text: str) -> Score:
-        return dalign(output, sample.before, text, self.network)
+        change = _image(self.network, output) - _image(self.network, sample.before)
+        if not np.any(np.abs(change) > 1e-12):
+            return unscored("nothing was edited: the change has no direction")
+        return cosine(change, _text(self.network, text))
 
 
 class DAlignOfDescription(DAlign):
-    """CLIP similarity of an output's change and the description of the change (`dalign`); in [-1, 1]."""
+    """CLIP similarity of an output's change and the description of the change; in [-1, 1]."""
 
     name, label, needs = "clip_dalign_d", "CLIP direction of the edit by the description", ("detailed",)
     column = "DAlign_D"

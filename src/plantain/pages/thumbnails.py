@@ -15,7 +15,13 @@ from plantain.pixels.encode import XMP_PACKET
 
 
 def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
-    """Return a JPEG thumbnail as a data URI.
+    """Return `thumbnail` as a data URI."""
+    data = thumbnail(pixels, side, limit, synthetic=synthetic)
+    return "data:image/jpeg;base64," + base64.b64encode(data).decode("ascii")
+
+
+def thumbnail(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> bytes:
+    """Return a JPEG thumbnail, greyscale if the image is grey.
 
     Args:
         pixels: uint8 (H, W, 3) RGB.
@@ -23,7 +29,16 @@ def data_uri(pixels: Pixels, side: int, limit: int, *, synthetic: bool) -> str:
         limit: maximum size in bytes; quality, then size, are reduced until it fits.
         synthetic: True if rendered or edited: the thumbnail then gets the mark for synthetic images.
     """
-    return _encode(shrink(pixels, side), limit, XMP_PACKET if synthetic else b"")
+    pixels, xmp = shrink(pixels, side), XMP_PACKET if synthetic else b""
+    grey = bool((pixels[..., :1] == pixels).all())
+    while True:
+        image = Image.fromarray(pixels[..., 0] if grey else pixels)
+        for quality in (82, 70, 55, 40):
+            buffer = io.BytesIO()
+            image.save(buffer, "JPEG", quality=quality, optimize=True, xmp=xmp)
+            if buffer.tell() <= limit or (quality == 40 and max(image.size) <= 32):
+                return buffer.getvalue()
+        pixels = shrink(pixels, max(32, max(image.size) * 3 // 4))
 
 
 def outline(region: Mask) -> str:
@@ -81,16 +96,3 @@ def shrink(pixels: Pixels, side: int) -> Pixels:
 def _size(height: int, width: int, side: int) -> tuple[int, int]:
     scale = min(1.0, side / max(height, width))
     return max(1, round(width * scale)), max(1, round(height * scale))
-
-
-def _encode(pixels: Pixels, limit: int, xmp: bytes) -> str:
-    grey = bool((pixels[..., 0] == pixels[..., 1]).all() and (pixels[..., 1] == pixels[..., 2]).all())
-    while True:
-        image = Image.fromarray(pixels[..., 0] if grey else pixels)
-        for quality in (82, 70, 55, 40):
-            buffer = io.BytesIO()
-            image.save(buffer, "JPEG", quality=quality, optimize=True, xmp=xmp)
-            data = buffer.getvalue()
-            if len(data) <= limit or (quality == 40 and max(image.size) <= 32):
-                return "data:image/jpeg;base64," + base64.b64encode(data).decode("ascii")
-        pixels = shrink(pixels, max(32, max(image.size) * 3 // 4))

@@ -223,7 +223,6 @@ class Rounds:
             known = NormalForm(restoration.edited, "")
         normal = known.data
         image = raw if normal == edited.image.data else self.journal.put_blob(normal, "image/jpeg")
-        self.images.put(image.sha256, normal)
         image = replace(image, pixel_sha256=known.pixel_sha256 or pixel_sha256(normal))
         mask = None
         if restoration is not None and restoration.mask is not None:
@@ -332,8 +331,7 @@ class Rounds:
 
     async def _read(self, sha256: str) -> EncodedImage:
         """Return a stored image that is known to be there and intact."""
-        if not self.images.holds(sha256):
-            await asyncio.to_thread(self.images.read, sha256)
+        await asyncio.to_thread(self.images.read, sha256)
         return self.images.image(sha256)
 
 

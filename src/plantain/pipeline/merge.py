@@ -37,7 +37,7 @@ from plantain.journal.merging import (
 from plantain.journal.questions.accepted import META as ACCEPTED
 from plantain.journal.questions.accepted import joined as joined_decisions
 from plantain.journal.reader import WITHDRAWN, account_of, joined_accounts
-from plantain.journal.rows import to_json
+from plantain.journal.rows import from_json, to_json
 from plantain.journal.sending import CONNECTIONS
 from plantain.journal.verify import verify
 from plantain.journal.withdrawal import NOTE
@@ -153,7 +153,7 @@ def _held(kept: ExitStack, run: Path) -> Part:
         raise InputError(
             f"{run}: a withdrawal was interrupted here; withdraw the same images from it again first"
         )
-    return Part(run, database, meta, Share.from_json(meta[SHARD]))
+    return Part(run, database, meta, from_json(Share, meta[SHARD]))
 
 
 def _check_complete(parts: Sequence[Part]) -> None:

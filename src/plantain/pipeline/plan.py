@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import orjson
-
 from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, out_of_view
 from plantain.journal import Journal, JournalReader
 from plantain.journal.connect import JOURNAL_NAME
+from plantain.journal.rows import from_json, to_json
 from plantain.pipeline.recipe import Recipe
 from plantain.records import (
     Direction,
@@ -217,20 +216,11 @@ class Share:
         """The shard's share of the plan's tasks, budget and limits, in [0, 1]; 0 without tasks."""
         return self.tasks / self.of if self.of else 0.0
 
-    def to_json(self) -> str:
-        record = {"shard": str(self.shard), "tasks": self.tasks, "of": self.of, "plan": self.plan}
-        return orjson.dumps(record).decode()
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        record = orjson.loads(text)
-        return cls(Shard.parse(record["shard"]), int(record["tasks"]), int(record["of"]), str(record["plan"]))
-
 
 def share_of(reader: JournalReader) -> Share | None:
     """Return a run's recorded share; None for a run of the whole plan."""
     record = reader.meta(SHARD)
-    return None if record is None else Share.from_json(record)
+    return None if record is None else from_json(Share, record)
 
 
 def share_of_run(run: Path | None, asked: Shard | None) -> Share | None:
@@ -288,23 +278,12 @@ def scaled_recipe(recipe: Recipe, share: Share) -> Recipe:
     return recipe.model_copy(update={"limits": limits.model_copy(update=update), "providers": providers})
 
 
-def in_words(recipe: Recipe, share: Share) -> str:
-    """Describe a shard's tasks and limits in one line, e.g. "shard 3/16: 120 of 1,920 tasks, ..."."""
-    taken = [f"{share.tasks:,} of {share.of:,} tasks"]
-    mine = scaled_recipe(recipe, share)
-    if recipe.limits.budget_usd is not None:
-        taken.append(f"${mine.limits.budget_usd or 0.0:,.2f} of ${recipe.limits.budget_usd:,.2f}")
-    if recipe.limits.max_calls is not None:
-        taken.append(f"{mine.limits.max_calls or 0:,} of {recipe.limits.max_calls:,} calls")
-    for name, section in sorted(recipe.providers.items()):
-        for limit in PER_MINUTE:
-            if (rate := getattr(section, limit)) is not None:
-                unit, own = limit.partition("_")[0], getattr(mine.providers[name], limit)
-                taken.append(f"{own:,.4g} of {rate:,.4g} {unit} a minute at {name}")
-    return f"shard {share.shard}: {', '.join(taken)}"
+def in_words(share: Share) -> str:
+    """Describe a shard in one line, e.g. "shard 3/16: 120 of 1,920 tasks, and this share of the limits"."""
+    return f"shard {share.shard}: {share.tasks:,} of {share.of:,} tasks, and this share of budget, calls and rates"
 
 
 async def store_share(journal: Journal, share: Share) -> None:
     """Record the share in the run unless it is already recorded; call it before the first task."""
-    if journal.reader.meta(SHARD) != share.to_json():
-        await journal.set_meta(SHARD, share.to_json())
+    if share_of(journal.reader) != share:
+        await journal.set_meta(SHARD, to_json(share))

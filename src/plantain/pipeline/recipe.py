@@ -16,8 +16,8 @@ from plantain.roles import Editor, Judge, Writer, fingerprint_of
 from plantain.roles.options import Section
 from plantain.rubrics import MED_BANANA, frozen, identity_of, rubric_named
 from plantain.runs.settings_file import (
+    ConsentGiven,
     Limits,
-    Permissions,
     Providers,
     RoleTables,
     check_provider_names,
@@ -60,7 +60,7 @@ class Data(Section):
     add_to: Literal["normal", "any"] = "normal"
     finding_files: tuple[Path, ...] = ()
     check_text: bool = True
-    consent: Permissions = None
+    consent: ConsentGiven | None = None
 
 
 class Models(Section):

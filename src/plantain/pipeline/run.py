@@ -41,7 +41,6 @@ from plantain.records.messages import suggest
 from plantain.runs.consent import check_consent, hosted_models
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
-from plantain.runs.settings_file import ConsentGiven
 from plantain.runs.setup import NewRun, RunSetup, changed_since
 from plantain.runs.terms import check_prices
 
@@ -102,7 +101,7 @@ async def run_build(
         ) as opened:
             journal = opened.journal
             if ready.share is not None:
-                observer.note(in_words(recipe, ready.share))
+                observer.note(in_words(ready.share))
                 await store_share(journal, ready.share)
             opened.summary.regrouped = await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
@@ -329,10 +328,7 @@ async def check_pending_consent(recipe: Recipe, catalogue: Catalogue, journal: J
     ids = pending_images(journal.reader, but=FREE_TO_LEAVE, unrecorded=holds_back(catalogue))
     check_consent(recipe.terms, (_recorded(journal, catalogue, image_id) for image_id in ids))
     if recipe.data.consent is not None:
-        stated = recipe.data.consent
-        every = (stated,) if isinstance(stated, ConsentGiven) else stated
-        agreements = [one.model_dump(exclude_defaults=True) for one in every]
-        given = {**agreements[0], **({"others": agreements[1:]} if agreements[1:] else {}), "models": models}
+        given = {**recipe.data.consent.model_dump(), "models": models}
         await journal.set_meta("consent", orjson.dumps(given).decode())
 
 

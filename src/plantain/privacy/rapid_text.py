@@ -12,7 +12,7 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,17 +98,6 @@ def open_reader() -> TextReader | None:
     from rapidocr import RapidOCR  # half a second
 
     return RapidReader(RapidOCR)
-
-
-@cache
-def _own_reader() -> TextReader | None:
-    return open_reader()
-
-
-def reader_named(name: str) -> TextReader | None:
-    """Return this process's cached text reader if it has this name, else None."""
-    own = _own_reader()
-    return own if own is not None and own.name == name else None
 
 
 def _models() -> dict[str, Path]:

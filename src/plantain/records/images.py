@@ -165,13 +165,11 @@ class Destination:
         address: scheme, host and port; a provider's name if it has its own connection.
         reach: loopback is proved by the connection, on-premises declared by the owner, everything else is hosted.
         why: why it is not loopback, for messages.
-        tenant: the Google Cloud project or Azure resource; "" elsewhere.
     """
 
     address: str
     reach: Reach
     why: str = ""
-    tenant: str = ""
 
 
 class NotAllowed(Exception):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
+import hashlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+import orjson
+
+from plantain.files.opening import replace_file
 from plantain.records import InputError
 
-REGISTER = "releases.sqlite"
-"""In the run's folder. Not in the journal, since an export may run while a build writes to that."""
-
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS release (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT",
-    "CREATE TABLE IF NOT EXISTS image (release INTEGER NOT NULL REFERENCES release(id), image_id TEXT NOT NULL, "
-    "PRIMARY KEY (release, image_id)) STRICT, WITHOUT ROWID",
-)
+REGISTER = "release-register"
+"""Folder in the run's: a file for each release. Not in the journal, since an export may run while a build writes."""
 
 
 def register(run: Path, out: Path, image_ids: Iterable[str]) -> None:
@@ -30,72 +26,43 @@ def register(run: Path, out: Path, image_ids: Iterable[str]) -> None:
     Raises:
         InputError: the register cannot be written.
     """
-    with _opened(run) as database:
-        try:
-            database.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            raise _unwritable(run, error) from error
-        for statement in _SCHEMA:
-            database.execute(statement)
-        path = (str(out.resolve()),)
-        database.execute("INSERT OR IGNORE INTO release(path) VALUES (?)", path)
-        number = database.execute("SELECT id FROM release WHERE path = ?", path).fetchone()[0]
-        database.executemany(
-            "INSERT OR IGNORE INTO image VALUES (?, ?)", ((number, image_id) for image_id in image_ids)
-        )
-        database.execute("COMMIT")
+    path = str(out.resolve())
+    listed = run / REGISTER / f"{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:16]}.json"
+    try:
+        listed.parent.mkdir(exist_ok=True)
+        before = orjson.loads(listed.read_bytes())["images"] if listed.exists() else []
+        _write(listed, path, {*before, *image_ids})
+    except OSError as error:
+        raise InputError(
+            f"{listed}: cannot be written ({error.strerror}); a run remembers its releases, so that a withdrawal finds "
+            "them"
+        ) from error
 
 
 def copy_register(run: Path, to: Path) -> None:
     """Copy a run's register of releases into that of `to`, the run into which it was merged."""
-    if not (run / REGISTER).is_file():
-        return
-    with _opened(run) as database:
-        for number, path in database.execute("SELECT id, path FROM release ORDER BY id").fetchall():
-            images = database.execute("SELECT image_id FROM image WHERE release = ?", (number,))
-            register(to, Path(path), (image_id for (image_id,) in images))
+    for _, path, images in _listed(run):
+        register(to, Path(path), images)
 
 
 def releases_with(run: Path, image_ids: Collection[str]) -> list[str]:
     """Return the sorted paths of the releases that contain any of these images; [] without a register."""
-    if not (run / REGISTER).is_file():
-        return []
-    with _opened(run) as database:
-        found = set()
-        for image_id in image_ids:
-            found |= set(
-                database.execute(
-                    "SELECT path FROM release JOIN image ON image.release = release.id WHERE image_id = ?",
-                    (image_id,),
-                )
-            )
-    return sorted(path for (path,) in found)
+    return sorted(path for _, path, images in _listed(run) if not images.isdisjoint(image_ids))
 
 
 def forget(run: Path, image_ids: Collection[str]) -> None:
     """Remove images from the register of releases permanently."""
-    if not (run / REGISTER).is_file():
-        return
-    with _opened(run) as database:
-        database.execute("PRAGMA secure_delete = ON")
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany("DELETE FROM image WHERE image_id = ?", [(image_id,) for image_id in image_ids])
-        database.execute("COMMIT")
-        database.execute("VACUUM")
+    for listed, path, images in _listed(run):
+        if not images.isdisjoint(image_ids):
+            _write(listed, path, images.difference(image_ids))
 
 
-@contextlib.contextmanager
-def _opened(run: Path) -> Iterator[sqlite3.Connection]:
-    try:
-        database = sqlite3.connect(run / REGISTER, isolation_level=None, timeout=30.0)
-    except sqlite3.OperationalError as error:
-        raise _unwritable(run, error) from error
-    with contextlib.closing(database):
-        database.execute("PRAGMA synchronous = FULL")
-        yield database
+def _listed(run: Path) -> Iterator[tuple[Path, str, set[str]]]:
+    """Yield the file, the path and the images of every registered release."""
+    for listed in sorted((run / REGISTER).glob("*.json")):
+        release = orjson.loads(listed.read_bytes())
+        yield listed, release["path"], set(release["images"])
 
 
-def _unwritable(run: Path, error: sqlite3.OperationalError) -> InputError:
-    return InputError(
-        f"{run / REGISTER}: cannot be written ({error}); a run remembers its releases, so that a withdrawal finds them"
-    )
+def _write(listed: Path, path: str, images: Collection[str]) -> None:
+    replace_file(listed, orjson.dumps({"path": path, "images": sorted(images)}))

@@ -22,6 +22,9 @@ AHEAD = 16
 
 T = TypeVar("T")
 
+ImageRequest = tuple[BlobRef, tuple[str, int] | None]
+"""A blob of the run; with the task and round of an edited image, which is signed if there is a signer, else None."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReleasedImage:
@@ -66,22 +69,6 @@ class ReleasedImage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRequest:
-    """A request to read one image.
-
-    Attributes:
-        image: the run's blob.
-        task, round: the attempt to which it belongs.
-        edited: True for an edited image, which is signed if there is a signer.
-    """
-
-    image: BlobRef
-    task: str
-    round: int
-    edited: bool = True
-
-
 class ReleasedImages:
     """The images of a release, read in threads, in order; edits are signed. Signed images are cached.
 
@@ -119,11 +106,11 @@ class ReleasedImages:
 
     def read(self, wanted: ImageRequest) -> ReleasedImage:
         """Return one image, signed if it is an edit and there is a signer. Raise BadBlob if missing or changed."""
-        image = wanted.image
+        image, attempt = wanted
         data = self._read(image.sha256)
-        if self._signer is None or not wanted.edited:
+        if self._signer is None or attempt is None:
             return ReleasedImage(data, image.sha256, image)
-        signed = self._signed(self._signer, data, wanted)
+        signed = self._signed(self._signer, data, image, *attempt)
         return ReleasedImage(signed, hashlib.sha256(signed).hexdigest(), image)
 
     def _read(self, sha256: str) -> bytes:
@@ -133,12 +120,12 @@ class ReleasedImages:
         self._checked.add(sha256)
         return data
 
-    def _signed(self, signer: C2paSigner, data: bytes, wanted: ImageRequest) -> bytes:
+    def _signed(self, signer: C2paSigner, data: bytes, image: BlobRef, task: str, round: int) -> bytes:
         # By attempt, not by image: the manifest names the task and the round.
-        path = self._kept / f"{wanted.task}-{wanted.round}-{wanted.image.sha256[:20]}"
+        path = self._kept / f"{task}-{round}-{image.sha256[:20]}"
         with self._signing:  # a chosen image can be in several pairs that are read at the same time
             if path.exists():
                 return path.read_bytes()
-            signed = signer.sign(data, wanted.task, wanted.round)
+            signed = signer.sign(data, task, round)
             replace_file(path, signed)
             return signed

@@ -201,12 +201,7 @@ class Survey:
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
             self._shards.add("originals", stem, seq, -1, -1, original.bytes + 1000)
-        if "webdataset" in layouts:
-            kind = "" if ending == "jpeg" else f"-{ending}"
-            self._shards.add(
-                "wds-originals", f"wds/originals{kind}-{record.split}", seq, -1, -1, original.bytes
-            )
-        if "med-banana" in layouts or "trajectory" in layouts:
+        if not {"med-banana", "trajectory", "webdataset"}.isdisjoint(layouts):
             self._shards.add(ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, path)
         if "dicom" in layouts and ending == "jpeg":
             self._shards.add(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, dicom.original_path(first))

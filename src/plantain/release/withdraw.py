@@ -149,7 +149,7 @@ def derived(run: Path, connection: sqlite3.Connection) -> Iterator[Path]:
     in_jobs = "SELECT count(*) FROM batch_job WHERE state <> 'closed'"
     kept = (*JOURNAL, *([JOBS] if connection.execute(in_jobs).fetchone()[0] else []))
     for path in sorted(run.iterdir()):
-        if path.name in kept or path.name.startswith((JOURNAL_NAME, REGISTER)) or path.suffix == ".toml":
+        if path.name in kept or path.name.startswith(JOURNAL_NAME) or path.suffix == ".toml":
             continue
         if not _is_own(path):
             yield path

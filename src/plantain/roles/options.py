@@ -303,10 +303,6 @@ class BatchSettings(ProviderOptions):
     batch: Free[BatchRules] = BatchRules()
 
 
-AZURE = (".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us")
-"""Domains of Azure resources, after the resource's name."""
-
-
 def origin_of(url: str) -> str:
     """Return "scheme://host:port" of a URL in lower case, with the scheme's default port if it names none."""
     parts = urlsplit(url)
@@ -339,12 +335,6 @@ def not_loopback(host: str, addresses: list[str]) -> str:
     return ""
 
 
-def tenant_of(url: str, options: ProviderOptions) -> str:
-    """Return a URL's cloud tenant: the settings' project, or the Azure resource in the host name; "" if none."""
-    host = (urlsplit(url).hostname or "").rstrip(".")
-    return options.get("project") or next((host.removesuffix(end) for end in AZURE if host.endswith(end)), "")
-
-
 def destination(url: str, options: ProviderOptions) -> Destination:
     """Return a URL's destination: resolve the host and decide its reach."""
     host = urlsplit(url).hostname or ""
@@ -352,7 +342,7 @@ def destination(url: str, options: ProviderOptions) -> Destination:
     if not why:
         return Destination(origin_of(url), Reach.LOOPBACK)
     reach = Reach.ON_PREMISES if options.on_premises and options.base_url else Reach.HOSTED
-    return Destination(origin_of(url), reach, why, tenant_of(url, options))
+    return Destination(origin_of(url), reach, why)
 
 
 def stays_on_premises(options: ProviderOptions) -> bool:

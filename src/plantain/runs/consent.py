@@ -25,8 +25,7 @@ from plantain.records import (
     SourceImage,
 )
 from plantain.roles import EncodedImage, failed
-from plantain.roles.options import ProviderOptions, destination, tenant_of
-from plantain.runs.settings_file import ConsentGiven, Permissions
+from plantain.roles.options import ProviderOptions, destination
 from plantain.runs.terms import ON_THIS_MACHINE, Terms
 
 T = TypeVar("T")
@@ -53,11 +52,9 @@ def where(terms: Terms, model: str) -> Destination:
     if runs_here(terms.kind(model)):
         return Destination(provider, Reach.LOOPBACK)
     section = terms.provider(model)
-    if not isinstance(section, ProviderOptions):
-        return Destination(provider, Reach.HOSTED)
-    if section.base_url:
+    if isinstance(section, ProviderOptions) and section.base_url:
         return destination(section.base_url, section)
-    return Destination(provider, Reach.HOSTED, tenant=tenant_of("", section))
+    return Destination(provider, Reach.HOSTED)
 
 
 def is_hosted(terms: Terms, model: str) -> bool:
@@ -73,17 +70,6 @@ def hosted_models(terms: Terms) -> list[str]:
 # --- before a run -----------------------------------------------------------------------------------
 
 
-def permission_for(given: Permissions, to: Destination) -> Consent | None:
-    """Return the owner's permission for a server: its tenant's, else the general one, else None."""
-    every = (given,) if isinstance(given, ConsentGiven) else given or ()
-    for tenant in dict.fromkeys((to.tenant, "")):
-        for one in every:
-            if one.tenant == tenant:
-                named = f"{one.agreement}, tenant {tenant}" if tenant else one.agreement
-                return Consent(one.by, named)
-    return None
-
-
 def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     """Check that images may be sent to the run's hosted models.
 
@@ -94,20 +80,15 @@ def check_consent(terms: Terms, images: Iterable[SourceImage]) -> None:
     Raises:
         InputError: an image may not be sent; the message names images, model, reason and remedy.
     """
-    uncovered = [
-        (model, to)
-        for model in terms.models
-        if (to := where(terms, model)).reach is Reach.HOSTED and permission_for(terms.consent, to) is None
-    ]
-    if not uncovered:
+    hosted = hosted_models(terms)
+    if terms.consent is not None or not hosted:
         return
-    model, to = uncovered[0]
     refused = [image for image in images if agreement(image, None) is None]
     if not refused:
         return
     others = f" (and {len(refused) - 1} more images may not be sent)" if len(refused) > 1 else ""
     why = f"{named(refused[0])} {why_not(refused[0])}{others}"
-    raise InputError(refusal(why, model, to, terms.consent_section))
+    raise InputError(refusal(why, hosted[0], where(terms, hosted[0]), terms.consent_section))
 
 
 def refusal(why: str, model: str, to: Destination, section: str) -> str:
@@ -123,7 +104,6 @@ def refusal(why: str, model: str, to: Destination, section: str) -> str:
         f"providers.{provider}.base_url and providers.{provider}.on_premises = true; or record the "
         "owner's permission in the recipe or a file for --settings: "
         f'[{section}] by = "who allowed it", agreement = "where that is written down"'
-        + (f', tenant = "{to.tenant}"' if to.tenant else "")
     )
 
 
@@ -139,7 +119,8 @@ class ConsentGate:
 
     def __init__(self, terms: Terms) -> None:
         self._section = terms.consent_section
-        self._given = terms.consent
+        stated = terms.consent
+        self._given = None if stated is None else Consent(stated.by, stated.agreement)
         self.journal: Journal | None = None
         self._connections: dict[str, list[str]] | None = None
 
@@ -162,12 +143,11 @@ class ConsentGate:
             )
         here = current_call.get(None)
         rows: list[SentImage] = []
-        given = permission_for(self._given, to)
         for one in sorted(images, key=lambda image: (image.call or 0, image.sha256)):
             call = one.call or here
             sources = _sources(self.journal.reader, one.sha256, call)
             try:
-                allowed = agreements(list(sources.values()), given, to)
+                allowed = agreements(list(sources.values()), self._given, to)
             except NotAllowed as why:
                 raise NotAllowed(refusal(str(why), model, to, self._section)) from None
             rows += [

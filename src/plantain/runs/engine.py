@@ -1,14 +1,13 @@
-"""The engine of a run, or of work without a run, which makes no model call and may be repeated."""
+"""The engine of a run."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import EngineSection, EngineThread, engine_in_place, engine_thread
+from plantain.engines.contract import EngineSection, engine_in_place
 from plantain.journal import Journal
 from plantain.runs.progress import ProgressObserver
 from plantain.runs.terms import Terms
@@ -18,8 +17,8 @@ CLUSTERS = "engine.clusters"
 
 
 def joined_clusters(*recorded: str | None) -> str:
-    """Merge recorded addresses of clusters, each once; None where nothing is recorded."""
-    return ", ".join(dict.fromkeys(one for text in recorded if text for one in text.split(", ")))
+    """Merge lists of addresses of clusters, each address once; None and "" are empty lists."""
+    return ", ".join(dict.fromkeys(address for text in recorded if text for address in text.split(", ")))
 
 
 @asynccontextmanager
@@ -35,16 +34,6 @@ async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver
         if (clusters := joined_clusters(before, terms.engine.address)) != before:
             await journal.set_meta(CLUSTERS, clusters)
         yield replace(terms, room=engine.room)
-
-
-@contextlib.contextmanager
-def engine_for_threads(section: EngineSection) -> Iterator[EngineThread | None]:
-    """Open a section's engine for calls from threads; yield None for this process. Raise as `engine_open`."""
-    if section.kind == "local":
-        yield None
-        return
-    with engine_thread(RayEngine(section)) as engine:
-        yield engine
 
 
 @asynccontextmanager

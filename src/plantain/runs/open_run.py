@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, TaskCalls
@@ -266,48 +264,23 @@ async def stoppable(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-MEGABYTES = 64
+IN_MEMORY = 200
 """Images in memory: about those of a hundred tasks in flight. Tasks that wait for a batch job keep none."""
 
 
 class ImageCache:
-    """A thread-safe memory cache of a run's images."""
+    """A thread-safe memory cache of a run's images.
 
-    def __init__(self, reader: JournalReader, megabytes: float = MEGABYTES) -> None:
-        self._reader = reader
-        self._most = int(megabytes * 1e6)
-        self._size = 0
-        self._latest: OrderedDict[str, bytes] = OrderedDict()
-        self._lock = threading.Lock()
+    Attributes:
+        read: returns an image's bytes by hash, from memory or verified from disk; BadBlob if missing or damaged.
+    """
+
+    def __init__(self, reader: JournalReader) -> None:
+        self.read = lru_cache(IN_MEMORY)(reader.read_blob)
 
     def image(self, sha256: str) -> EncodedImage:
         """Return the image of a hash; its bytes are read when they are needed."""
         return CachedImage(self, sha256)
-
-    def holds(self, sha256: str) -> bool:
-        """Return True if the bytes of this image are in memory."""
-        return sha256 in self._latest
-
-    def put(self, sha256: str, data: bytes) -> None:
-        """Keep in memory the bytes of an image that was just stored."""
-        with self._lock:
-            if sha256 not in self._latest:
-                self._size += len(data)
-            self._latest[sha256] = data
-            self._latest.move_to_end(sha256)
-            while self._size > self._most:
-                self._size -= len(self._latest.popitem(last=False)[1])
-
-    def read(self, sha256: str) -> bytes:
-        """Return an image's bytes, from memory or verified from disk. Raise BadBlob if missing or damaged."""
-        with self._lock:
-            data = self._latest.get(sha256)
-            if data is not None:
-                self._latest.move_to_end(sha256)
-                return data
-        data = self._reader.read_blob(sha256)
-        self.put(sha256, data)
-        return data
 
 
 class CachedImage(EncodedImage):

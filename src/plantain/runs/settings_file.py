@@ -10,11 +10,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
-    Discriminator,
     Field,
     PlainValidator,
     SerializeAsAny,
-    Tag,
     ValidationError,
     ValidationInfo,
     model_validator,
@@ -82,26 +80,10 @@ class ConsentGiven(Section):
     """The section `[consent]`: the owners' permission to send their images to hosted models.
 
     `by` names the signatory, `agreement` the document.
-    `tenant` restricts it to one Google Cloud project or Azure resource.
     """
 
     by: Annotated[str, Field(min_length=3)]
     agreement: Annotated[str, Field(min_length=3)]
-    tenant: str = ""
-
-
-def _form(value: object) -> str:
-    return "(several)" if isinstance(value, (list, tuple)) else "(one)"
-
-
-Permissions = (
-    Annotated[
-        Annotated[ConsentGiven, Tag("(one)")] | Annotated[tuple[ConsentGiven, ...], Tag("(several)")],
-        Discriminator(_form),
-    ]
-    | None
-)
-"""`[consent]`, or several as `[[consent]]`; the tags keep messages to the form that was written."""
 
 
 class Limits(Section):
@@ -132,7 +114,7 @@ class Settings(Section):
 
     limits: Limits = Limits()
     providers: Providers = Field(default_factory=dict)
-    consent: Permissions = None
+    consent: ConsentGiven | None = None
     settings: RoleTables = Field(default_factory=dict)
     engine: EngineSection = HERE
 

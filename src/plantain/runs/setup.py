@@ -198,7 +198,7 @@ class RunSetup:
                 opened.summary.left = await self._jobs.close()
             opened.sum_up()
             with contextlib.suppress(DiskFull):  # telemetry may be lost
-                await journal.end_session(client.replayed, {"made": client.made})
+                await journal.end_session(client.replayed)
         finally:
             self._gate.journal = None
             if self._jobs is not None:

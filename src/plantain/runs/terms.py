@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -26,8 +26,8 @@ from plantain.records import FREE, InputError, Price, Reach, Step, Usage
 from plantain.records.tasks import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings, destination
 from plantain.runs.settings_file import (
+    ConsentGiven,
     Limits,
-    Permissions,
     RoleTables,
     Settings,
     check_provider_names,
@@ -62,7 +62,7 @@ class Terms:
     models: tuple[str, ...]
     limits: Limits = field(default_factory=Limits)
     providers: Mapping[str, ProviderSettings] = field(default_factory=dict)
-    consent: Permissions = None
+    consent: ConsentGiven | None = None
     consent_section: str = "consent"
     settings: RoleTables = field(default_factory=dict)
     engine: EngineSection = HERE
@@ -392,9 +392,8 @@ def _outage_s(terms: Terms, provider: str) -> float | None:
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """Compute the run's budget from the journal: the cost of finished calls, and the possible cost of others.
 
-    Calls that a kill left open, and calls whose answer never arrived, count with the usual cost of such calls until
-    `plantain run retry --settle-held` records their cost. Calls that a batch job will answer count with their maximum
-    cost.
+    Calls that a kill left open, and calls whose answer never arrived, count with their maximum cost until
+    `plantain run retry --settle-held` records the true one, as do calls that a batch job will answer.
     """
     return Budget(
         limits.budget_usd,
@@ -407,17 +406,12 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
 
 def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
     """Return, by model and step, the cost so far and the amount reserved for calls of unknown cost, in US dollars."""
-    return {
-        key: StepCosts(
-            money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd
-        )
-        for key, money in money_by_step(reader.connection).items()
-    }
+    return {key: StepCosts(**asdict(money)) for key, money in money_by_step(reader.connection).items()}
 
 
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:
     """Return the seconds left of `limits.max_hours`, counting all processes of the run; None without that limit.
 
-    A killed process counts up to a second before its end.
+    A killed process counts up to its last call.
     """
     return None if limits.max_hours is None else limits.max_hours * 3600.0 - reader.seconds_worked()

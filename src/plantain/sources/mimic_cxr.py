@@ -37,8 +37,6 @@ from plantain.sources.registry import (
 DATASET = "MIMIC-CXR"
 
 SETTINGS = {
-    "labeller": Setting("chexpert", ("chexpert", "negbio")),
-    "uncertain": Setting("ignore", ("ignore", "positive", "negative", "exclude")),
     "selection": Setting("all", ("all", "single")),
     "per_class": Setting("0"),
     "tables": Setting(""),
@@ -89,9 +87,7 @@ class MimicReader:
         self._cap = whole_number("per_class", self._settings["per_class"])
         self._files = MimicFiles(options.path, self._settings["tables"])
         self._version = self._files.version
-        self._rule = LabelRule(
-            taxonomy, self._settings["uncertain"], single=self._settings["selection"] == "single"
-        )
+        self._rule = LabelRule(taxonomy, single=self._settings["selection"] == "single")
         self._refused: list[Refused] = []
         self._left_out: Counter[str] = Counter()
         self._named: set[str] = set()
@@ -218,7 +214,7 @@ class MimicReader:
         return endings
 
     def _labelled(self) -> Iterator[tuple[_Image, StudyLabels]]:
-        marks, bad = read_marks(self._files.table(self._settings["labeller"]))
+        marks, bad = read_marks(self._files.table("chexpert"))
         self._refused += bad
         known: dict[Marks, StudyLabels] = {}
         for image in self._images:
@@ -305,19 +301,19 @@ def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
 class LabelRule:
     """A rule by which the marks of a study's report (present, absent, uncertain) become labels.
 
+    An uncertain finding is not a label, but its study is not single-disease either.
+
     Args:
         taxonomy: the findings that can be labels.
-        uncertain: "ignore": an uncertain finding is not a label, but its study is not single-disease either;
-            "positive" or "negative": it counts as that; "exclude": its study is skipped.
         single: True keeps only studies with exactly one disease, apart from implied ones, as their only label.
     """
 
-    def __init__(self, taxonomy: Taxonomy, uncertain: str, *, single: bool) -> None:
+    def __init__(self, taxonomy: Taxonomy, *, single: bool) -> None:
         own = taxonomy.of("chest_xray")
         self._names = {f.labels["mimic-cxr"]: f.name for f in own if "mimic-cxr" in f.labels}
         self._order = [f.name for f in own]
         self._implies = {f.name: f.implies for f in own}
-        self._uncertain, self._single = uncertain, single
+        self._single = single
 
     def apply(self, marks: Marks) -> StudyLabels:
         """Return the labels of a study with these marks, or the reason why the study is skipped."""
@@ -326,26 +322,18 @@ class LabelRule:
             if column not in _NO_DISEASE:
                 by_mark[mark].add(column)
         doubt = by_mark["?"]
-        if doubt and self._uncertain == "exclude":
-            return StudyLabels((), left_out="an uncertain finding (--set uncertain=exclude)")
-        counted = by_mark["+"] | (doubt if self._uncertain == "positive" else set())
-        present = {self._names.get(column, column) for column in counted}
+        present = {self._names.get(column, column) for column in by_mark["+"]}
         if marks[COLUMNS.index(_NORMAL)] == "+":
-            if present or (doubt and self._uncertain == "ignore"):
+            if present or doubt:
                 return StudyLabels((), left_out="No Finding and a finding at once")
             return StudyLabels((self._names[_NORMAL],))
         if not present:
             return StudyLabels((), left_out="no finding present, and not labelled No Finding")
-        notes = []
-        if doubt and self._uncertain != "negative":
-            how = "counted as present" if self._uncertain == "positive" else "not counted"
-            notes.append(f"uncertain in the report, {how}: {', '.join(sorted(doubt))}")
+        notes = [f"uncertain in the report, not counted: {', '.join(sorted(doubt))}"] if doubt else []
         implied = {name for finding in present for name in self._implies.get(finding, ())}
         if self._single:
-            alone, others = present - implied, set[str]()
-            if self._uncertain == "ignore":
-                others = {self._names.get(column, column) for column in doubt} - implied - present
-            if len(alone) != 1 or others:
+            alone = present - implied
+            if len(alone) != 1 or {self._names.get(column, column) for column in doubt} - implied - present:
                 return StudyLabels((), left_out="not exactly one disease (--set selection=single)")
             return StudyLabels(tuple(alone), "; ".join(notes))
         if implied - present:

@@ -51,6 +51,37 @@ def split_task(
     Raises:
         InputError: there are too few examples for a training set and a held-out one.
     """
+    split = _divided(examples, task, seed, largest, per_task)
+    if _complete(split, largest):
+        return split
+    groups = len({example.cluster for example in examples if example.task == task})
+    why = f"too few to train on {largest} and hold others out"
+    if groups < 2:
+        why = "its examples are of one patient or image, and two groups are needed"
+    remedy = "no other task has two groups"
+    if others := tasks_to_split(examples, seed=seed, largest=largest, per_task=per_task):
+        remedy = f"another --task: {', '.join(map(repr, others))}"
+    elif smaller := tasks_to_split(examples, seed=seed, largest=1, per_task=per_task):
+        remedy = "choose smaller sizes, e.g. --set sizes=1"
+        remedy += "" if task in smaller else f" --task {smaller[0]!r}"
+    raise InputError(
+        f"task {task!r} has {counted(len(split.training), 'example')} in {counted(groups, 'group')}: {why}; {remedy}"
+    )
+
+
+def tasks_to_split(examples: Sequence[ListedExample], *, seed: int, largest: int, per_task: int) -> list[str]:
+    """Return the tasks that `split_task` can split, by name; arguments as there."""
+    tasks = sorted({example.task for example in examples})
+    return [task for task in tasks if _complete(_divided(examples, task, seed, largest, per_task), largest)]
+
+
+def _complete(split: TaskSplit, largest: int) -> bool:
+    return len(split.training) >= largest and bool(split.held_out)
+
+
+def _divided(
+    examples: Sequence[ListedExample], task: str, seed: int, largest: int, per_task: int
+) -> TaskSplit:
     clusters: dict[str, list[str]] = defaultdict(list)
     for example in sorted(examples, key=lambda example: example.id):
         if example.task == task:
@@ -64,20 +95,6 @@ def split_task(
     for cluster in order:
         members = clusters[cluster][: max(0, per_task - len(training) - len(held_out))]
         (training if len(training) < largest and cluster not in reserved else held_out).extend(members)
-    if len(training) < largest or not held_out:
-        groups = defaultdict[str, set[str]](set)
-        for example in examples:
-            groups[example.task].add(example.cluster)
-        possible = [name for name, own in sorted(groups.items()) if own - reserved and len(own) > 1]
-        why = f"too few to train on {largest} and hold others out"
-        why += "; choose smaller sizes, e.g. --set sizes=1" if largest > 1 else ""
-        if len(clusters) < 2:
-            why = "its examples are of one patient or image, and two groups are needed"
-        others = ", ".join(repr(name) for name in possible if name != task)
-        raise InputError(
-            f"task {task!r} has {counted(len(training), 'example')} in {counted(len(clusters), 'group')}: {why}; "
-            + (f"another --task: {others}" if others else "no other task has two groups")
-        )
     return TaskSplit(task, tuple(held_out), tuple(training))
 
 

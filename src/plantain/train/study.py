@@ -20,7 +20,7 @@ from plantain.records.messages import counted
 from plantain.train.finished import DONE, read_finished, write_json
 from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.plans import FinetunePlan, TrainingProgress
-from plantain.train.split import TaskSplit, largest_tasks, split_task
+from plantain.train.split import TaskSplit, largest_tasks, split_task, tasks_to_split
 
 if TYPE_CHECKING:  # these import torch
     from plantain.train.base import TrainingBase
@@ -65,10 +65,11 @@ def splits_of(plan: FinetunePlan, listed: Sequence[ListedExample]) -> tuple[Task
     for task in plan.named:
         if task not in known:
             raise InputError(f"--task {task}: no such task; there are {', '.join(sorted(known))}")
-    return tuple(
-        split_task(listed, task, seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
-        for task in plan.named or largest_tasks(listed, plan.tasks)
-    )
+    rules = {"seed": plan.seed, "largest": max(plan.sizes), "per_task": plan.per_task}
+    possible = tasks_to_split(listed, **rules)
+    usable = [example for example in listed if example.task in possible] or listed
+    named = plan.named or largest_tasks(usable, plan.tasks)
+    return tuple(split_task(listed, task, **rules) for task in named)
 
 
 def cells_of(plan: FinetunePlan, splits: Sequence[TaskSplit]) -> Iterator[StudyCell]:

@@ -45,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             catalogue.add(changed, plain.read(image), bytes(32))
     recipe = quick_recipe(root / "catalogue", findings=("AMD", "Cataract"))
     asyncio.run(run_build(recipe, root / "run", method=quick_method(CallLog(None), max_rounds=3)))
-    benchmark_from_build(root / "run", root / "bench", side=128)
+    benchmark_from_build(root / "run", root / "bench")
     bench = Benchmark.load(root / "bench")
     editor = Brightener()
     wanted = ArmRequest(own={editor.name: editor})

@@ -97,12 +97,10 @@ def test_edits_of_one_image_share_a_cluster(build: Path, bench: Benchmark) -> No
 
 
 def test_only_real_ground_truth_on_request(build: Path, tmp_path: Path) -> None:
-    made = benchmark_from_build(build, tmp_path / "b", real_only=True, side=256)
+    made = benchmark_from_build(build, tmp_path / "b", real_only=True)
     bench = Benchmark.load(tmp_path / "b")
     assert (made.synthetic, made.real) == (0, len(bench))
-    assert {sample.size for sample in bench.samples} == {(256, 256)}
     assert all(sample.notes[0] == REAL for sample in bench.samples)
-    assert {bench.roi(sample).shape for sample in bench.samples} == {(256, 256)}
 
 
 def test_the_same_build_makes_the_same_bytes(build: Path, bench: Benchmark, tmp_path: Path) -> None:
@@ -152,7 +150,7 @@ def test_edited_original_is_never_called_real(build: Path, tmp_path: Path) -> No
 @pytest.mark.usefixtures("no_figures")
 def test_leaderboard_marks_synthetic_true_images(build: Path, tmp_path: Path) -> None:
     """In its warning, its table and its gallery; a synthetic image is marked, whichever arm shows it."""
-    benchmark_from_build(build, tmp_path / "b", side=256)
+    benchmark_from_build(build, tmp_path / "b")
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
     run = make_run(tmp_path / "run", bench, shown, plain_scores)

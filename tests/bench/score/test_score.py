@@ -231,10 +231,14 @@ def test_distances_of_sets_are_reported_with_their_floor(
     assert (again.value, again.floor) == (far.value, far.floor)
     few = distances["copy-input", "frechet_radiomics"]
     assert (few.value, few.reason) == (None, "3 images in each set; 26 features need 52")
-    assert main(["bench", "score", str(folder / "run"), "--metrics", "psnr", "--judge", "none"]) == 0
+    args = ["bench", "score", str(folder / "run"), "--judge", "none", "--metrics"]
+    assert main([*args, "psnr"]) == 0
+    printed = capsys.readouterr().out
+    assert "psnr" in printed and "ssim" not in printed and "fid" not in printed
+    assert main([*args, "psnr,ssim,fid,frechet_radiomics"]) == 0
     printed = capsys.readouterr().out
     assert f"fid:mean-colour of copy-input: {far.value:.3g}, {far.line}" in printed
-    assert f"frechet_radiomics of copy-input: unscored: {few.reason}" in printed
+    assert "frechet_radiomics of copy-input, resize-only, " in printed and printed.count(few.reason) == 1
 
 
 def test_scoring_offline_without_options_gives_a_result(

@@ -168,7 +168,7 @@ def test_a_source_with_many_samples_makes_the_interval_wide_and_one_with_half_le
     st.lists(st.tuples(st.floats(-1, 1), st.integers(0, 12)), min_size=1, max_size=40),
     st.sampled_from([(-1.0, 1.0), (-1.0, None), (None, 1.0), (None, None), (0.0, 1.0)]),
 )
-def test_an_interval_holds_its_mean_and_stays_in_range(samples, ends):
+def test_an_interval_contains_its_mean_and_stays_in_range(samples, ends):
     values, sources = zip(*samples, strict=True)
     found = ClusteredMeans(sources).mean(values, low=ends[0], high=ends[1])
     assert found.value == pytest.approx(np.mean(values), abs=1e-12)

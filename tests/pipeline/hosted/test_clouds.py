@@ -6,27 +6,22 @@ The clouds are on loopback; clients, credentials and their renewal are the SDKs'
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.away import look_hosted
 from fakes.caller import options_of, resolve_writer
 from fakes.clouds.google_and_azure import LOCATION, PROJECT, Tokens, cloud, sign_in
 from fakes.server import KEY, Answer, FakeProvider
-from pipeline.quick import quick_catalogue
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.models.hosted.azure.wire import AzureWire
 from plantain.models.hosted.faults import Fault
 from plantain.models.hosted.vertex.wire import VertexWire
 from plantain.pipeline.recipe import load_recipe
 from plantain.pipeline.run import run_build
-from plantain.records import InputError, Licence
+from plantain.records import InputError
 
 GEMINI = """
 name = "moved"
@@ -124,31 +119,6 @@ def test_doors_that_cannot_be_opened_are_named(
     with pytest.raises(InputError, match=said) as caught:
         resolve_writer(model, options_of(model, **section))
     assert "\n" not in str(caught.value)
-
-
-def test_agreement_holds_for_the_tenant_that_it_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Credentialed pictures go to the project that has an agreement, and to no other hosted model."""
-    tokens = Tokens(lasts=100)
-    private = quick_catalogue(tmp_path / "catalogue", changes={"licence": Licence.CREDENTIALED})
-    agreed = f'[data.consent]\nby = "the board"\nagreement = "BAA 2026-114"\ntenant = "{PROJECT}"\n'
-    with cloud(tokens) as server:
-        sign_in(monkeypatch, tmp_path, server.url)
-        away = look_hosted(monkeypatch, server.url)
-        text = GEMINI.replace("gemini/", "vertex/").replace("[providers.gemini]", "[providers.vertex]")
-        text = text.replace("[models]", agreed + "[models]")
-        text = text.format(catalogue=private, url=away) + f'location = "{LOCATION}"\n'
-        (tmp_path / "recipe.toml").write_text(f'{text}project = "another-project"\n')
-        with pytest.raises(InputError, match='tenant = "another-project"'):
-            asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), tmp_path / "refused"))
-        assert not server.calls
-        built(f'{text}project = "{PROJECT}"\n', tmp_path / PROJECT)
-    assert main(["run", "consent", str(tmp_path / PROJECT / "run"), "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["summary"]
-    assert rows and {row["agreement"] for row in rows} == {f"BAA 2026-114, tenant {PROJECT} (the board)"}
-    with JournalReader.open(tmp_path / PROJECT / "run") as reader:
-        assert orjson.loads(reader.meta("consent") or "{}")["tenant"] == PROJECT
 
 
 @pytest.mark.parametrize("entra", [True, False])

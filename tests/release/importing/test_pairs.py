@@ -143,9 +143,9 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     assert "columns not used: accepted; to use one: --column ROLE=accepted; roles: original, edited," in out
     assert "1 edit of the unknown finding 'Their own'" in out
     decides = f"plantain judge rejudge {run} --judge offline/instruments --decisive"
-    assert f"next: {decides}" in out and f"1 edit has no verdict yet; judge with: {decides}" in printed(
-        "report", run
-    )
+    assert f"next: {decides}" in out
+    for page in ("report", "status"):
+        assert f"1 edit has no verdict yet; judge with: {decides}" in printed(page, run)
     try:
         assert f"to let these decide: {decides}" in printed(*decides.split()[1:-1])
         got = json_of("judge", "rejudge", run, "--judge", "offline/instruments")
@@ -170,6 +170,16 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
     assert [example["id"] for example in whole["examples"]] == ["a1"]
     page = (run / "rejudged.html").read_text()
     assert "no card" in page and "data:image/jpeg" in page
+
+
+def test_one_unknown_finding_of_all_rows_is_imported_again_as_the_nearest(pairs, tmp_path):
+    unknown = {"finding": "Cataracts", "verdict": "", "tool": "labnet-v2"}
+    edits = table(pairs, "unknown.csv", [{**row, **unknown} for row in rows()])
+    said = printed("import", edits, "--run", tmp_path / "run")
+    again = f"plantain import {edits} --run {tmp_path / 'run-2'} --set finding=Cataract"
+    assert said.endswith(f"next: {again}\n") and "cannot judge them" in said
+    assert "columns not used: tool; to use one: --column ROLE=tool; roles: original," in said
+    assert "rejudge" in printed(*again.split()[1:])
 
 
 def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
@@ -231,7 +241,12 @@ def test_a_refused_licence_names_the_option_that_allows_it(pairs, tmp_path):
     ("change", "options", "complaint"),
     [
         ({}, {"columns": {"instructoin": "prompt"}}, "did you mean 'instruction'"),
-        ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: no such column"),
+        (
+            {},
+            {"columns": {"patient": "p"}},
+            "--column patient: not a role of --column; choose one of original, edi",
+        ),
+        ({}, {"constants": {"edited": "e/1.png"}}, "--set edited: not a role of --set;"),
         (
             {"direction": "up"},
             {},

@@ -118,7 +118,9 @@ def test_verify_finds_pixels_that_were_not_judged(copy: Path) -> None:
 # --- against the run ------------------------------------------------------------------------------
 
 
-def test_verify_against_the_run_finds_a_reversed_verdict(copy: Path, small_run: Path) -> None:
+def test_verify_against_the_run_finds_a_reversed_verdict(
+    copy: Path, small_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     records = copy / "trajectories" / "trajectories.jsonl"
     lines = records.read_bytes().splitlines(keepends=True)
     at = next(i for i, line in enumerate(lines) if b'"opinion":true' in line)
@@ -127,6 +129,9 @@ def test_verify_against_the_run_finds_a_reversed_verdict(copy: Path, small_run: 
     reseal(copy)
     assert verify_release(copy).ok
     assert ("trajectories/trajectories.jsonl", "against") in kinds(verify_release(copy, against=small_run))
+    assert main(["verify", str(copy), "--against", str(small_run)]) == 1
+    again = f"export again: plantain export {small_run} --to NEW_RELEASE\n"
+    assert capsys.readouterr().out.endswith(again)
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.medebench import ORGANS
 from plantain.bench.benchmark.samples import Sample
 from plantain.metrics.metric import ImageTextEncoder, label
-from plantain.metrics.networks import CLIP, find_networks
 from plantain.metrics.similarity import CLIP_WEIGHTS, talign
 from plantain.metrics.statistics.means import ClusteredMeans
 from plantain.pages.drawing import INK, MUTED, RULE, SERIES, row_axis, svg
@@ -72,7 +71,6 @@ class Description:
         name, samples, clusters: its name, and the numbers of samples and of independent sources.
         organs: by number of samples; tasks: all, by organ and number of samples.
         directions: samples that add, remove or change.
-        longest_sides: samples by longest side in pixels.
         with_truth, with_roi, with_description: samples with an image after, a region, a description of the change.
         with_synthetic_truth: samples whose image after is synthetic.
         roi_shares: the region's share of the frame, by sample id.
@@ -91,7 +89,6 @@ class Description:
     organs: tuple[OrganRow, ...]
     tasks: tuple[TaskRow, ...]
     directions: dict[str, int]
-    longest_sides: dict[str, int]
     with_truth: int
     with_synthetic_truth: int
     with_roi: int
@@ -102,12 +99,6 @@ class Description:
     no_similarity: str
     detectable: float | None
     detectable_of_seven: float | None
-
-
-def find_clip(weights: str = CLIP) -> tuple[ImageTextEncoder | None, str]:
-    """Load CLIP from local weights (a downloaded name, or a folder); return (CLIP, "") or (None, the reason)."""
-    networks = find_networks({"clip_talign"}, clip=weights)
-    return networks.clip, "; ".join(why for _, why in networks.why_not)
 
 
 def describe_benchmark(
@@ -149,7 +140,6 @@ def describe_benchmark(
         organs=_organs(samples, shares),
         tasks=_tasks(samples),
         directions=dict(sorted(Counter(sample.direction.value for sample in samples).items())),
-        longest_sides={str(side): n for side, n in sorted(Counter(max(s.size) for s in samples).items())},
         with_truth=sum(sample.changed is not None for sample in samples),
         with_synthetic_truth=sum(sample.synthetic_truth for sample in samples),
         with_roi=sum(sample.roi is not None for sample in samples),

@@ -92,7 +92,6 @@ def benchmark_from_build(
     out: Path,
     *,
     real_only: bool = False,
-    side: int = 0,
     taxonomy: Taxonomy | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
@@ -102,7 +101,6 @@ def benchmark_from_build(
         run: the build's folder.
         out: a new folder.
         real_only: skip samples with synthetic ground truth.
-        side: longest side in pixels; 0 keeps the build's size.
         taxonomy: the findings that the build uses; default: plantain's.
         progress: called with the numbers of finished and of all tasks.
 
@@ -117,7 +115,7 @@ def benchmark_from_build(
         wanted = reader.counts(TaskKind.EDIT).get(TaskState.SUCCESS, 0)
         facts: dict[str, object] = {"made_from": {"run": reader.header.run_id, "build": reader.header.name}}
         writer = BenchmarkWriter(out, f"{reader.header.name}, as a benchmark", facts)
-        converter = _Converter(reader, taxonomy, side)
+        converter = _Converter(reader, taxonomy)
         edits = (row for row in reader.tasks(TaskState.SUCCESS) if row.task.kind is TaskKind.EDIT)
         for done, row in enumerate(edits, 1):
             success = converter.success(row)
@@ -143,8 +141,8 @@ def benchmark_from_build(
 class _Converter:
     """Read the successes of a build."""
 
-    def __init__(self, reader: JournalReader, taxonomy: Taxonomy, side: int) -> None:
-        self._reader, self._taxonomy, self._side = reader, taxonomy, side
+    def __init__(self, reader: JournalReader, taxonomy: Taxonomy) -> None:
+        self._reader, self._taxonomy = reader, taxonomy
         self._names = _Names(tuple(reader.images()))
 
     def success(self, row: TaskRow) -> _Success | str:
@@ -171,7 +169,7 @@ class _Converter:
             except BadBlob:
                 reader.blobs.damaged |= {sha256}
                 return "an image is damaged in the run"
-        original, edited = (_sized(decode(read[sha256]), self._side) for sha256 in hashes.values())
+        original, edited = (decode(read[sha256]) for sha256 in hashes.values())
         region = None if attempt.mask is None else _region(decode_mask(read[attempt.mask]), original)
         image, cluster = self._names.named_for(image)
         title = self._taxonomy.titles[image.modality]
@@ -277,8 +275,7 @@ class _Success:
             note = "; ".join(part for part in (image.note, "an edit of a real image") if part)
             labels = (self.finding.name,) if adding else ()
             image = replace(image, labels=labels, synthetic=True, note=note)
-        scale = self.images[0].shape[1] / 1024
-        return image if image.spacing_mm is None else replace(image, spacing_mm=image.spacing_mm / scale)
+        return image
 
 
 def _region(mask: Mask, image: Pixels) -> Mask | None:
@@ -287,11 +284,3 @@ def _region(mask: Mask, image: Pixels) -> Mask | None:
     if mask.shape != (height, width):
         mask = np.asarray(resize(mask.astype(np.uint8) * 255, width, height) > 0)
     return mask if mask.any() and not mask.all() else None
-
-
-def _sized(pixels: Pixels, side: int) -> Pixels:
-    height, width = pixels.shape[:2]
-    if not side or max(height, width) <= side:
-        return pixels
-    scale = side / max(height, width)
-    return resize(pixels, round(width * scale), round(height * scale))

@@ -129,20 +129,13 @@ class BenchmarkWriter:
     def add(
         self, sample: Sample, previous: Pixels, changed: Pixels | None = None, roi: Mask | None = None
     ) -> None:
-        """Add one sample; its paths and hashes are set here. Raise ValueError if its id exists or sizes differ.
+        """Add one sample with an id of its own; its paths and hashes are set here.
 
         Args:
             sample: the sample's texts and image record.
             previous, changed: uint8 (H, W, 3) of one size.
-            roi: bool (H, W).
+            roi: bool (H, W), of the same size.
         """
-        if sample.id in self._rows:
-            raise ValueError(f"sample {sample.id!r} already exists")
-        for what, array in (("changed", changed), ("roi", roi)):
-            if array is not None and array.shape[:2] != previous.shape[:2]:
-                raise ValueError(
-                    f"sample {sample.id!r}: {what} is {array.shape[:2]}, previous {previous.shape[:2]}"
-                )
         files = {"previous": self._encoded(previous, sample.image.synthetic)}
         if changed is not None:
             files["changed"] = self._encoded(changed, sample.notes_synthetic_truth)

@@ -16,7 +16,7 @@ from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
 from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
-from plantain.bench.generate.runfile import PNG, ArmKind, changed_of, output_seed, previous_of
+from plantain.bench.generate.runfile import PNG, Arm, ArmKind, changed_of, output_seed, previous_of
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
 from plantain.journal.questions.benchmark import arm_states
@@ -85,34 +85,28 @@ async def _run_arms(generation: _Generation, arms: Sequence[PlannedArm], limit: 
     """Run hosted arms, baselines and files together, then models that fill the machine one by one."""
     opened = generation.opened
     together = [one for one in arms if not one.alone]
-    allowance = _Allowance(limit)
+    left, started = limit, False
+
+    def allowed(arm: Arm) -> bool:
+        """Return True until editors have used up their outputs; they make those of at least one task."""
+        nonlocal left, started
+        if left is None or arm.kind is not ArmKind.EDITOR:
+            return True
+        if started and len(arm.grid) > left:
+            return False
+        left, started = left - len(arm.grid), True
+        return True
+
     for wave in (together, *([one] for one in arms if one.alone)):
         by_label = {one.arm.label: one for one in wave}
-        rows = list(allowance.take(_pending(opened.journal.reader, by_label), by_label))
+        pending = _pending(opened.journal.reader, by_label)
+        rows = [row for row in pending if allowed(by_label[row.task.finding].arm)]
         if any(one.alone for one in wave):  # images of one size are batched through the weights
             rows.sort(key=lambda row: generation.benchmark.sample(row.task.image_id).size)
         models = list(dict.fromkeys(by_label[row.task.finding].arm.model for row in rows))
         opened.observer.asks(models, None if limit is None else len(rows))
         await opened.walk(rows, generation.run_task)
         await close_models(*(one.source for one in wave if one.alone))
-
-
-@dataclass(slots=True)
-class _Allowance:
-    """Number of outputs that editors may still make; None for any number. At least one task is taken."""
-
-    outputs: int | None
-    started: bool = False
-
-    def take(self, rows: Iterable[TaskRow], arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:
-        """Yield tasks of editors until the maximum number of outputs is used up, and all tasks of other arms."""
-        for row in rows:
-            arm = arms[row.task.finding].arm
-            if self.outputs is None or arm.kind is not ArmKind.EDITOR:
-                yield row
-            elif len(arm.grid) <= self.outputs or not self.started:
-                self.outputs, self.started = self.outputs - len(arm.grid), True
-                yield row
 
 
 def _pending(reader: JournalReader, arms: Mapping[str, PlannedArm]) -> Iterator[TaskRow]:

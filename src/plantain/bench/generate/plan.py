@@ -27,7 +27,7 @@ from plantain.bench.generate.runfile import (
 )
 from plantain.bench.generate.shots import ShotStudy, choose_study, recorded_study
 from plantain.journal import Journal
-from plantain.journal.questions.benchmark import ArmTask, arm_tasks
+from plantain.journal.questions.benchmark import arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
 from plantain.records.messages import typed
 from plantain.roles import Editor
@@ -104,26 +104,21 @@ def _facts(benchmark: Benchmark, journal: Journal) -> dict[str, SampleFacts]:
                 f"{benchmark.root}: sample {sample_id} {what} since {journal.run} was started; samples can only be "
                 "added: use a new --run folder, or restore the benchmark"
             )
-    return {s.id: sample_facts(benchmark, s, known.get(s.id)) for s in benchmark.samples}
+    return {s.id: sample_facts(benchmark, s) for s in benchmark.samples}
 
 
-def sample_facts(benchmark: Benchmark, sample: Sample, known: SampleFacts | None = None) -> SampleFacts:
-    """Return the facts of a sample that tables need; earlier facts `known` spare measuring its region again."""
-    share = known.roi_share if known is not None else None
-    if share is None and sample.roi is not None:
-        share = float(benchmark.roi(sample).mean())
+def sample_facts(benchmark: Benchmark, sample: Sample) -> SampleFacts:
+    """Return the facts of a sample that tables need."""
     return SampleFacts(
         id=sample.id,
         organ=sample.organ,
         task=sample.task,
         cluster=sample.cluster,
         prompt=sample.prompt,
-        rephrased=sample.rephrased,
         detailed=sample.detailed,
         licence=sample.image.licence.value,
-        size=sample.size,
         has_truth=sample.changed is not None,
-        roi_share=share,
+        roi_share=None if sample.roi is None else float(benchmark.roi(sample).mean()),
         content=benchmark.content_of(sample),
         synthetic_truth=sample.synthetic_truth,
     )
@@ -183,20 +178,14 @@ async def _take_changed_function(journal: Journal, model: str, fingerprint: str)
     await journal.set_meta(MODELS_META, orjson.dumps(known | {model: fingerprint}).decode())
 
 
-def _tasks_of(journal: Journal, planned: PlannedArm) -> Iterator[tuple[ArmTask, list[Attempt]]]:
-    """Yield the recorded tasks of an arm with their attempts."""
-    for task in arm_tasks(journal.reader, planned.arm.label):
-        yield task, journal.reader.attempts(task.id, task.generation)
-
-
 def _arrived_files(journal: Journal, arms: Sequence[PlannedArm]) -> list[str]:
     """Return tasks whose missing files exist now. Raises InputError for a file that has changed."""
     arrived: set[str] = set()
     for one in arms:
         if not isinstance(one.source, ImportedOutputs):
             continue
-        for task, attempts in _tasks_of(journal, one):
-            for attempt in attempts:
+        for task in arm_tasks(journal.reader, one.arm.label):
+            for attempt in journal.reader.attempts(task.id, task.generation):
                 path, sha256 = one.source.files.get((task.sample, attempt.round - 1), (None, ""))
                 if path is None or attempt.raw == sha256:
                     continue

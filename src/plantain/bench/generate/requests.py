@@ -37,9 +37,6 @@ from plantain.roles import (
 Sweep = Mapping[str, tuple[float, ...]]
 """Parameter -> its values, in the order in which they were given."""
 
-MOST_OUTPUTS = 10_000
-"""Most outputs of one arm on one sample."""
-
 ONE_AT_A_TIME = frozenset({"diffusers", "process"})
 """Providers whose weights fill a machine: their arms run one after another, each closed before the next."""
 
@@ -283,14 +280,7 @@ def _number(value: str, text: str) -> float:
 
 
 def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
-    """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest.
-
-    Raises:
-        InputError: there are more than 10,000 (`MOST_OUTPUTS`) for each sample.
-    """
-    wanted = seeds * math.prod(len(values) for values in sweep.values())
-    if wanted > MOST_OUTPUTS:
-        raise InputError(f"--sweep, --seeds: {wanted} outputs for each sample; at most {MOST_OUTPUTS}")
+    """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest."""
     return tuple(
         GridPoint(seed, dict(zip(sweep, values, strict=True)))
         for seed in range(seeds)

@@ -162,9 +162,8 @@ class SampleFacts:
     """Facts of a sample for scores and tables without its benchmark.
 
     Attributes:
-        id, organ, task, cluster, prompt, rephrased, detailed: as in `plantain.bench.benchmark.samples.Sample`.
+        id, organ, task, cluster, prompt, detailed: as in `plantain.bench.benchmark.samples.Sample`.
         licence: the licence as text.
-        size: (width, height) in pixels.
         has_truth: True if there is an image after.
         roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
@@ -176,10 +175,8 @@ class SampleFacts:
     task: str
     cluster: str
     prompt: str
-    rephrased: str
     detailed: str
     licence: str
-    size: tuple[int, int]
     has_truth: bool
     roi_share: float | None
     content: str

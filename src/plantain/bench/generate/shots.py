@@ -37,8 +37,6 @@ def choose_study(
     samples: Iterable[Sample],
     seed: int,
     *,
-    tasks: int = TASKS,
-    images: int = IMAGES,
     named: Sequence[str] = (),
     most: int = MOST_SHOTS,
 ) -> ShotStudy:
@@ -47,9 +45,8 @@ def choose_study(
     Args:
         samples: the benchmark's samples in any order; those without a real image after are skipped.
         seed: the run's seed.
-        tasks: maximum number of tasks, the largest first; `named` may have more.
-        images: maximum number of samples of each task, demonstrations included.
-        named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else all.
+        named: tasks by name; default: those of the paper's six (Table 7) that the benchmark has, else the largest
+            six (`TASKS`).
         most: number of demonstrations of each task; more, up to `MOST_SHOTS`, where a task has enough sources.
 
     Raises:
@@ -71,8 +68,8 @@ def choose_study(
         if task not in kept:
             continue
         room = len({one.cluster for one in members}) - 1
-        demonstrations, tests = _split(task, members, seed, images, max(most, min(MOST_SHOTS, room)))
-        if tests and len(chosen) < max(tasks, len(named)):
+        demonstrations, tests = _split(task, members, seed, max(most, min(MOST_SHOTS, room)))
+        if tests and len(chosen) < max(TASKS, len(named)):
             chosen[task] = demonstrations
             held_out += tests
     if not chosen:
@@ -91,9 +88,7 @@ def recorded_study(arms: Iterable[Arm]) -> ShotStudy | None:
     return None
 
 
-def _split(
-    task: str, members: Sequence[Sample], seed: int, images: int, most: int
-) -> tuple[tuple[str, ...], list[str]]:
+def _split(task: str, members: Sequence[Sample], seed: int, most: int) -> tuple[tuple[str, ...], list[str]]:
     """Return demonstrations, one from each of the first clusters drawn, and the samples of the other clusters."""
     clusters: dict[str, list[Sample]] = defaultdict(list)
     for sample in members:
@@ -106,4 +101,4 @@ def _split(
     if len(ordered) <= most:
         return (), []
     tests = [sample.id for cluster in ordered[most:] for sample in cluster]
-    return tuple(cluster[0].id for cluster in ordered[:most]), tests[: images - most]
+    return tuple(cluster[0].id for cluster in ordered[:most]), tests[: IMAGES - most]

@@ -27,9 +27,6 @@ SIDE = 384
 BYTES = 28_000
 """Most bytes of one image."""
 
-PAGE_BYTES = 9_000_000
-"""About the bytes of all images of a page."""
-
 PER_ROW = 7
 """Most images side by side."""
 
@@ -122,9 +119,8 @@ class Gallery:
         """Return up to `size` samples, chosen by the run's seed, with their images and the outputs of all arms."""
         scores, arms = self._table.scores, self._table.general
         drawn = draw_samples(self.samples, scores.organs, scores.seed, size)
-        limit = _limit(len(drawn) * (len(arms) + 2))
         return [
-            self._story(facts, [(arm.label, arm, 0) for arm in arms if arm.covers(facts.id)], limit)
+            self._story(facts, [(arm.label, arm, 0) for arm in arms if arm.covers(facts.id)])
             for facts in drawn
         ]
 
@@ -135,26 +131,26 @@ class Gallery:
         if not covered:
             return None
         facts = min(covered, key=lambda one: _rank(self._table.scores.seed, one.id))
-        return self._story(facts, [(one.setting, arm, one.k) for one in points], _limit(2 * len(points)))
+        return self._story(facts, [(one.setting, arm, one.k) for one in points])
 
-    def _story(self, facts: SampleFacts, outputs: Sequence[tuple[str, Arm, int]], limit: int) -> SampleStory:
+    def _story(self, facts: SampleFacts, outputs: Sequence[tuple[str, Arm, int]]) -> SampleStory:
         """Return a sample with outputs, each (label below it, arm, number of the output)."""
         sample, benchmark = self._benchmark.sample(facts.id), self._benchmark
         truth: str | None = None
         if sample.changed is not None:
-            truth = data_uri(benchmark.changed(sample), SIDE, limit, synthetic=sample.synthetic_truth)
+            truth = data_uri(benchmark.changed(sample), SIDE, BYTES, synthetic=sample.synthetic_truth)
             outputs = [one for one in outputs if one[1].label != GROUND_TRUTH]
         return SampleStory(
             facts=facts,
             size=sample.size,
-            previous=data_uri(benchmark.previous(sample), SIDE, limit, synthetic=sample.image.synthetic),
+            previous=data_uri(benchmark.previous(sample), SIDE, BYTES, synthetic=sample.image.synthetic),
             truth=truth,
             synthetic=(sample.image.synthetic, sample.synthetic_truth),
             outline="" if sample.roi is None else outline(benchmark.roi(sample)),
-            outputs=tuple(self._output(sample, label, arm, k, limit) for label, arm, k in outputs),
+            outputs=tuple(self._output(sample, label, arm, k) for label, arm, k in outputs),
         )
 
-    def _output(self, sample: Sample, label: str, arm: Arm, k: int, limit: int) -> GalleryOutput:
+    def _output(self, sample: Sample, label: str, arm: Arm, k: int) -> GalleryOutput:
         number, origin = self._table.scores.origins[arm.label]
         reader, image = self._runs[number].reader, None
         edited, outcome, reason = output_edit(reader, origin, sample.id, k) or (None, "", "")
@@ -165,7 +161,7 @@ class Gallery:
         else:
             # A model's output is always synthetic, a baseline's where its input is.
             synthetic = sample.image.synthetic if is_baseline(arm) else True
-            image = data_uri(decode(reader.read_blob(edited)), SIDE, limit, synthetic=synthetic)
+            image = data_uri(decode(reader.read_blob(edited)), SIDE, BYTES, synthetic=synthetic)
         return GalleryOutput(label, is_baseline(arm), image, reason, self._values(sample.id, arm, k))
 
     def _values(self, sample_id: str, arm: Arm, k: int) -> Values:
@@ -184,7 +180,3 @@ class Gallery:
 def score_text(value: float) -> str:
     """Return a score as text with two decimals; a dash for NaN."""
     return f"{value:z.2f}" if np.isfinite(value) else DASH
-
-
-def _limit(images: int) -> int:
-    return max(6_000, min(BYTES, PAGE_BYTES // max(1, images)))

@@ -14,7 +14,7 @@ from plantain.bench.generate.runfile import BenchRun
 from plantain.bench.leaderboard.measures import MAIN
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.studies import ShotRow, level_rows
+from plantain.bench.leaderboard.studies import ShotRow, level_rows, shot_studies
 from plantain.bench.leaderboard.tables import Table, make_table
 from plantain.metrics.statistics.means import mean_of_known
 from plantain.models.registry import close_models
@@ -87,16 +87,17 @@ def _trained(scores: Scores) -> dict[int, list[str]]:
     return arms
 
 
-def write_learning(run: Path, to: Path, title: str) -> Path:
-    """Write MedEBench's Table 7 (a) as HTML and JSON; return the path of the HTML page.
+def write_learning(run: Path, to: Path, title: str, few_shot: Path | None = None) -> Path:
+    """Write MedEBench's Table 7 as HTML and JSON; return the path of the HTML page.
 
     Args:
         run: folder of the run of the trained models.
         to: the folder to write to.
         title: title of the page.
+        few_shot: scored run with demonstrations in the prompt, for Table 7 (b); None omits it.
 
     Raises:
-        InputError: the run has no such arms, or the folder cannot be written to.
+        InputError: the runs have no such arms, or the folder cannot be written to.
     """
     target = html_target(to / PAGE)
     with BenchRun.open(run) as opened:
@@ -104,6 +105,14 @@ def write_learning(run: Path, to: Path, title: str) -> Path:
     rows = trained_rows(table)
     if not rows:
         raise InputError(f"{run}: no outputs of models trained on different numbers of samples")
+    studies: dict[str, list[ShotRow]] = {}
+    if few_shot is not None:
+        with BenchRun.open(few_shot) as opened:
+            studies = shot_studies(make_table(read_scores(opened)))
+        if not studies:
+            raise InputError(
+                f"--few-shot {few_shot}: no study with several numbers of demonstrations (--shots)"
+            )
     text = json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
     write_page(target.with_suffix(".json"), text + "\n")
     page = (
@@ -114,6 +123,7 @@ def write_learning(run: Path, to: Path, title: str) -> Path:
             seeds={size: len(labels) for size, labels in sorted(_trained(table.scores).items())},
             judge=table.judge,
             samples=len(table.scores.samples),
+            studies=studies,
             title=title,
             version=__version__,
         )

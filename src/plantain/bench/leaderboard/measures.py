@@ -51,15 +51,12 @@ STRICTER = (
 ATTENTION = {
     "iou": ("IoU", "overlap of region and attention above 1.3 × Otsu’s threshold"),
     "chance": ("chance IoU", "overlap expected of as many pixels at random"),
-    "mass": ("mass", "attention inside over the region’s share of the area; 1 is chance"),
-    "pointing": ("pointing", "the strongest attention is inside"),
-    "auroc": ("AUROC", "a pixel inside has more attention than one outside; 0.5 is chance"),
 }
 """Measures of attention: short name and label."""
 
 _NOT_REGISTERED = (
     *(
-        Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, None if name == "mass" else 1.0)
+        Measure(f"attention_{name}", f"attention_{name}", label, True, 0.0, 1.0)
         for name, (_, label) in ATTENTION.items()
     ),
     *(

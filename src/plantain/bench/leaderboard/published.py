@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.benchmark.native_format import is_benchmark
+from plantain.bench.benchmark.samples import id_order
 from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.scores import Scores
 from plantain.files.opening import read_regular
@@ -59,10 +60,7 @@ def published_scores(*paths: Path) -> Scores:
         file.rows = {s: {own[m]: row for m, row in models.items()} for s, models in file.rows.items()}
         spelt.update(own.values())
     organs = {sample: organ for file in files for sample, organ in file.organs.items()}
-    samples = sorted(
-        {sample for file in files for sample in file.rows},
-        key=lambda key: (not key.isdecimal(), int(key) if key.isdecimal() else 0, key),
-    )
+    samples = sorted({sample for file in files for sample in file.rows}, key=id_order)
     models = list(dict.fromkeys(m for sample in samples for file in files for m in file.rows.get(sample, ())))
     scores = Scores(
         runs=("published",),
@@ -75,10 +73,8 @@ def published_scores(*paths: Path) -> Scores:
                 task="not published",
                 cluster=sample,
                 prompt="",
-                rephrased="",
                 detailed="",
                 licence=Licence.UNKNOWN.value,
-                size=(0, 0),
                 has_truth=False,
                 roi_share=None,
                 content="",

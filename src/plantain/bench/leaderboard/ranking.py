@@ -12,8 +12,8 @@ from plantain.bench.leaderboard.humans import DIMENSIONS, HumanRatings
 from plantain.bench.leaderboard.measures import paper_name
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import OVERALL, Table
-from plantain.metrics.statistics.means import Estimate, mean_of_known
-from plantain.metrics.statistics.ranks import average_ranks, formula_one, image_correlation, spearman
+from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
+from plantain.metrics.statistics.ranks import average_ranks, formula_one, spearman
 from plantain.pixels.arrays import Floats
 
 
@@ -31,13 +31,13 @@ class Correlation:
 
     @classmethod
     def of(cls, first: Floats, second: Floats, scores: Scores) -> Correlation:
-        """Correlate two tables (images, models), higher is better in both, NaN where unknown."""
-        return cls(
-            *(
-                image_correlation(first, second, scores.clusters, statistic=statistic)
-                for statistic in (spearman, formula_one)
-            )
-        )
+        """Correlate two tables (images, models), higher is better in both, NaN where unknown.
+
+        Images with all models tied are skipped. Intervals are over the images' clusters.
+        """
+        plan, images = ClusteredMeans(scores.clusters), list(zip(first, second, strict=True))
+        found = ([rho(a, b).value for a, b in images] for rho in (spearman, formula_one))
+        return cls(*(plan.mean(np.array(values, np.float64), low=-1.0, high=1.0) for values in found))
 
     def record(self) -> dict[str, object]:
         """Return the correlation as JSON values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,24 +41,24 @@ def read_scores(*runs: BenchRun) -> Scores:
         for run, own in zip(runs, labels, strict=True)
         for old, new in own.items()
     ]
+    baselines = {label: i for i, label in enumerate(BASELINES)}
+
+    def place(arm: Arm) -> int:
+        """Models come first in the given order, then baselines, copy-input first and ground-truth last."""
+        return baselines.get(arm.label, len(baselines)) if is_baseline(arm) else -1
+
     scores = Scores(
         runs=tuple(run.reader.header.name for run in runs),
         benchmark=first.header.name,
         seed=first.reader.header.seed,
         samples=tuple(first.samples.values()),
-        arms=in_table_order(arms),
+        arms=tuple(sorted(arms, key=place)),
         standings=_standings(runs),
     )
     for number, (run, own) in enumerate(zip(runs, labels, strict=True)):
         scores.origins |= {new: (number, old) for old, new in own.items()}
         _add_scores(scores, run, own)
     return scores
-
-
-def in_table_order(arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Sort arms for a table: models in the given order, then baselines, copy-input first and ground-truth last."""
-    rank = {label: i for i, label in enumerate(BASELINES)}
-    return tuple(sorted(arms, key=lambda arm: rank.get(arm.label, len(rank)) if is_baseline(arm) else -1))
 
 
 def _unique_labels(runs: Sequence[BenchRun]) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ import orjson
 
 from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.native_format import BenchmarkWriter
-from plantain.bench.benchmark.samples import Sample, id_order, source_cluster
+from plantain.bench.benchmark.samples import Sample, id_order, plain_image, source_cluster
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
 from plantain.bench.prepare.pairs import (
@@ -27,7 +27,7 @@ from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, Re
 from plantain.files.opening import open_folder, replace_file
 from plantain.files.tables import written_csv
 from plantain.pixels.encode import encode_mask
-from plantain.records import Geometry, InputError, SourceImage, derive_seed
+from plantain.records import InputError, SourceImage, derive_seed
 from plantain.roles import ChangeDescription, DescribeRequest
 from plantain.runs.progress import RunSummary
 from plantain.runs.terms import Terms
@@ -203,15 +203,10 @@ def _cluster(raw: RawPair) -> str:
 
 
 def _image(raw: RawPair, dataset: str, size: tuple[int, int] = (1, 1), sha256: str = "") -> SourceImage:
-    width, height = size
-    return SourceImage(
-        id=raw.id,
-        dataset=dataset,
+    return replace(
+        plain_image(raw.id, size, dataset),
         modality=raw.modality or "unknown",
-        labels=(),
         licence=raw.licence,
         source_sha256=sha256,
-        prepared_sha256="",
-        geometry=Geometry(width, height, "pad", 0, 0, width, height),
         group=_cluster(raw) if raw.patient else None,
     )

@@ -33,7 +33,7 @@ from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms
 
-MEASURES = ("iou", "chance", "mass", "pointing", "auroc")
+MEASURES = ("iou", "chance")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
 
 FOLDER = "attention"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import orjson
@@ -16,12 +16,11 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.journal import JournalReader
-from plantain.metrics.distributions import FID_WEIGHTS, SetDistance, frechet_of_features
+from plantain.metrics.distributions import FID_WEIGHTS, frechet_of_features
 from plantain.metrics.metric import ImageEncoder, Networks, label
 from plantain.metrics.radiomics import FEATURES, FEWEST_IMAGES, RadiomicsEncoder
 from plantain.pixels.arrays import Floats, Pixels
 from plantain.pixels.decode import decode
-from plantain.records import unscored
 from plantain.runs.open_run import OpenRun
 
 SETS = ("fid", "frechet_radiomics", "frechet_encoder")
@@ -32,8 +31,6 @@ PUBLISHED = FID_WEIGHTS | {RadiomicsEncoder.name}
 
 DISTANCES = "bench.sets"
 """Key of a run's meta: a JSON list of `Distance`."""
-MADE = "bench.sets.made"
-"""Key of a run's meta: "ARM METRIC" -> digest of the images that the distance rests on."""
 VERSION = "3"
 
 
@@ -51,6 +48,7 @@ class Distance:
         pairs: number of independent sources.
         images: number of images in each set.
         features: the encoder or the features, with their preprocessing.
+        digest: hash of the images that it depends on.
     """
 
     arm: str
@@ -63,6 +61,7 @@ class Distance:
     pairs: int = 0
     images: int = 0
     features: str = ""
+    digest: str = ""
 
     @property
     def line(self) -> str:
@@ -117,7 +116,6 @@ async def _measure_arm(
 ) -> bool:
     """Store the distance of an arm over one encoder; return False if the stored one is of the same images."""
     run = BenchRun(opened.journal.reader)
-    made: dict[str, str] = orjson.loads(run.reader.meta(MADE) or "{}")
     outputs = [
         output
         for output in run.scored(arm)
@@ -126,35 +124,23 @@ async def _measure_arm(
     images = [(o.sample_id, benchmark.content_of(benchmark.sample(o.sample_id)), o.edited) for o in outputs]
     metric = label(name, PUBLISHED, encoder.name)
     rests_on = orjson.dumps([[VERSION, encoder.name, name], images])
-    key, digest = f"{arm} {metric}", hashlib.sha256(rests_on).hexdigest()
-    if made.get(key) == digest:
+    digest, stored = hashlib.sha256(rests_on).hexdigest(), stored_distances(run.reader)
+    if any((one.arm, one.metric, one.digest) == (arm, metric, digest) for one in stored):
         return False
     clusters = [benchmark.sample(output.sample_id).cluster for output in outputs]
     reason = "fewer than two outputs with a ground truth" if len(outputs) < 2 else ""
     if isinstance(encoder, RadiomicsEncoder) and len(outputs) < FEWEST_IMAGES:
         reason = f"{len(outputs)} images in each set; {len(FEATURES)} features need {FEWEST_IMAGES}"
-    if reason:
-        found = SetDistance(unscored(reason), None, None, None, len(set(clusters)))
-    else:
+    row = Distance(arm, metric, None, reason=reason, images=len(outputs), features=encoder.name)
+    row = replace(row, pairs=len(set(clusters)), digest=digest)
+    if not reason:
         sets = await asyncio.to_thread(_features, benchmark, run, outputs, encoder, truths)
         seed, in_spreads = run.reader.header.seed, name == "frechet_radiomics"
         found = frechet_of_features(*sets, seed, pairs=clusters, in_spreads=in_spreads)
-    row = Distance(
-        arm=arm,
-        metric=metric,
-        value=found.score.value,
-        floor=found.floor,
-        floor_high=found.floor_high,
-        reason=found.score.reason,
-        p=found.p,
-        pairs=found.pairs,
-        images=len(outputs),
-        features=encoder.name,
-    )
-    kept = [one for one in stored_distances(run.reader) if (one.arm, one.metric) != (arm, metric)]
-    made[key] = digest
+        row = replace(row, value=found.score.value, reason=found.score.reason)
+        row = replace(row, floor=found.floor, floor_high=found.floor_high, p=found.p)
+    kept = [one for one in stored if (one.arm, one.metric) != (arm, metric)]
     await opened.journal.set_meta(DISTANCES, orjson.dumps([asdict(one) for one in [*kept, row]]).decode())
-    await opened.journal.set_meta(MADE, orjson.dumps(made).decode())
     return True
 
 

@@ -15,7 +15,6 @@ from plantain.bench.benchmark.describing import (
     MORE_THAN,
     Description,
     describe_benchmark,
-    find_clip,
     organs_figure,
     paper_figures,
     properties_figure,
@@ -26,15 +25,14 @@ from plantain.cli.terminal.options import AsJson, BenchArgument
 from plantain.cli.terminal.progress import progress_bar
 from plantain.cli.terminal.tables import print_table, right
 from plantain.files.opening import open_folder, replace_file
+from plantain.metrics.networks import CLIP, find_networks
 from plantain.records.messages import counted, next_line
 
 
 def describe(
     path: BenchArgument,
     to: Path | None = typer.Option(None, metavar="DIR", help="Folder for figures and JSON."),
-    clip: str = typer.Option(
-        "openai/clip-vit-large-patch14", help="CLIP weights on this machine: a name or folder."
-    ),
+    clip: str = typer.Option(CLIP, help="CLIP weights on this machine: a name or folder."),
     paper: bool = typer.Option(False, "--paper", help="List MedEBench's Figures 3 to 5 and their gaps."),
     as_json: AsJson = False,
 ) -> int:
@@ -43,9 +41,10 @@ def describe(
     Example: plantain bench describe MedEBench/editing --to described
     """
     benchmark = Benchmark.load(path)
-    encoder, why_none = find_clip(clip)
+    networks = find_networks({"clip_talign"}, clip=clip)
+    why_none = "; ".join(why for _, why in networks.why_not)
     with progress_bar("samples") as progress:
-        description = describe_benchmark(benchmark, encoder, why_none=why_none, progress=progress)
+        description = describe_benchmark(benchmark, networks.clip, why_none=why_none, progress=progress)
     document = described(description)
     if paper:
         document["paper"] = paper_figures(description)

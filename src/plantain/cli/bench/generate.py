@@ -86,10 +86,10 @@ def generate_outputs(
         raise InputError("--shots: name the editors with --editor")
     for imported in wanted.outputs:
         if imported.strangers:
-            files = counted(len(imported.strangers), "file belongs", "files belong")
+            n, of = len(imported.strangers), "to no sample of this benchmark"
+            files = counted(n, f"file belongs {of} and was", f"files belong {of} and were")
             print(
-                f"plantain: warning: {imported.label}: {files} to no sample of this benchmark and were left out, "
-                f"e.g. {imported.strangers[0]}",
+                f"plantain: warning: {imported.label}: {files} left out, e.g. {imported.strangers[0]}",
                 file=sys.stderr,
             )
     terms = load_terms(settings, wanted.models, engine=engine, run=run)

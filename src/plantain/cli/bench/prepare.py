@@ -9,6 +9,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
@@ -23,7 +24,6 @@ from plantain.cli.terminal.options import AsJson, OwnFindings, RunArgument, Sett
 from plantain.cli.terminal.progress import damage_named, print_end, progress_bar
 from plantain.cli.terminal.tables import print_json
 from plantain.findings import load_taxonomy
-from plantain.metrics.statistics.regions import majority
 from plantain.pixels.arrays import Mask
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError
@@ -217,7 +217,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
     for sample in sorted({row.source for row in rows}):
         mine = [row for row in rows if row.source == sample]
         regions = [_region(benchmark, sample, row, study.by_case[row.case].size) for row in mine]
-        joint = majority(regions)
+        joint = np.asarray(2 * np.sum(regions, axis=0) > len(regions))
         words = ", ".join(
             f"{n} x {answer}" for answer, n in sorted(Counter(row.answer for row in mine).items())
         )
@@ -241,7 +241,6 @@ def from_build(
     run: RunArgument,
     out: Path = typer.Option(..., "--to", metavar="DIR", help="New folder for the benchmark."),
     real_only: bool = typer.Option(False, "--real-only", help="Only real images as ground truth."),
-    side: int = typer.Option(0, min=0, max=4096, help="Longest side in pixels; 0: as the build."),
     findings: OwnFindings = None,
     as_json: AsJson = False,
 ) -> int:
@@ -257,7 +256,6 @@ def from_build(
             run,
             out,
             real_only=real_only,
-            side=side,
             taxonomy=load_taxonomy(findings or ()),
             progress=progress,
         )

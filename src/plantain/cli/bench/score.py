@@ -99,14 +99,19 @@ def score(
                 accept_model_change=accept_model_change,
             )
         )
-    _print_scores(run, root, summary, as_json=as_json)
+    _print_scores(run, root, summary, named, as_json=as_json)
     return print_end(context, summary)
 
 
-def _print_scores(run: Path, bench: Path, summary: RunSummary, *, as_json: bool) -> None:
-    """Print the scores that the run has now."""
+def _print_scores(
+    run: Path, bench: Path, summary: RunSummary, named: list[str] | None, *, as_json: bool
+) -> None:
+    """Print the scores that the run has now: of judges, and of the named metrics or all."""
     with JournalReader.open(run) as reader:
-        rows, distances = score_reasons(reader), stored_distances(reader)
+        rows = [row for row in score_reasons(reader) if named is None or "@" in row[0] or row[0] in named]
+        distances = [
+            one for one in stored_distances(reader) if named is None or one.metric.partition(":")[0] in named
+        ]
     scores = []
     for metric in dict.fromkeys(row[0] for row in rows):
         reasons = {reason: n for name, missing, reason, n in rows if name == metric and missing}
@@ -126,19 +131,27 @@ def _print_scores(run: Path, bench: Path, summary: RunSummary, *, as_json: bool)
         }
         print_json(document)
     else:
+        alike: dict[tuple[str, int], list[str]] = {}
         for metric, scored, reasons in scores:
             print(f"{metric:<32} {scored:>6} scored {sum(reasons.values()):>6} unscored")
-            if reasons:
-                print("  " + "; ".join(f"{n} x {reason}" for reason, n in list(reasons.items())[:3]))
+            for reason, n in [*reasons.items()][:3]:
+                alike.setdefault((reason, n), []).append(metric)
+        for (reason, n), of in alike.items():
+            print(f"{', '.join(of)}: {n} unscored{' each' if len(of) > 1 else ''}: {reason}")
         if any(REQUIREMENTS["roi"] in reasons for _, _, reasons in scores):
             print(
                 "to add regions: `plantain bench prepare RAW --to NEW` proposes them for pairs. Or ask readers: "
                 f"{command_line('review', 'new', 'STUDY', '--from', bench, '--task', 'choose-roi')}, then "
                 f"{command_line('bench', 'prepare', bench, '--study', 'STUDY')}. Then generate into a new run"
             )
+        arms: dict[tuple[str, str], list[str]] = {}
         for one in distances:
-            value = f"unscored: {one.reason}" if one.value is None else f"{one.value:.3g}, {one.line}"
-            print(f"{one.metric} of {one.arm}: {value}")
+            if one.value is None:
+                arms.setdefault((one.metric, one.reason), []).append(one.arm)
+            else:
+                print(f"{one.metric} of {one.arm}: {one.value:.3g}, {one.line}")
+        for (metric, reason), of in arms.items():
+            print(f"{metric} of {', '.join(of)}: unscored: {reason}")
         stored = counted(summary.measured + summary.judged, "score")
         print(f"{stored} stored, {counted(summary.made, 'judge call')} made")
         if summary.stopped is None:

@@ -19,7 +19,7 @@ from plantain.audit.pages import between, in_words, write_card_page
 from plantain.audit.planning import forecast
 from plantain.audit.run import AuditPlan, run_audit
 from plantain.audit.trials import Trial, chosen_kinds
-from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile, chosen_words
+from plantain.cli.terminal.options import AsJson, DryRun, Seed, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, confirm, print_end, run_to_end
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.findings import load_taxonomy
@@ -56,9 +56,6 @@ def audit(
     settings: SettingsFile = None,
     pairs: int = typer.Option(40, min=1, help="Edits of each kind."),
     seed: Seed = 0,
-    findings: list[str] | None = typer.Option(
-        None, "--finding", metavar="NAME", help="Only this finding; repeatable."
-    ),
     kinds: str = typer.Option("", help="Controls and defects, separated by commas; default: all."),
     rubric: str | None = typer.Option(None, help="Default: that of the run DIR, else med-banana."),
     to: Path | None = typer.Option(None, metavar="FOLDER", help="Folder for card.html and card.json."),
@@ -95,10 +92,8 @@ def audit(
     taxonomy = load_taxonomy()
     terms = load_terms(settings, named)
     split = "images of the packages, held out" if folder is None else folder.name
-    known = [finding.name for finding in taxonomy.findings if not finding.normal]
-    wanted = chosen_words("--finding", findings or (), known)
     judged_by, chosen = _rubric(rubric, folder), chosen_kinds(kinds)
-    plan = AuditPlan(judge, judged_by, pairs, seed, split, wanted, chosen)
+    plan = AuditPlan(judge, judged_by, pairs, seed, split, chosen)
     trial_images = images_in(folder, taxonomy)
     found: dict[str, Any] = forecast(trial_images, taxonomy, plan, terms)
     if dry_run:

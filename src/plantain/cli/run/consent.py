@@ -10,6 +10,7 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import typer
 
 from plantain.bench.benchmark.native_format import asked_samples, is_benchmark, withdraw_from_benchmark
@@ -64,11 +65,7 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
         if as_json:
             for line in summary:
                 line["connected_to"] = ips.get(str(line["address"]), [])
-            rows = [
-                {**asdict(sent), "dataset": dataset, "licence": licence}
-                for sent, dataset, licence in sent_with_sources(reader)
-            ]
-            print_json({"sent": rows, "summary": summary, "cluster": cluster})
+            _print_json(reader, summary, cluster)
             return
     if cluster is not None:
         print(
@@ -88,6 +85,16 @@ def consent(run: RunArgument, as_json: AsJson = False) -> None:
             f"{line['from']} to {line['to']}"
         )
     print(next_line("run", "consent", run, "--json"))
+
+
+def _print_json(reader: JournalReader, summary: list[dict[str, object]], cluster: str | None) -> None:
+    """Print one JSON object row by row: all rows may not fit in memory."""
+    rest = orjson.dumps({"summary": summary, "cluster": cluster}, option=orjson.OPT_INDENT_2).decode()
+    print('{\n  "sent": [', end="")
+    for number, (sent, dataset, licence) in enumerate(sent_with_sources(reader)):
+        row = orjson.dumps({**asdict(sent), "dataset": dataset, "licence": licence}).decode()
+        print(f"{',' if number else ''}\n    {row}", end="")
+    print(f"\n  ],{rest[1:]}")
 
 
 _MOST = 20

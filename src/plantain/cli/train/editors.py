@@ -50,7 +50,7 @@ from plantain.runs.terms import Terms, load_terms
 from plantain.train.pairs import ListedExample, TrainingPair
 from plantain.train.plans import FinetunePlan, Plan, PreferencePlan
 from plantain.train.releases import ReleasePreferences, StoredOriginals
-from plantain.train.split import TaskSplit
+from plantain.train.split import TaskSplit, tasks_to_split
 from plantain.train.study import StudyCell, cells_of, splits_of, train_study
 
 P = TypeVar("P", bound=Plan)
@@ -92,6 +92,9 @@ def finetune(
     task: list[str] | None = typer.Option(
         None, help="Repeatable. Default: the six of the paper's Table 7, else the largest."
     ),
+    few_shot: Path | None = typer.Option(
+        None, metavar="RUN", help="Scored run with --shots: Table 7 (b), shown next to (a)."
+    ),
     chosen: list[str] | None = typer.Option(
         None, "--set", metavar="NAME=VALUE", help=settings_help(FinetunePlan)
     ),
@@ -110,8 +113,9 @@ def finetune(
     terms = load_terms(settings, (model,))
     benchmark = Benchmark.load(bench)
     pairs = BenchmarkPairs(benchmark)
-    sizes = Counter(example.task for example in pairs.listed())
-    named = tuple(task or ()) or plan.named or paper_tasks(sizes, max(plan.sizes) + 1)
+    possible = tasks_to_split(pairs.listed(), seed=plan.seed, largest=max(plan.sizes), per_task=plan.per_task)
+    sizes = Counter(example.task for example in pairs.listed() if example.task in possible)
+    named = tuple(task or ()) or plan.named or paper_tasks(sizes)
     plan = plan.model_copy(update={"named": named})
     splits = splits_of(plan, pairs.listed())
     cells = list(cells_of(plan, splits))
@@ -135,7 +139,9 @@ def finetune(
     )  # the base's licence also covers the fine-tuned models
     title = f"{model}, fine-tuned on {pairs.name}"
     ended, page = run_to_end(
-        measure_trained(held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json)
+        measure_trained(
+            held_out, folders, to / "evaluation", title, local, plan.judge, quiet=as_json, few_shot=few_shot
+        )
     )
     if page is not None:
         _print_end(to, plan, page, as_json=as_json)
@@ -200,6 +206,7 @@ async def measure_trained(
     judge: str,
     *,
     quiet: bool,
+    few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
     """Measure trained models: generate and score missing outputs; return summary and, if complete, Table 7's page.
 
@@ -211,6 +218,7 @@ async def measure_trained(
         terms: terms for calling the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: True to show no progress.
+        few_shot: run of Table 7 (b), shown next to (a).
     """
     setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}
@@ -230,7 +238,7 @@ async def measure_trained(
         scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
     if scored.stopped is not None:
         return scored, None
-    return scored, write_learning(run, run.parent, title)
+    return scored, write_learning(run, run.parent, title, few_shot)
 
 
 def dpo(

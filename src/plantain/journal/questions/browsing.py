@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict, dataclass
 
 from plantain.journal.reader import JournalReader
@@ -35,20 +34,6 @@ class TaskQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeMark:
-    """One judge's decision on an attempt.
-
-    Attributes:
-        qualified: the decision; None if undecided.
-        decisive: True if it closed the task.
-    """
-
-    judge: str
-    qualified: bool | None
-    decisive: bool
-
-
-@dataclass(frozen=True, slots=True)
 class BrowsedTask:
     """One task in a list.
 
@@ -58,7 +43,6 @@ class BrowsedTask:
         instruction: the last attempt's instruction.
         reason: why it did not succeed; "" if it did or is open.
         cost_usd: US dollars for its calls; None if no cost is known.
-        marks: decisions on the last attempt.
     """
 
     id: str
@@ -74,7 +58,6 @@ class BrowsedTask:
     original: str
     edited: str
     cost_usd: float | None
-    marks: tuple[JudgeMark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +76,6 @@ _COLUMNS = (
     "coalesce((SELECT prepared FROM image i WHERE i.id = t.image_id), ''), "
     f"coalesce(({_LAST.format('a.edited', 'AND a.edited IS NOT NULL')}), ''), "
     "(SELECT sum(cost_usd) FROM call c WHERE c.task = t.id)"
-)
-_MARKS = (
-    "SELECT judge, qualified, decisive FROM verdict WHERE (task, generation, round) = (SELECT v.task, v.generation, "
-    "max(v.round) FROM verdict v JOIN task t ON v.task = t.id AND v.generation = t.generation WHERE t.id = ?) "
-    "ORDER BY decisive DESC, judge, draw"
 )
 
 
@@ -120,7 +98,7 @@ def page_of(
     more, rows = len(rows) > size, rows[:size]
     if backwards:
         rows.reverse()
-    tasks = tuple(_browsed(reader.connection, row) for row in rows)
+    tasks = tuple(BrowsedTask(*row) for row in rows)
     return BrowsedPage(tasks, more if backwards else bool(mark), bool(mark) if backwards else more)
 
 
@@ -138,11 +116,3 @@ def _where(query: TaskQuery) -> tuple[str, Values]:
         low = query.text.lower()
         values += [len(low), low, query.text, low, low]
     return " AND ".join(parts), values
-
-
-def _browsed(connection: sqlite3.Connection, row: sqlite3.Row) -> BrowsedTask:
-    marks = tuple(
-        JudgeMark(judge, None if good is None else bool(good), bool(last))
-        for judge, good, last in connection.execute(_MARKS, (row[0],))
-    )
-    return BrowsedTask(*(*row, marks))

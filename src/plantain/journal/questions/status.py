@@ -93,17 +93,6 @@ def spent_by(reader: JournalReader, models: Collection[str]) -> tuple[float | No
     return (round(cost, 6) if known else None), (None if seconds is None else round(seconds, 3))
 
 
-def came_back(reader: JournalReader) -> int:
-    """Count the current attempts whose image is byte for byte that of an earlier round."""
-    return int(
-        reader.connection.execute(
-            "SELECT count(*) FROM attempt a JOIN task t ON t.id = a.task AND t.kind = 'edit' WHERE a.superseded = 0"
-            " AND a.edited IS NOT NULL AND EXISTS (SELECT 1 FROM attempt b WHERE b.task = a.task"
-            " AND b.generation = a.generation AND b.round < a.round AND b.edited = a.edited)"
-        ).fetchone()[0]
-    )
-
-
 def put_back(reader: JournalReader) -> tuple[int, float, int]:
     """Return (current restored edits, their mean restored share in [0, 1], edits that were not restored)."""
     row = reader.connection.execute(
@@ -125,24 +114,22 @@ def status_summary(reader: JournalReader) -> dict[str, object]:
     outcomes = {outcome.value: n for outcome, n in reader.outcomes().items()}
     unpriced = "SELECT count(*) FROM call WHERE outcome IS NOT NULL AND cost_usd IS NULL"
     won = "SELECT round, count(*) FROM task WHERE state = 'success' GROUP BY round ORDER BY round"
-    replayed, peak = connection.execute("SELECT sum(replayed), max(peak_rss_mb) FROM session").fetchone()
+    (replayed,) = connection.execute("SELECT TOTAL(replayed) FROM session").fetchone()
     report = reader.run / "report.html"
     return {
         "tasks": {"total": sum(counts.values()), **{state.value: counts[state] for state in TaskState}},
         "rounds": {str(number): n for number, n in connection.execute(won)},
         "attempts": reader.attempt_count(),
         "attempts_superseded": reader.attempt_count(superseded=True),
-        "came_back_unchanged": came_back(reader),
         "calls": {
             "made": sum(outcomes.values()),
-            "replayed": replayed or 0,
+            "replayed": int(replayed),
             "open": len(reader.open_calls()),
         },
         "outcomes": outcomes,
         "cost_usd": round(reader.spent_usd(), 6),
         "cost_reported": reported_cost(reader),
         "calls_of_unknown_cost": connection.execute(unpriced).fetchone()[0],
-        "peak_rss_mb": peak,
         "modalities": [m for (m,) in connection.execute("SELECT DISTINCT modality FROM task ORDER BY 1")],
         "report": clean_text(str(report)) if report.exists() else None,
         "not_closed": not_closed(reader),

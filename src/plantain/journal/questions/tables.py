@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plantain.journal.questions.status import BY_STEP, came_back, put_back
+from plantain.journal.questions.status import BY_STEP, put_back
 from plantain.journal.questions.units import NOTHING, rates, units
 from plantain.journal.reader import JournalReader
 from plantain.journal.verdicts import JUDGED_AGAIN, PUBLISHED
@@ -18,15 +18,6 @@ from plantain.metrics.statistics.clusters import Rate
 from plantain.records import TaskState
 
 CLOSED = "state IN ('success', 'failed')"
-
-_COUNTED = f"final = 1 AND draw < {JUDGED_AGAIN}"
-_FINAL_CALLS = f"SELECT step, outcome, count(*) AS n FROM call WHERE {_COUNTED} GROUP BY 1, 2"
-_FINAL_CALLS_OF_OTHERS = (
-    "SELECT c.step, c.outcome, -count(*) FROM (SELECT * FROM main.task WHERE kind <> 'edit' OR generation > 0) t"
-    f" CROSS JOIN call c ON c.task = t.id WHERE {_COUNTED} AND (t.kind <> 'edit' OR c.generation <> t.generation)"
-    " GROUP BY 1, 2"
-)
-"""To be subtracted: those of other tasks and earlier generations. Most runs have few, so few calls are looked up."""
 
 _DECISIONS = ("qualified", "qualified_all_pass", "qualified_weighted", "opinion", "opinion = qualified")
 """The decisions of a verdict, as SQL over `judged`."""
@@ -108,7 +99,7 @@ class Judged:
         qualified: attempts accepted by the run's policy; `all_pass` and `weighted`: by each policy.
         opinion: the judge's overall yes, if given; `opinion_agrees`: how often it equals the run's decision.
         attempts: attempts of current generations; `judged` of them have a verdict, `unjudged`: others by reason.
-        came_back, put_back: results of the functions in `telemetry`.
+        put_back: the result of `status.put_back`.
         published: numbers of yes and of all answers in published verdicts, which count in no other number.
     """
 
@@ -121,7 +112,6 @@ class Judged:
     attempts: int
     judged: int
     unjudged: tuple[tuple[str, int], ...]
-    came_back: int
     put_back: tuple[int, float, int]
     published: tuple[tuple[str, int, int], ...] = ()
 
@@ -230,7 +220,6 @@ def table2(reader: JournalReader, weights: Mapping[str, float]) -> Judged:
         attempts=attempts,
         judged=judged,
         unjudged=unjudged,
-        came_back=came_back(reader),
         put_back=put_back(reader),
         published=_published(reader),
     )
@@ -303,8 +292,8 @@ def call_outcomes(reader: JournalReader) -> tuple[OutcomeRow, ...]:
     return tuple(
         OutcomeRow(step, outcome, n)
         for step, outcome, n in reader.connection.execute(
-            f"SELECT step, outcome, sum(n) FROM ({_FINAL_CALLS} UNION ALL {_FINAL_CALLS_OF_OTHERS})"
-            f" GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY {BY_STEP}, 2"
+            "SELECT step, outcome, count(*) FROM call c JOIN task t ON t.id = c.task AND t.generation = c.generation"
+            f" WHERE t.kind = 'edit' AND final = 1 AND draw < {JUDGED_AGAIN} GROUP BY 1, 2 ORDER BY {BY_STEP}, 2"
         )
     )
 

@@ -87,7 +87,7 @@ def bradley_terry(comparisons: Sequence[Comparison]) -> Strengths:
     """
     coded = _Coded(comparisons)
     m = len(coded.models)
-    beta, _ = _fit(coded.design, coded.chosen, coded.hold)
+    beta = _fit(coded.design, coded.chosen, coded.hold)
     beta[:m] -= beta[:m].mean()
     beta = np.round(beta, 9)  # the fit leaves noise of a strength of 0
     jackknife = _Jackknife(coded, beta)
@@ -149,12 +149,11 @@ def _parts(design: Floats, chosen: npt.NDArray[np.intp], beta: Floats) -> tuple[
     return np.log(np.maximum(share[rows, chosen], 1e-300)), design[rows, chosen] - mean, information
 
 
-def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> tuple[Floats, Floats]:
-    """Return the penalised estimates (Newton's method with halved steps) and the inverse information."""
+def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> Floats:
+    """Return the penalised estimates by Newton's method with halved steps."""
     beta = np.zeros(design.shape[2])
     likely = -math.inf
     step = np.zeros_like(beta)
-    inverse = np.zeros((beta.size, beta.size))
     for _ in range(STEPS):
         log, score, information = _parts(design, chosen, beta)
         now = float(log.sum() - hold @ beta**2 / 2)
@@ -162,12 +161,11 @@ def _fit(design: Floats, chosen: npt.NDArray[np.intp], hold: Floats) -> tuple[Fl
             step /= 2.0
             beta = beta - step
             continue
-        inverse = np.linalg.pinv(information.sum(axis=0) + np.diag(hold), hermitian=True)
-        step = inverse @ (score.sum(axis=0) - hold * beta)
+        step = np.linalg.solve(information.sum(axis=0) + np.diag(hold), score.sum(axis=0) - hold * beta)
         if np.abs(step).max() < 1e-9:
             break
         likely, beta = now, beta + step
-    return beta, inverse
+    return beta
 
 
 class _Jackknife:

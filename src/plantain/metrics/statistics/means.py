@@ -212,7 +212,7 @@ def sampling_of(
     if not expected:
         return None
     return Sampling(
-        mean, float(np.sqrt(variance)), expected**2 / spread, third / second**1.5 if second else 0.0
+        mean, float(np.sqrt(variance)), expected**2 / spread, third / second / second**0.5 if second else 0.0
     )
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pixels.arrays import Floats
 from plantain.records import Score, unscored
-
-Statistic = Callable[[npt.ArrayLike, npt.ArrayLike], Score]
-
 
 RESOLUTION = 1e-9
 """Differences up to this share of the larger value, or of 1, are rounding: such values are tied."""
@@ -74,25 +68,3 @@ def _pairs(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats,
     if x.size < 2:
         return x, y, "fewer than two items"
     return x, y, "all items tied" if any(np.ptp(average_ranks(values)) == 0 for values in (x, y)) else ""
-
-
-def image_correlation(
-    metric: npt.ArrayLike,
-    human: npt.ArrayLike,
-    clusters: Sequence[Hashable],
-    *,
-    statistic: Statistic = spearman,
-) -> Estimate:
-    """Return the mean over images of the rank correlation, across models, of a metric with human raters.
-
-    Args:
-        metric, human: (images, models), higher is better in both; NaN for a missing value.
-        clusters: name of each image's cluster (patient, source).
-        statistic: `spearman` or `formula_one`.
-
-    Returns:
-        The mean correlation with its interval; images with all models tied are skipped.
-    """
-    rows = zip(np.asarray(metric, np.float64), np.asarray(human, np.float64), strict=True)
-    values = [statistic(a, b).value for a, b in rows]
-    return ClusteredMeans(clusters).mean(np.array(values, np.float64), low=-1.0, high=1.0)

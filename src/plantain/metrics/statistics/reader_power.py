@@ -1,7 +1,7 @@
 """Power of the test in `readers.py` for given numbers of readers and cases.
 
 A difference between two models varies by reader, by case, and by reading. With normal effects the mean squares of the
-test are independent and chi-squared (Hillis 2007), so the power is an integral over three of them, taken over fixed
+test are independent and chi-squared (Hillis 2007), so the power is an integral over three of them, taken over seeded
 draws: reproducible, exact to about half a point, and of the test with its truncation and conservative rules.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from plantain.metrics.statistics.intervals import LEVEL
 from plantain.metrics.statistics.readers import FEW, careful
 from plantain.pixels.arrays import Floats
 
-DRAWS = 8192
+DRAWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,6 @@ class Components:
     reader: float
     case: float
     rest: float
-
-    def __post_init__(self) -> None:
-        if min(self.reader, self.case, self.rest) < 0 or not math.isfinite(self.total) or not self.total > 0:
-            raise ValueError(f"variance components are at least 0 and not all 0, not {self}")
-
-    @property
-    def total(self) -> float:
-        """The variance of a single difference, the sum of the components."""
-        return self.reader + self.case + self.rest
 
 
 SHARES = Components(reader=0.0135, case=0.057, rest=0.537)
@@ -74,9 +65,9 @@ def _reach(readers: int, cases: int, parts: Components, level: float) -> tuple[F
     total = readers * cases
     free = (readers - 1, cases - 1, (readers - 1) * (cases - 1))
     size = (parts.rest + cases * parts.reader, parts.rest + readers * parts.case, parts.rest)
+    rng = np.random.default_rng(0)
     by_reader, by_case, left = (
-        mean * _chi_squared(axis, df) / df / total
-        for axis, (mean, df) in enumerate(zip(size, free, strict=True))
+        mean * rng.chisquare(df, DRAWS) / df / total for mean, df in zip(size, free, strict=True)
     )
     unbiased = by_reader + by_case - left
     variance = np.maximum(unbiased, by_reader)
@@ -86,20 +77,3 @@ def _reach(readers: int, cases: int, parts: Components, level: float) -> tuple[F
     freedom = free[0] * np.minimum((variance / by_reader) ** 2, most)
     reach = stdtrit(freedom, 1 - level / 2) * np.sqrt(wider * variance)
     return reach, math.sqrt(parts.reader / readers + parts.case / cases + parts.rest / total)
-
-
-@lru_cache(maxsize=256)
-def _chi_squared(axis: int, df: float) -> Floats:
-    """Return the draws along an axis of the cube as values of chi-squared."""
-    from scipy.special import gammaincinv
-
-    return np.asarray(2.0 * gammaincinv(df / 2.0, _draws()[axis]), np.float64)
-
-
-@cache
-def _draws() -> tuple[Floats, Floats, Floats]:
-    """Return a fixed low-discrepancy sequence in the cube: Kronecker's lattice by the root of x^4 = x + 1."""
-    root = 1.2207440846057596
-    number = np.arange(1, DRAWS + 1, dtype=np.float64)
-    first, second, third = (np.asarray((0.5 + number * root**-k) % 1.0, np.float64) for k in (1, 2, 3))
-    return first, second, third

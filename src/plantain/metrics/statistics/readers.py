@@ -18,20 +18,13 @@ from plantain.metrics.statistics.intervals import Sampling
 from plantain.pixels.arrays import Floats
 
 UNBIASED = "unbiased"
-NO_CASE_COVARIANCE = "truncated: the covariance over cases came out negative and counts as 0"
-TRUNCATED = "truncated: the unbiased variance is not above 0"
-CASE_ONLY = (
-    "case-only: the unbiased variance is not above 0, and cases alone vary more than the truncated one"
-)
+TRUNCATED = "truncated: the unbiased variance is below the readers' part of it"
+CASE_ONLY = "case-only: the variance over cases alone is larger than the truncated one"
 NONE = "neither readers nor cases differ in the mean: no interval can be computed"
 
 FEW = 5
 """Readers below which tests are conservative: with 3 or 4 the variance is often far too small by chance (8 % false
 positives instead of 5 % in simulation), so it is never below the case-only one."""
-
-FEW_READERS = (
-    f"case-only: larger than the unbiased one, and of fewer than {FEW} readers the larger one is taken"
-)
 
 ROUNDING = 1e-12
 
@@ -143,11 +136,10 @@ def _sum_apart(table: Floats) -> float:
 def _tested(answers: Floats, unbiased: float, reader_part: float) -> tuple[float, str]:
     """Return the variance of intervals and tests, and its label."""
     truncated = max(unbiased if math.isfinite(unbiased) else 0.0, reader_part)
-    label = UNBIASED if truncated == unbiased else NO_CASE_COVARIANCE
+    found = truncated, UNBIASED if truncated == unbiased else TRUNCATED
     if unbiased > 0 and len(answers) >= FEW:
-        return truncated, label
-    labels = (label, FEW_READERS) if unbiased > 0 else (TRUNCATED, CASE_ONLY)
-    return max((truncated, labels[0]), (_case_only(answers), labels[1]))
+        return found
+    return max(found, (_case_only(answers), CASE_ONLY))
 
 
 def _reader_part(answers: Floats) -> float:

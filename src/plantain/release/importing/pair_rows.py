@@ -179,7 +179,7 @@ def check_roles(columns: Mapping[str, str], constants: Mapping[str, str]) -> Non
     """Check that all roles exist. Raise InputError otherwise, with the nearest role."""
     for option, given, allowed in (("--column", columns, tuple(CALLED)), ("--set", constants, CONSTANT)):
         if unknown := [role for role in given if role not in allowed]:
-            raise InputError(f"{option} {unknown[0]}: no such column; {suggest(unknown[0], allowed)}")
+            raise InputError(f"{option} {unknown[0]}: not a role of {option}; {suggest(unknown[0], allowed)}")
 
 
 def direction_in(instruction: str) -> str:

@@ -14,7 +14,7 @@ from plantain.files.opening import create
 from plantain.journal import BlobRef
 from plantain.records import InputError
 from plantain.release.plan import ORIGINAL, ORIGINALS_INDEX, ReleaseFile
-from plantain.release.released_images import ImageRequest, ReleasedImages
+from plantain.release.released_images import ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
@@ -72,7 +72,7 @@ def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
-        image = released.read(ImageRequest(attempt.edited, record.task_id, attempt.round or 0))
+        image = released.read((attempt.edited, (record.task_id, attempt.round or 0)))
         return image.data, [image.listed(record.task_id, attempt, attempt.role, path=entry.path)]
 
     write_each(staging, name, read)
@@ -82,7 +82,7 @@ def write_originals(staging: Staging, released: ReleasedImages) -> None:
     """Write source images as `originals/DATASET/ID.jpeg`, each once, then their index."""
 
     def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
-        image = released.read(ImageRequest(original_of(staging, entry), "", 0, edited=False))
+        image = released.read((original_of(staging, entry), None))
         return image.data, [image.listed(None, None, ORIGINAL, path=entry.path)]
 
     def index() -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from plantain.pixels.decode import BadImage, one_line
 from plantain.records import Direction, InputError, SourceImage
 from plantain.release.layouts.contract import Layout, original_of, write_each
 from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
-from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
+from plantain.release.released_images import ReleasedImage, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 from plantain.version import __version__
@@ -90,7 +90,7 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
         record = from_json(entry.record)
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
-        image = released.read(ImageRequest(attempt.edited, record.task_id, attempt.round or 0))
+        image = released.read((attempt.edited, (record.task_id, attempt.round or 0)))
         original = staging.original(record.image.prepared_sha256)
         there = original is not None and MEDIA[original.media_type] == "jpeg"
         source = _uid_of_original(staging, record.image.prepared_sha256) if there else ""
@@ -99,7 +99,7 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
 
     def original(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         recorded = original_of(staging, entry)
-        image = released.read(ImageRequest(recorded, "", 0, edited=False))
+        image = released.read((recorded, None))
         uid = _uid_of_original(staging, recorded.sha256)
         dataset = _original(from_json(entry.record).image, image, uid)
         return _file(dataset, entry.path, image.listed(None, None, ORIGINAL, member=MEMBER))

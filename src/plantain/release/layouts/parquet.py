@@ -34,12 +34,6 @@ GROUP_BYTES = 32_000_000
 GROUP_ROWS = 100
 """Largest row group: viewers of hubs fail on larger ones, and memory stays flat."""
 
-_HEAVY = {"image.bytes", "mask.bytes", "original.bytes", "edited.bytes", "jpg_0", "jpg_1"}
-"""JPEG and PNG do not compress further."""
-
-_REPEATED = ("dataset", "modality", "finding", "direction", "outcome", "judge", "licence", "terms", "credit")
-"""Few values, many rows."""
-
 Row = tuple[dict[str, Cell], int, list[ReleaseFile]]
 """Cells, their weight in bytes, and the images among them."""
 
@@ -71,14 +65,9 @@ def write_tables(staging: Staging, released: ReleasedImages) -> None:
 
 def _fill(file: HashingFile, schema: pa.Schema, rows: Iterator[Row]) -> Iterator[ReleaseFile]:
     schema = _with_features(schema)
-    leaves = {path for field in schema for path in _leaves(field)}
+    # Neither dictionaries nor statistics: for those, images would be in memory twice.
     with pq.ParquetWriter(
-        file,
-        schema,
-        compression={path: "none" if path in _HEAVY else "zstd" for path in sorted(leaves)},
-        use_dictionary=[path for path in _REPEATED if path in leaves],
-        write_statistics=sorted(leaves - _HEAVY),
-        store_schema=True,
+        file, schema, compression="zstd", use_dictionary=False, write_statistics=False
     ) as writer:
         group: list[dict[str, Cell]] = []
         weight = 0
@@ -116,17 +105,6 @@ def _table(group: list[dict[str, Cell]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _leaves(field: pa.Field, above: str = "") -> Iterator[str]:
-    path = f"{above}{field.name}"
-    if pa.types.is_struct(field.type):
-        for inner in field.type:
-            yield from _leaves(inner, f"{path}.")
-    elif pa.types.is_list(field.type):
-        yield from _leaves(field.type.value_field, f"{path}.list.")
-    else:
-        yield path
-
-
 def _edit_rows(
     entries: Iterable[StagedEntry],
     staging: Staging,
@@ -147,7 +125,7 @@ def _edit_rows(
                 ORIGINAL: staging.original(record.image.prepared_sha256) if success else None,
             }
             requests = [
-                ImageRequest(image, record.task_id, attempt.round or 0, edited=column == edited)
+                (image, (record.task_id, attempt.round or 0) if column == edited else None)
                 for column, image in named.items()
                 if image is not None
             ]
@@ -177,7 +155,7 @@ def _original_rows(
     entries: Iterable[StagedEntry], staging: Staging, released: ReleasedImages
 ) -> Iterator[Row]:
     originals = (original_of(staging, entry) for entry in entries)
-    wanted = ((one, [ImageRequest(one, "", 0, edited=False)]) for one in originals)
+    wanted = ((one, [(one, None)]) for one in originals)
     for number, (original, (image,)) in enumerate(released.stream(wanted)):
         path, known = staging.described_original(original.sha256)
         cells: dict[str, Cell] = orjson.loads(known)
@@ -212,8 +190,8 @@ def preference_rows(
         for entry in entries:
             record = from_json(entry.record)
             pair = next(p for p in pairs_of(record) if (p.chosen, p.rejected) == (entry.first, entry.second))
-            requests = [
-                ImageRequest(attempt.edited, record.task_id, attempt.round or 0)
+            requests: list[ImageRequest] = [
+                (attempt.edited, (record.task_id, attempt.round or 0))
                 for attempt in (record.attempts[pair.chosen], record.attempts[pair.rejected])
                 if attempt.edited is not None
             ]

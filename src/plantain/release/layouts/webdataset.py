@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import tarfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import IO, cast
 
 import orjson
 
 from plantain.journal import BlobRef
 from plantain.release.layouts.columns import ReleaseColumns, columns_of, task_cells
-from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.plan import ORIGINAL, ReleaseFile
+from plantain.release.layouts.contract import Layout
+from plantain.release.plan import ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
@@ -21,15 +23,14 @@ Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 
 
 def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
-    """Write `wds/success-train-00000.tar` and the like; masks, with the same keys, and originals in separate tars.
+    """Write `wds/success-train-00000.tar` and the like; masks, with the same keys, in separate tars.
 
-    All samples of a tar have the same fields, which readers expect. Only some edits have masks, and many edits share
-    an original. The index is the release's manifest.
+    All samples of a tar have the same fields, which readers expect. Only some edits have masks. Many edits share an
+    original: those are files in `originals/`, found by `original_sha256`. The index is the release's manifest.
     """
     columns = columns_of(staging.facts.frozen)
     _write(staging, "webdataset", lambda entries: _edits(entries, released, columns))
     _write(staging, "masks", lambda entries: _masks(entries, released))
-    _write(staging, "wds-originals", lambda entries: _originals(entries, staging, released))
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
@@ -47,12 +48,14 @@ def _write(
 
 
 def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]:
-    for members, listed in samples:
-        for name, data in members:
-            _add(file, name, data)
-        yield listed
-    # Two empty blocks end an archive, and its length is a multiple of the record size.
-    file.write(bytes(2 * tarfile.BLOCKSIZE + -(file.size + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE))
+    out = cast("IO[bytes]", file)
+    with tarfile.TarFile(mode="w", fileobj=out, format=tarfile.USTAR_FORMAT, copybufsize=1 << 20) as tar:
+        for members, listed in samples:
+            for name, data in members:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+            yield listed
 
 
 def _edits(
@@ -76,19 +79,6 @@ def _masks(entries: Iterator[StagedEntry], released: ReleasedImages) -> Iterator
         yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
 
 
-def _originals(
-    entries: Iterator[StagedEntry], staging: Staging, released: ReleasedImages
-) -> Iterator[Sample]:
-    """Yield originals, named by the hash in `original_sha256` of other samples."""
-    originals = (original_of(staging, entry) for entry in entries)
-    wanted = ((one, [ImageRequest(one, "", 0, edited=False)]) for one in originals)
-    for original, (image,) in released.stream(wanted):
-        name = f"{original.sha256}.{'jpg' if original.media_type == 'image/jpeg' else 'png'}"
-        _, cells = staging.described_original(original.sha256)
-        members = [(name, image.data), (f"{original.sha256}.json", cells)]
-        yield members, image.listed(None, None, ORIGINAL, member=name)
-
-
 def _read(
     entries: Iterator[StagedEntry],
     released: ReleasedImages,
@@ -102,23 +92,11 @@ def _read(
             attempt = record.attempts[entry.first]
             image = choose(attempt)
             assert image is not None
-            edited = image is attempt.edited
-            request = ImageRequest(image, record.task_id, attempt.round or 0, edited=edited)
-            yield (record, attempt), [request]
+            signed_as = (record.task_id, attempt.round or 0) if image is attempt.edited else None
+            yield (record, attempt), [(image, signed_as)]
 
     for item, (image,) in released.stream(wanted()):
         yield (*item, image)
-
-
-def _add(file: HashingFile, name: str, data: bytes) -> None:
-    """Write one member with tarfile's header; tarfile itself copies data in pieces of 16 kB, which is slow."""
-    info = tarfile.TarInfo(name)
-    info.size = len(data)
-    info.mode = 0o644
-    info.mtime = 0
-    file.write(info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict"))
-    file.write(data)
-    file.write(bytes(-len(data) % tarfile.BLOCKSIZE))
 
 
 LAYOUT = Layout(write_webdataset)

@@ -61,8 +61,6 @@ class Inventory:
         images: (path, role, hash in the journal) of edited images, by task, generation and round; removed as their
             records are found.
         originals: a file with each original, by hash.
-        next_to_edits: a file with the original next to edits of a task, by (task, hash); removed likewise.
-        trajectory_rows: number of rows in the Parquet tables of trajectories; None without such tables.
         signed: True if the manifest lists an image with a signature.
         problems: problems found so far.
         system: files and folders left by operating systems and downloads, which are ignored.
@@ -71,8 +69,6 @@ class Inventory:
     files: dict[str, KnownFile] = field(default_factory=dict)
     images: dict[_Attempt, tuple[str, str, str]] = field(default_factory=dict)
     originals: dict[str, str] = field(default_factory=dict)
-    next_to_edits: dict[tuple[str, str], str] = field(default_factory=dict)
-    trajectory_rows: int | None = None
     signed: bool = False
     problems: list[ReleaseProblem] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
@@ -94,8 +90,6 @@ class Inventory:
         self.signed = self.signed or bool(entry.source_sha256)
         if entry.role == ORIGINAL:
             self.originals.setdefault(entry.sha256, entry.path)
-            if entry.task is not None:
-                self.next_to_edits.setdefault((entry.task, entry.sha256), entry.path)
         if entry.is_edit:
             key = (entry.task, entry.generation, entry.round)
             found = (entry.path, entry.role, entry.source_sha256 or entry.sha256)

@@ -28,8 +28,8 @@ ASSERTION = "org.plantain.attempt"
 _SETTINGS = {"builder": {"thumbnail": {"enabled": False}}, "verify": {"verify_after_sign": False}}
 """The library's default embeds images of the source, which would publish restricted ones."""
 
-_ALGORITHMS = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
-"""By curve."""
+_ALGORITHMS = ("ES256", "ES384", "ES512", "PS256")
+"""Of ECDSA keys by curve, and of RSA; the key's own is the one whose signature validates."""
 
 
 class C2paSigner:
@@ -67,7 +67,6 @@ def open_signer(options: ExportOptions) -> C2paSigner:
     """
     assert options.sign_cert is not None and options.sign_key is not None
     chain, key = _read(options.sign_cert, "--sign"), _read(options.sign_key, "--key")
-    algorithm = _algorithm(key, options.sign_key)
     try:
         import c2pa
     except ImportError as error:
@@ -76,17 +75,19 @@ def open_signer(options: ExportOptions) -> C2paSigner:
         "one PEM file with a leaf certificate that has key usage digitalSignature and extended key usage "
         "emailProtection, and its intermediates below it"
     )
-    try:
-        signer = C2paSigner(chain, key, algorithm)
-        trial = signer.sign(encode_jpeg(np.zeros((16, 16, 3), np.uint8)), "trial", 0)
-    except (c2pa.C2paError, InputError) as error:
-        raise InputError(f"{options.sign_cert}: cannot be signed with: {error} (needed: {needed})") from error
-    if signed_attempt(trial)[0] not in ("Valid", "Trusted"):
-        raise InputError(
-            f"{options.sign_cert}: its signature does not validate; does {options.sign_key.name} belong to it? "
-            f"(needed: {needed})"
-        )
-    return signer
+    faults = []
+    for algorithm in _ALGORITHMS:
+        try:
+            signer = C2paSigner(chain, key, algorithm)
+            trial = signer.sign(encode_jpeg(np.zeros((16, 16, 3), np.uint8)), "trial", 0)
+        except (c2pa.C2paError, InputError) as error:
+            faults.append(str(error))
+            continue
+        if signed_attempt(trial)[0] in ("Valid", "Trusted"):
+            return signer
+        faults.append(f"its signature does not validate; does {options.sign_key.name} belong to it?")
+    fault = next((fault for fault in faults if "unsupported private key" not in fault), faults[0])
+    raise InputError(f"{options.sign_cert}: cannot be signed with: {fault} (needed: {needed})")
 
 
 def signed_attempt(jpeg: bytes) -> tuple[str, str | None, int | None]:
@@ -147,23 +148,6 @@ def _manifest(task: str, round: int) -> str:
             ],
         }
     )
-
-
-def _algorithm(key: bytes, path: Path) -> str:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec, rsa
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        private = load_pem_private_key(key, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(f"{path}: not an unencrypted private key in PEM: {error}") from error
-    if isinstance(private, rsa.RSAPrivateKey):
-        return "PS256"
-    curve = private.curve.name if isinstance(private, ec.EllipticCurvePrivateKey) else ""
-    if curve not in _ALGORITHMS:
-        raise InputError(f"{path}: a key of this kind cannot sign; use ECDSA P-256")
-    return _ALGORITHMS[curve]
 
 
 def _read(path: Path, option: str) -> bytes:

@@ -47,7 +47,7 @@ def check_records(out: Path, inventory: Inventory, against: JournalReader | None
     recorded = _Recorded()
     checks = {
         TRAJECTORIES: _trajectories(out, inventory, recorded, against),
-        FACTS: _facts(out, inventory, recorded),
+        FACTS: _facts(out, recorded),
         PARTS: _licences(out, inventory, recorded),
     }
     for path, check in checks.items():
@@ -95,8 +95,6 @@ def _trajectories(
     for (task, _, round), (path, role, _) in inventory.images.items():
         detail = f"its {role} image of task {task}, round {round}, is of no recorded attempt"
         yield ReleaseProblem(path, "reference", detail)
-    for (task, _), path in inventory.next_to_edits.items():
-        yield ReleaseProblem(path, "reference", f"its original of task {task} is of another image")
     for sha256 in inventory.originals.keys() - recorded.originals:
         detail = f"its original {sha256[:16]} is of no recorded image"
         yield ReleaseProblem(inventory.originals[sha256], "reference", detail)
@@ -109,7 +107,6 @@ def _trajectories(
 def _images(record: TaskRecord, inventory: Inventory) -> Problems:
     """Check that the original of a task may be here, and that its edits are the judged ones."""
     image = record.image
-    inventory.next_to_edits.pop((record.task_id, image.prepared_sha256), None)
     original = inventory.originals.get(image.prepared_sha256)
     if original is not None and image.licence not in FREE_TO_LEAVE:
         detail = (
@@ -154,15 +151,12 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Problems:
         yield differs("has other attempts, verdicts or scores than in the run")
 
 
-def _facts(out: Path, inventory: Inventory, recorded: _Recorded) -> Problems:
+def _facts(out: Path, recorded: _Recorded) -> Problems:
     document = orjson.loads(_read(out / FACTS))
     counted = {state: n for state, n in document["facts"]["tasks"].items() if n}
     if counted != dict(recorded.tasks):
         detail = f"states {_counts(counted)}, and there are {_counts(recorded.tasks)}"
         yield ReleaseProblem(FACTS, "count", detail)
-    rows, tasks = inventory.trajectory_rows, sum(recorded.tasks.values())
-    if rows is not None and rows != tasks:
-        yield ReleaseProblem("data/trajectories", "count", f"has {rows} rows for {tasks} tasks")
 
 
 def _counts(counts: Mapping[str, int]) -> str:

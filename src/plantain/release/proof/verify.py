@@ -149,8 +149,6 @@ def _jobs(out: Path, inventory: Inventory) -> Iterator[_Job]:
         known.listed = entry.sha256
         for image in (entry, *inside):
             inventory.add_image(image)
-        if entry.path.startswith("data/trajectories/") and rows is not None:
-            inventory.trajectory_rows = (inventory.trajectory_rows or 0) + rows
         if has_sums and known.sums is None:
             inventory.report(SUMS, "sums", f"has no line for {entry.path}")
         if known.size is None:

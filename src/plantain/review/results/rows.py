@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any
 
@@ -50,7 +49,6 @@ class Row:
     comment: str
     value: Mapping[str, Any]
     focus_s: float
-    answers_given: int
     at: str
 
 
@@ -84,8 +82,6 @@ DICTIONARY = {
     "comment": "free text",
     "value": "the whole answer (JSON); the mask of a region is a PNG in base64",
     "focus_s": "seconds for which the case had the reader's focus, until this answer",
-    "answers_given": "how often the reader answered this: the newest answer counts, of training the first; "
-    "in history.csv the number of this answer",
     "at": "time, UTC",
 }
 """Every column of an export, in order."""
@@ -97,10 +93,11 @@ def rows_of(study: Study, ratings: Ratings) -> list[Row]:
     For training items the first answer counts, since later ones were given after the feedback.
     """
     counts: dict[tuple[str, str], Row] = {}
-    for row in history_of(study, ratings):
+    for answer in ratings.history():
+        row = _row(study, answer)
         key = row.reader, row.item
-        first = counts.get(key) if row.kind is ItemKind.TRAINING else None
-        counts[key] = replace(first or row, answers_given=row.answers_given)
+        if row.kind is not ItemKind.TRAINING or key not in counts:
+            counts[key] = row
     return sorted(counts.values(), key=lambda row: (row.reader, row.block, row.position))
 
 
@@ -114,17 +111,7 @@ def main_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
     return [row for row in rows if row.task in tasks and row.kind is ItemKind.MAIN and not row.cannot]
 
 
-def history_of(study: Study, ratings: Ratings) -> list[Row]:
-    """Return every answer ever given, in order; `answers_given` counts the answers to an item."""
-    times: Counter[tuple[str, str]] = Counter()
-    rows = []
-    for answer in ratings.history():
-        times[answer.reader, answer.item] += 1
-        rows.append(_row(study, answer, times[answer.reader, answer.item]))
-    return rows
-
-
-def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
+def _row(study: Study, answer: ReaderAnswer) -> Row:
     block, item = study.by_item[answer.item]
     case, slots, value = study.by_case[item.case], answer.slots, answer.value
     return Row(
@@ -153,7 +140,6 @@ def _row(study: Study, answer: ReaderAnswer, times: int) -> Row:
         comment=value.get("comment", ""),
         value=value,
         focus_s=answer.focus_ms / 1000,
-        answers_given=times,
         at=answer.at,
     )
 

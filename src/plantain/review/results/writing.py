@@ -22,7 +22,7 @@ from plantain.records import InputError
 from plantain.records.messages import counted
 from plantain.review.people import saw
 from plantain.review.ratings import Ratings
-from plantain.review.results.rows import DICTIONARY, Row, as_csv, history_of, rows_of
+from plantain.review.results.rows import DICTIONARY, Row, as_csv, rows_of
 from plantain.review.sources import is_final
 from plantain.review.study import ORIGINAL, STUDY, Case, Study, open_study
 
@@ -40,7 +40,6 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
     """Yield (name, bytes) of each exported file; the same answers give the same bytes."""
     rows = rows_of(study, ratings)
     yield "answers.csv", as_csv(study, rows).encode()
-    yield "history.csv", as_csv(study, history_of(study, ratings)).encode()
     yield "dictionary.csv", written_csv([("column", "meaning"), *DICTIONARY.items()]).encode()
     yield STUDY, read_inside(study.folder, study.folder / STUDY)
     yield "HASH", f"{study.digest}  {STUDY}\n".encode()

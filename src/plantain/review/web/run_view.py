@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
-from PIL import Image
-
 from plantain.journal import BadBlob, CallRow, JournalReader, StoredScore, StoredVerdict, TaskRow
 from plantain.journal.questions.browsing import BrowsedPage, TaskQuery, page_of
 from plantain.journal.verdicts import published_verdict
-from plantain.pages.thumbnails import shrink
+from plantain.pages.thumbnails import thumbnail as small
 from plantain.pixels.decode import decode
-from plantain.pixels.encode import XMP_PACKET
 from plantain.records import Attempt, Direction, InputError, SourceImage
 from plantain.rubrics import unfavourable
 
-SIDE = 176
-QUALITY = 80
-
+SIDE, MOST = 176, 20_000
+"""Pixels and bytes of a thumbnail at most."""
 
 _DECODING = threading.Semaphore(2)
 
@@ -34,12 +28,8 @@ def thumbnail(data: bytes, *, synthetic: bool) -> bytes:
         BadImage: the bytes cannot be decoded.
     """
     with _DECODING:
-        pixels = shrink(decode(data), SIDE)
-    grey = bool((pixels[..., :1] == pixels).all())
-    buffer = io.BytesIO()
-    plane = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY) if grey else pixels
-    Image.fromarray(plane).save(buffer, "JPEG", quality=QUALITY, xmp=XMP_PACKET if synthetic else b"")
-    return buffer.getvalue()
+        pixels = decode(data)
+    return small(pixels, SIDE, MOST, synthetic=synthetic)
 
 
 PAGE = 50
