@@ -156,7 +156,7 @@ def test_published_form_is_another_judge_beside_the_first_on_the_page(
         ([*sets("ours", "published"), "--decisive"], "name one judge"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
+def test_incomparable_studies_are_refused_in_one_line(
     args: list[str],
     said: str,
     run: Path,
