@@ -7,7 +7,7 @@ import hmac
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Self
@@ -369,24 +369,23 @@ class Account:
     """A run's record of withdrawn content, without readable ids.
 
     Attributes:
-        salt, marks: key, and keyed hashes of groups, images and tasks; `others`: those of merged runs, by key.
+        salt: the run's key of hashes.
+        marks: keyed hashes of groups, images and tasks, by key; a merged run has those of its parts.
         releases: paths of releases that contain images or edits of a group or image, by its hash.
         cost_usd: cost of the removed calls; unknown costs count as in the budget.
     """
 
     salt: str = ""
-    marks: tuple[str, ...] = ()
+    marks: dict[str, list[str]] = field(default_factory=dict)
     releases: dict[str, list[str]] = field(default_factory=dict)
     cost_usd: float = 0.0
-    others: dict[str, list[str]] = field(default_factory=dict)
 
     def mark(self, text: str) -> str:
         return keyed_mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
         """Return the keyed hashes with which the name `text` was withdrawn; [] if it was not."""
-        known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
-        return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
+        return [mark for salt, marks in self.marks.items() if (mark := keyed_mark(salt, text)) in marks]
 
     def holds(self, text: str) -> bool:
         """Return True if the name `text` was withdrawn."""
@@ -401,14 +400,9 @@ def keyed_mark(salt: str, text: str) -> str:
 def joined_accounts(accounts: Iterable[Account]) -> Account:
     """Merge the withdrawals of several runs: costs are summed, each run's hashes keep the salt that made them."""
     joined = Account()
-    for account in accounts:
-        own = {account.salt: list(account.marks)} if account.salt else {}
-        joined = replace(
-            joined,
-            releases=joined.releases | account.releases,
-            cost_usd=joined.cost_usd + account.cost_usd,
-            others=joined.others | account.others | own,
-        )
+    for one in accounts:
+        marks, releases = joined.marks | one.marks, joined.releases | one.releases
+        joined = Account(marks=marks, releases=releases, cost_usd=joined.cost_usd + one.cost_usd)
     return joined
 
 

@@ -203,9 +203,10 @@ def _added(
     cost += sum(money.held_usd for money in money_by_step(connection, _OF_TASKS).values())
     tasks = [task for (task,) in connection.execute("SELECT id FROM gone_task ORDER BY id")]
     named = [account.mark(text) for text in asked.marks().values()]
+    marks = {*account.marks.get(account.salt, ()), *named, *(account.mark(f"task {task}") for task in tasks)}
     return replace(
         account,
-        marks=tuple(sorted({*account.marks, *named, *(account.mark(f"task {task}") for task in tasks)})),
+        marks=account.marks | {account.salt: sorted(marks)},
         releases=account.releases
         | {mark: sorted({*account.releases.get(mark, []), *releases}) for mark in named},
         cost_usd=account.cost_usd + float(cost),
