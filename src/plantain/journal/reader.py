@@ -325,7 +325,8 @@ _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_DEAREST = "SELECT model, step, max(cost_usd) FROM call WHERE cost_usd > 0 GROUP BY 1, 2"
+_LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT 2000"
+_DEAREST = f"SELECT model, step, max(cost_usd) FROM ({_LATEST}) GROUP BY 1, 2"
 
 
 @dataclass(slots=True)
@@ -333,7 +334,7 @@ class StepMoney:
     """Costs of one step's calls to one model.
 
     Attributes:
-        dearest: US dollars of the dearest call.
+        dearest: US dollars of the dearest of the run's latest 2,000 priced calls.
         lost: number of calls of unknown cost: cut off, or open when a process was killed.
         held_usd: US dollars that were reserved for them, as which they count.
         in_jobs_usd: US dollars reserved for calls that batch jobs will answer.
