@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -129,7 +130,7 @@ class JournalReader:
     def spent_usd(self) -> float:
         """Return the cost of all calls in US dollars; calls of unknown cost count nothing.
 
-        Calls that were withdrawn with their images count, those of unknown cost with their reservation.
+        Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd
@@ -318,6 +319,16 @@ def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
 # --- the run's account: the cost of its calls, and its withdrawals ----------------------------------
 
 
+UPPER, LEARNED = 0.95, 5
+"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
+them; until then the most that it can have cost."""
+
+REMEMBERED = 200
+"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
+
+LOOKED_AT = 2_000
+"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
+
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
 IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
 _LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {IS_LOST} AND {{}} GROUP BY 1, 2"
@@ -325,8 +336,7 @@ _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT 2000"
-_DEAREST = f"SELECT model, step, max(cost_usd) FROM ({_LATEST}) GROUP BY 1, 2"
+_LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
 
 
 @dataclass(slots=True)
@@ -334,26 +344,37 @@ class StepMoney:
     """Costs of one step's calls to one model.
 
     Attributes:
-        dearest: US dollars of the dearest of the run's latest 2,000 priced calls.
+        latest: US dollars of the latest calls that cost anything, oldest first.
         lost: number of calls of unknown cost: cut off, or open when a process was killed.
-        held_usd: US dollars that were reserved for them, as which they count.
+        lost_most: US dollars that were reserved for them.
         in_jobs_usd: US dollars reserved for calls that batch jobs will answer.
     """
 
-    dearest: float = 0.0
+    latest: list[float] = field(default_factory=list)
     lost: int = 0
-    held_usd: float = 0.0
+    lost_most: float = 0.0
     in_jobs_usd: float = 0.0
+
+
+def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
+    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
+
+    It is `most`, the maximum for all of them, if there are fewer than `LEARNED` costs.
+    """
+    if not lost or len(latest) < LEARNED:
+        return most
+    known = sorted(latest)
+    return min(most, lost * known[math.ceil(UPPER * len(known)) - 1])
 
 
 def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
     """Return costs by (model, step), if any; `lost` is an SQL condition that selects calls of unknown cost."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
-    for model, step, cost in run(_DEAREST):
-        found[model, Step(step)].dearest = cost
+    for model, step, cost in run(_LATEST, (LOOKED_AT,)):
+        found[model, Step(step)].latest.insert(0, cost)
     for model, step, calls, usd in run(_LOST.format(lost)):
-        found[model, Step(step)].lost, found[model, Step(step)].held_usd = calls, usd
+        found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
     for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
     return dict(found)
@@ -373,7 +394,7 @@ class Account:
         salt: the run's key of hashes.
         marks: keyed hashes of groups, images and tasks, by key; a merged run has those of its parts.
         releases: paths of releases that contain images or edits of a group or image, by its hash.
-        cost_usd: cost of the removed calls; unknown costs count as in the budget.
+        cost_usd: cost of the removed calls; unknown costs are estimated as for the budget.
     """
 
     salt: str = ""
