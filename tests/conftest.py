@@ -33,18 +33,18 @@ SURROUNDINGS = {
     "OPENBLAS_NUM_THREADS": "1",
     "ORT_DISABLE_TELEMETRY": "1",
 }
-"""What a terminal, a place, a language and a machine would otherwise decide; processes that tests start inherit it."""
+"""Settings that would otherwise depend on the terminal, place, language and machine; child processes inherit them."""
 
 OF_THE_USER = (
     *("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("AWS_", "AZURE_", "GEMINI_", "GOOGLE_", "HF_", "OPENAI_", "RAY_"),
 )
-"""Variables that begin so are left out, in capitals or not: no test reaches a provider with somebody's key, loopback
-through a proxy, or somebody's cluster."""
+"""Removed variables, by the start of their name in any case: no test uses a contributor's key,
+proxy or cluster."""
 
 ROOM = 6 << 30
-"""Bytes of free memory from which on tests write there: all of them together write about 3 GB."""
+"""Bytes of free memory needed to write tests' files there: together all tests write about 3 GB."""
 
 SLOW = (
     "attention audit batch_run bench_demo benchmarks blocks browser build cards clouds cluster consent "
@@ -56,7 +56,7 @@ SLOW = (
     "run run_setup run_tables safe_path score seed_x_worker simulated_day slow_server stateful stopping "
     "study tables text_check train training verify"
 )
-"""Files test_*.py that start processes, train, draw many pictures or walk whole runs: `--fast` leaves them out."""
+"""Files test_*.py that start processes, train, draw many images or run whole pipelines: `--fast` skips them."""
 
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("fuzz", derandomize=False, deadline=None, print_blob=True)
@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _refuse_stale_installation()
-    gc.disable()  # until all tests are collected: they stay to the end
+    gc.disable()  # until all tests are collected: they are kept to the end
     if config.getoption("hypothesis_profile", None) != "fuzz":
         _same_examples_in_any_process()
     for name in [name for name in os.environ if name.upper().startswith(OF_THE_USER)]:
@@ -89,13 +89,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _write_to_memory() -> None:
-    """A third of the waiting is for a disk to confirm what no test keeps. TMPDIR names another place."""
+    """Use memory as the temporary folder: a third of the time is waiting for a disk. TMPDIR names another folder."""
     memory = Path("/dev/shm")
     if "TMPDIR" in os.environ or not memory.is_dir() or not os.access(memory, os.W_OK):
         return
-    if (
-        os.statvfs(memory).f_flag & os.ST_NOEXEC
-    ):  # as containers have it; some tests run programs that they wrote
+    if os.statvfs(memory).f_flag & os.ST_NOEXEC:  # as in containers; some tests run programs that they write
         return
     if min(shutil.disk_usage(memory).free, psutil.virtual_memory().available) > ROOM:
         os.environ["TMPDIR"] = str(memory)
@@ -103,7 +101,7 @@ def _write_to_memory() -> None:
 
 
 def _refuse_stale_installation() -> None:
-    """What plantain registers with itself is read off its installation, which can be older."""
+    """Refuse to test with an older installation: plantain's entry points are read from the installed metadata."""
     project = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]
     asked = {(group, name) for group, names in project["entry-points"].items() for name in names}
     try:
@@ -112,20 +110,20 @@ def _refuse_stale_installation() -> None:
         found = set()
     if missing := sorted(asked - found):
         pip = f"{sys.executable} -m pip install --no-deps -e ."
-        raise pytest.UsageError(f"not installed as pyproject.toml says: {missing[0]} is missing; run: {pip}")
+        raise pytest.UsageError(f"not installed as in pyproject.toml: {missing[0]} is missing; run: {pip}")
 
 
 def _same_examples_in_any_process() -> None:
-    """Hypothesis also tries constants of whatever modules are loaded: others by each order, and slow to collect.
+    """Use no constants of loaded modules as examples: they depend on the order of tests, and are slow to collect.
 
-    It has no setting for that.
+    Hypothesis has no setting for that.
     """
     providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Thousands of tests and their modules need no look at each collection of garbage: a sixth of the whole time."""
+    """Exclude the collected tests and modules from garbage collection: it would take a sixth of the whole time."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -133,15 +131,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def devices_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Devices of open weights are threads of this process, for tests of what is asked of them and comes of it."""
+    """Run devices of open weights as threads of this process, so that tests can read their requests and results."""
     from fakes.device_thread import DeviceThread
 
     monkeypatch.setattr("plantain.models.diffusers.devices.DeviceProcess", DeviceThread)
 
 
 def pytest_runtest_setup() -> None:
-    """Tiny networks are many times slower on threads that wait for each other; OMP_NUM_THREADS comes too late for torch
-    where another library has loaded its threads before."""
+    """Limit torch to one thread: tiny networks are many times slower on threads that wait for each other;
+    OMP_NUM_THREADS is read too late if another library has loaded its threads before."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
@@ -158,9 +156,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file's tests stay together, for its fixtures are costly; each place in the order is drawn by name.
+    """Keep a file's tests together, for its fixtures are costly; `--shuffle` draws each position by name.
 
-    Long files come first, so that at the end no process has one left while the others have nothing.
+    Long files come first, so that no process works alone at the end.
     """
     seed = config.getoption("--shuffle")
     if seed is None:
@@ -175,7 +173,7 @@ def _drawn(seed: str, name: str) -> float:
 
 @pytest.fixture(scope="session")
 def reader() -> TextReader:
-    """The reader of text that is installed here."""
+    """The installed reader of text."""
     from plantain.privacy.rapid_text import open_reader, why_no_reader
 
     found = open_reader()
@@ -186,7 +184,7 @@ def reader() -> TextReader:
 
 @pytest.fixture(scope="session")
 def paper_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run on paper, built once: for reading only, or to be copied."""
+    """The run on paper, built once: read it, or copy it."""
     from report.run_on_paper import build_run
 
     return build_run(tmp_path_factory.mktemp("paper") / "run")
@@ -194,13 +192,13 @@ def paper_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def own_run(paper_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of it, to which the tests of a file may write."""
+    """A copy of the run on paper, to which the tests of a file may write."""
     return Path(shutil.copytree(paper_run, tmp_path_factory.mktemp("own") / "run"))
 
 
 @pytest.fixture(scope="session")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with labels, reasons and notes that try to break out of a page."""
+    """The run on paper with labels, reasons and notes that try to break out of a page."""
     from report.run_on_paper import build_run
 
     return build_run(tmp_path_factory.mktemp("hostile") / "run", hostile=True)
@@ -208,7 +206,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """One browser for all tests of a file: each has a window of its own, which knows nothing of the others.
+    """One browser for all tests of a file: each has its own window, isolated from the others.
 
     While it is open, its driver has an event loop in this thread: run coroutines in another one.
     """

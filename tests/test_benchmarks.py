@@ -1,4 +1,4 @@
-"""Every benchmark works at its smallest size; figures at that size say nothing. `fuzz` and `gpu` have own tests."""
+"""Every benchmark works at its smallest size; its numbers have no meaning then. `fuzz` and `gpu` have own tests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def starter() -> Iterator[subprocess.Popen[str]]:
-    """A process that has imported what most scripts import, and forks one for each: imports take longer than they."""
+    """A process that has imported the modules of most scripts and forks once for each: imports take longest."""
     command = [sys.executable, "-c", STARTER, str(BENCHMARKS)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process
@@ -78,7 +78,7 @@ def test_benchmark_runs_at_its_smallest_size(
     words = [str(tmp_path), str(BENCHMARKS / f"{name}.py"), *SMALLEST[name]]
     print(json.dumps(words), file=starter.stdin, flush=True)
     code = int(starter.stdout.readline())
-    said, errors = ((tmp_path / f"{number}.txt").read_text() for number in (1, 2))
+    printed, errors = ((tmp_path / f"{number}.txt").read_text() for number in (1, 2))
     assert code in (0, 1), errors  # 1: a target is missed
     assert "Traceback" not in errors, errors
-    assert said or any(here.iterdir())
+    assert printed or any(here.iterdir())

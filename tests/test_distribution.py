@@ -1,4 +1,4 @@
-"""What is published: the wheel holds the package and nothing else, under a name that is ours."""
+"""The published files: the wheel contains only the package, under a name that is ours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         os.chdir(here)
 
 
-def test_the_wheel_is_the_package(built: tuple[Path, Path]) -> None:
+def test_wheel_contains_exactly_the_package(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         for name in held:
@@ -41,7 +41,7 @@ def test_the_wheel_is_the_package(built: tuple[Path, Path]) -> None:
     assert held == {name for name in there if "__pycache__" not in name}
 
 
-def test_metadata_is_whole(built: tuple[Path, Path]) -> None:
+def test_metadata_is_complete(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[0]) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         text = wheel.read(name)
@@ -52,7 +52,7 @@ def test_metadata_is_whole(built: tuple[Path, Path]) -> None:
     assert not [need for need in metadata.requires_dist or () if need.name.startswith("plantain")]
 
 
-def test_the_source_distribution_can_be_tested(built: tuple[Path, Path]) -> None:
+def test_source_distribution_contains_all_that_tests_need(built: tuple[Path, Path]) -> None:
     with tarfile.open(built[1]) as archive:
         names = {name.split("/", 1)[-1] for name in archive.getnames()}
     assert {"pyproject.toml", "Makefile", "conftest.py", "README.md", "tests/conftest.py"} <= names
@@ -76,12 +76,14 @@ def test_every_self_reference_has_our_name() -> None:
         (False, "", "pip install plantain-med"),
     ],
 )
-def test_the_line_that_installs(monkeypatch: pytest.MonkeyPatch, clone: bool, extra: str, line: str) -> None:
+def test_install_line_fits_the_installation(
+    monkeypatch: pytest.MonkeyPatch, clone: bool, extra: str, line: str
+) -> None:
     monkeypatch.setattr(installed, "_from_a_clone", lambda: clone)
     assert install_line(extra) == line
 
 
-def test_an_installation_older_than_the_code_is_named() -> None:
+def test_installation_older_than_the_code_is_reported() -> None:
     with pytest.raises(
         InputError, match=r"own plantain\.poems are not registered.*run its pip install again"
     ):

@@ -1,4 +1,4 @@
-"""The five packages in examples/: short, with public imports only, installed beside plantain and run."""
+"""The five packages in examples/: short, with public imports only, installed next to plantain and run."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ COMMANDS = """
 import io, json, sys
 from contextlib import redirect_stdout
 from plantain.cli import main
-said = []
+printed = []
 for words in json.loads(sys.argv[1]):
     with redirect_stdout(io.StringIO()) as out:
         assert main(words) == 0, words
-    said.append(out.getvalue())
-print(json.dumps(said))
+    printed.append(out.getvalue())
+print(json.dumps(printed))
 """
 
 
@@ -65,19 +65,19 @@ for folder in sys.argv[1:]:
 
 
 @pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the five packages in it: their wheels, unpacked as pip does."""
     folder = tmp_path_factory.mktemp("packages")
     shutil.copytree(EXAMPLES, folder / "src")
     sources = [str(path.parent) for path in sorted((folder / "src").glob("*/pyproject.toml"))]
     subprocess.run([sys.executable, "-c", WHEELS, *sources], check=True, stdout=subprocess.DEVNULL)
     for wheel in (folder / "src").glob("*/*.whl"):
-        shutil.unpack_archive(wheel, folder / "beside", "zip")
-    return folder / "beside"
+        shutil.unpack_archive(wheel, folder / "unpacked", "zip")
+    return folder / "unpacked"
 
 
-def run(beside: Path, folder: Path, *words: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(beside), "COLUMNS": "200"}
+def run(packages: Path, folder: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(packages), "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -86,29 +86,29 @@ def run(beside: Path, folder: Path, *words: str) -> str:
 
 
 @pytest.mark.slow
-def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> None:
+def test_installed_examples_are_listed_and_work(packages: Path, tmp_path: Path) -> None:
     def plantain(*commands: str) -> list[str]:
-        """What each command prints; all in one process, as importing takes longer than they do."""
+        """Return the output of each command; all run in one process, as importing takes longest."""
         words = json.dumps([command.split() for command in commands])
-        return json.loads(run(beside, tmp_path, "-c", COMMANDS, words))
+        return json.loads(run(packages, tmp_path, "-c", COMMANDS, words))
 
-    (tmp_path / "pictures").mkdir()
+    (tmp_path / "images").mkdir()
     retina = cv2.cvtColor(skimage.data.retina(), cv2.COLOR_RGB2BGR)
-    cv2.imwrite(str(tmp_path / "pictures" / "p1_1.png"), retina)
-    cv2.imwrite(str(tmp_path / "pictures" / "unnumbered.png"), retina)
+    cv2.imwrite(str(tmp_path / "images" / "p1_1.png"), retina)
+    cv2.imwrite(str(tmp_path / "images" / "unnumbered.png"), retina)
     sources, models, metrics, layouts, ingested = plantain(
         "ingest --list",
         "models --json",
         "bench score --help",
         "export --help",
-        "ingest numbered-pairs pictures --modality fundus --licence open --to catalogue --json",
+        "ingest numbered-pairs images --modality fundus --licence open --to catalogue --json",
     )
     assert "numbered-pairs" in sources
     rows = {row["name"]: row["roles"] for row in json.loads(models)}
     assert rows["brightness/mean"] == ["judge"]
     assert "unchanged_share" in metrics and "imagefolder" in layouts
-    told = json.loads(ingested)
-    assert (told["images"], told["rejected"]) == (1, 1)
+    data = json.loads(ingested)
+    assert (data["images"], data["rejected"]) == (1, 1)
 
     (tmp_path / "recipe.toml").write_text(
         'name = "examples"\nrubric = "teaching"\n[data]\ncatalogue = "catalogue"\nfindings = ["AMD"]\n'
@@ -117,7 +117,7 @@ def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> Non
     )
     (tmp_path / "build.py").write_text(BUILD, encoding="utf-8")
     # drusen are brighter than the retina: 5 of 5 and unhurt, 0.6 * (5 - 1) / 4 + 0.4 * 1 = 1
-    assert run(beside, tmp_path, "build.py").strip() == (
+    assert run(packages, tmp_path, "build.py").strip() == (
         "[('recognisable', 5.0, True), ('unhurt', None, True)] {'distracting': True} 1.0"
     )
 
@@ -126,8 +126,8 @@ def test_installed_they_are_listed_and_work(beside: Path, tmp_path: Path) -> Non
     )
     header, row = (tmp_path / "release" / "imagefolder" / "metadata.csv").read_text().splitlines()
     assert header == "file_name,finding,instruction"
-    picture = tmp_path / "release" / "imagefolder" / row.split(",")[0]
-    assert picture.read_bytes()[:2] == b"\xff\xd8" and row.split(",")[1] == "AMD"
+    image = tmp_path / "release" / "imagefolder" / row.split(",")[0]
+    assert image.read_bytes()[:2] == b"\xff\xd8" and row.split(",")[1] == "AMD"
     assert "OK" in verified
 
 
@@ -152,10 +152,10 @@ print(measured(metric, SimpleNamespace(before=before, roi=None), output)[0].reas
 
 
 @pytest.mark.slow
-def test_a_metric_brings_all_that_tables_need(beside: Path, tmp_path: Path) -> None:
+def test_metric_of_another_package_has_all_that_tables_need(packages: Path, tmp_path: Path) -> None:
     (tmp_path / "measure.py").write_text(MEASURE, encoding="utf-8")
-    # eight pixels lie outside, two of them changed: 6 / 8
-    assert run(beside, tmp_path, "measure.py").splitlines() == [
+    # eight pixels are outside, two of them changed: 6 / 8
+    assert run(packages, tmp_path, "measure.py").splitlines() == [
         "share of pixels outside the region left as they were 0.0 1.0 3 True",
         "Score(value=0.75, reason='')",
         "the sample has no region of interest",

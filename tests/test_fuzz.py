@@ -1,4 +1,4 @@
-"""Two seconds of damaged files through every parser; `benchmarks/fuzz.py` goes on for as long as one likes."""
+"""Two seconds of damaged files through every parser; `benchmarks/fuzz.py` runs as long as requested."""
 
 from __future__ import annotations
 

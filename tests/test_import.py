@@ -31,7 +31,7 @@ def test_help_and_usage_load_no_heavy_module() -> None:
 
 
 def modules_of_extras() -> list[str]:
-    """Whatever is installed here and is no dependency of plantain's, nor of one of those."""
+    """Return the installed modules that are not a dependency of plantain's, directly or indirectly."""
     own, waiting = set(), ["plantain-med"]
     while waiting:
         name = canonicalize_name(waiting.pop())
@@ -44,8 +44,8 @@ def modules_of_extras() -> list[str]:
     return sorted(module for module, of in found if own.isdisjoint(canonicalize_name(name) for name in of))
 
 
-def test_every_command_comes_without_the_extras() -> None:
-    """What plain `pip install` brings must be enough to import every command; extras are asked for on use."""
+def test_every_command_is_importable_without_the_extras() -> None:
+    """Plain `pip install` must be enough to import every command; extras are imported on use."""
     extras = modules_of_extras()
     assert {"openai", "pybase64", "pyarrow", "torch"} <= set(extras) and "numpy" not in extras
     code = (
@@ -61,6 +61,6 @@ def test_every_command_comes_without_the_extras() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_commands_that_are_typed_again_and_again_load_what_they_need() -> None:
+def test_frequent_commands_load_only_needed_modules() -> None:
     code = "import plantain.cli.build, plantain.cli.status, plantain.cli.show"
     assert loaded_by(code, ["matplotlib", "scipy", "skimage", "torch"]) == []

@@ -1,4 +1,4 @@
-"""`plantain.evaluate`: an editor's name, an object or a plain function, measured beside the baselines."""
+"""`plantain.evaluate`: an editor's name, an object or a plain function, compared with the baselines."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from plantain.records import InputError, Licence
 
 
 def untouched(image: Pixels, instruction: str) -> Pixels:
-    """The image as it was."""
+    """Return the image unchanged."""
     return image.copy()
 
 
 def grey(image: Pixels, instruction: str) -> Pixels:
-    """One channel where three are wanted."""
+    """Return one channel where three are expected."""
     return image[..., 0]
 
 
@@ -54,8 +54,8 @@ async def mirrored_later(image: Image.Image, instruction: str) -> Image.Image:
     return mirrored(image, instruction)
 
 
-def unsaid(image, instruction):  # type: ignore[no-untyped-def]
-    """No annotation: the setting says what it is given."""
+def unannotated(image, instruction):  # type: ignore[no-untyped-def]
+    """No annotation: the `images` argument states the type."""
     return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
 
 
@@ -68,7 +68,7 @@ def benchmark(tmp_path_factory: pytest.TempPathFactory) -> plantain.Benchmark:
     return small_bench(tmp_path_factory.mktemp("bench") / "bench", 3, licence=Licence.CREDENTIALED)
 
 
-def test_a_function_is_measured_and_never_asked_again(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
+def test_function_is_measured_once(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
     found = plantain.evaluate(untouched, benchmark, run_dir=tmp_path / "run", metrics=["masked_ssim"])
     means = {row["model"]: row["mean"] for row in found.rows() if row["organ"] == "overall"}
     # an editor that changes nothing is the baseline copy-input: structural similarity outside the region is 1
@@ -85,13 +85,13 @@ def test_a_function_is_measured_and_never_asked_again(benchmark: plantain.Benchm
     assert {row["against"] for row in found.pairs("ground-truth")} == {"ground-truth"}
 
 
-def test_an_object_that_fills_the_role_is_measured(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
+def test_object_with_the_role_of_an_editor_is_measured(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
     own = Brightener(name="diffusers/mine")
     found = plantain.evaluate(own, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
     assert "diffusers/mine" in {row["model"] for row in found.rows()}
 
 
-def test_a_function_that_gives_no_picture_is_unscored_with_its_reason(
+def test_function_that_returns_no_image_is_unscored_with_a_reason(
     benchmark: plantain.Benchmark,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,7 +107,7 @@ def test_a_function_that_gives_no_picture_is_unscored_with_its_reason(
     assert any("python/grey gave ndarray uint8 (96, 120), not" in reason for reason in reasons), reasons
 
 
-def test_a_function_that_changed_is_another_editor() -> None:
+def test_changed_function_is_another_editor() -> None:
     first, second = (FunctionEditor.of(function) for function in (untouched, grey))
     assert first.fingerprint != second.fingerprint
     assert FunctionEditor.of(untouched) == first
@@ -123,12 +123,12 @@ def test_a_function_that_changed_is_another_editor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("editor", "said"), [("offline/procedual", "procedural"), ("gemini/x", "credentialed")]
+    ("editor", "message"), [("offline/procedual", "procedural"), ("gemini/x", "credentialed")]
 )
-def test_what_cannot_be_measured_is_refused(
-    benchmark: plantain.Benchmark, tmp_path: Path, editor: str, said: str
+def test_unusable_editor_is_refused(
+    benchmark: plantain.Benchmark, tmp_path: Path, editor: str, message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plantain.evaluate(editor, benchmark, run_dir=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -145,13 +145,13 @@ def test_a_function_sees_uint8_rgb(benchmark: plantain.Benchmark, tmp_path: Path
     assert {entry[2] for entry in seen} == {sample.prompt for sample in benchmark.samples}
 
 
-def test_functions_over_pil_images_and_async_ones_are_detected(
+def test_functions_on_pil_images_and_async_functions_are_detected(
     benchmark: plantain.Benchmark, tmp_path: Path
 ) -> None:
     # All four mirror the image: their outputs are the same pixels, and so are their scores.
     means = []
     for number, (editor, images) in enumerate(
-        [(mirrored, None), (mirrored_later, None), (flipped, None), (unsaid, "pil")]
+        [(mirrored, None), (mirrored_later, None), (flipped, None), (unannotated, "pil")]
     ):
         found = plantain.evaluate(
             editor, benchmark, run_dir=tmp_path / f"run{number}", metrics=["psnr"], images=images
@@ -162,16 +162,16 @@ def test_functions_over_pil_images_and_async_ones_are_detected(
     assert len(set(means)) == 1
 
 
-def test_a_function_that_raises_is_one_line(
+def test_function_that_raises_gives_one_line(
     benchmark: plantain.Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plantain.evaluate(unsaid, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
+    plantain.evaluate(unannotated, benchmark, run_dir=tmp_path / "run", metrics=["psnr"])
     (line,) = [text for text in capsys.readouterr().err.splitlines() if "warning" in text]
-    assert "3 of 3 outputs have no image" in line and "python/unsaid raised ValueError" in line
+    assert "3 of 3 outputs have no image" in line and "python/unannotated raised ValueError" in line
     assert "it was given a uint8 array" in line
 
 
-def test_command_line_takes_a_function_of_a_file(
+def test_command_line_accepts_a_function_in_a_file(
     benchmark: plantain.Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "mine.py"
@@ -181,12 +181,12 @@ def test_command_line_takes_a_function_of_a_file(
     given = ["bench", "generate", str(benchmark.root), "--run", str(tmp_path / "run"), "--json", "--editor"]
     assert main([*given, f"{file}:turn"]) == 0
     assert '"python/turn"' in capsys.readouterr().out
-    for wrong, said in (
+    for wrong, message in (
         (f"{file}:turned", "name a function as FILE.py:NAME"),
         ("none.py:turn", "no file none.py"),
     ):
         assert main([*given, wrong]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     file.write_text("import nothing_of_that_name\n")
     assert main([*given, f"{file}:turn"]) == 2
     assert "ModuleNotFoundError" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`import plantain` as Python users meet it: real scripts, a real notebook kernel, and what each name gives."""
+"""`import plantain` in real scripts and a real notebook kernel, and the results of each public name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ max_rounds = 1
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One real photograph, ingested, with a recipe beside it."""
+    """One real photograph, ingested, with a recipe in the same folder."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "images" / "normal").mkdir(parents=True)
     Image.fromarray(skimage.data.retina()).save(folder / "images" / "normal" / "0_left.png")
@@ -53,7 +53,7 @@ def test_a_script_of_two_lines_needs_no_guard(project: Path) -> None:
 
 
 CELLS = (
-    # beside the kernel's running loop; then in it, where no signal handler may be touched
+    # in a loop next to the kernel's; then in the kernel's own, where signal handlers must not be changed
     """
 import asyncio, signal, threading, plantain
 print(plantain.run("pilot.toml", "noted", limit=1).summary.stopped)
@@ -80,16 +80,16 @@ print(in_thread[0].summary)
 
 
 @pytest.mark.slow
-def test_a_notebook_runs_builds_in_its_loop_beside_it_and_in_threads(
+def test_notebook_builds_in_its_loop_in_another_one_and_in_threads(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("IPYTHONDIR", str(project / "ipython"))  # nobody's own settings
+    monkeypatch.setenv("IPYTHONDIR", str(project / "ipython"))  # no user's settings
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}).execute()
-    said = ["".join(out.get("text", "") for out in cell.outputs) for cell in notebook.cells]
-    assert said[:2] == ["limit\n", "Run('noted'): 2 tasks, 2 success {True}\n"]
-    assert "planned=2, closed=Counter()," in said[2]  # all was done
-    assert " made=0," in said[2]
+    printed = ["".join(out.get("text", "") for out in cell.outputs) for cell in notebook.cells]
+    assert printed[:2] == ["limit\n", "Run('noted'): 2 tasks, 2 success {True}\n"]
+    assert "planned=2, closed=Counter()," in printed[2]  # no task is left
+    assert " made=0," in printed[2]
     html = notebook.cells[3].outputs[0].data["text/html"]
     assert html.count("data:image/jpeg;base64,") == 2  # the original and its one edit
     assert "<b>Cataract, add</b>: Success" in html or "<b>AMD, add</b>: Success" in html
@@ -125,7 +125,7 @@ def test_a_notebook_shows_hostile_words_as_text(hostile_run: Path) -> None:
         assert html.count("<img") == html.count('<img src="data:image/jpeg;base64,')
 
 
-def test_what_a_run_refuses(run: plantain.Run, tmp_path: Path) -> None:
+def test_wrong_arguments_raise(run: plantain.Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no task's id"):
         run.task("zz")
     with pytest.raises(ValueError, match="by: 'round'; task or attempt"):
@@ -137,7 +137,7 @@ def test_what_a_run_refuses(run: plantain.Run, tmp_path: Path) -> None:
         plantain.run(tmp_path / "r.toml", tmp_path / "run", limit=0)
 
 
-def test_every_name_is_there_and_has_a_docstring() -> None:
+def test_every_public_name_exists_and_has_a_docstring() -> None:
     assert {"run", "arun", "plan", "Recipe", "Catalogue", "Run", "Benchmark", "evaluate", "metrics"} <= set(
         plantain.__all__
     )

@@ -1,4 +1,4 @@
-"""A run that its caller cancels: once gently, twice at once, and whole either way."""
+"""A run that its caller cancels: gently the first time, immediately the second; the journal is intact both times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 
 def facts(run: Path) -> list[tuple[object, ...]]:
-    """What the run came to: tasks, attempts, and calls without times."""
+    """Return tasks, attempts, and calls without times."""
     with JournalReader.open(run) as reader:
         return [
             (row, reader.attempts(row.id), [(c.key, c.outcome) for c in reader.calls(row.id) if c.final])
@@ -34,7 +34,7 @@ def facts(run: Path) -> list[tuple[object, ...]]:
 
 
 class Slow:
-    """An editor that says when it was reached and waits to be let go."""
+    """An editor that signals when it is called, and waits for `go`."""
 
     def __init__(self, editor: object) -> None:
         self.inner = editor
@@ -56,7 +56,7 @@ def slow_run(recipe: Recipe, run: Path) -> tuple[asyncio.Task[RunSummary], Slow]
 
 
 def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
-    """The journal is sound and unlocked, and going on comes to what an uninterrupted run comes to."""
+    """The journal is intact and unlocked, and the resumed run equals an uninterrupted one."""
     with sqlite3.connect(run / "journal.sqlite") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     for folder in (run, whole):
@@ -66,7 +66,7 @@ def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_cancelled_once_a_run_records_what_is_in_flight_and_twice_it_ends_with_open_calls_known(
+def test_first_cancel_records_calls_in_flight_and_a_second_leaves_them_open(
     times: int, recipe: Recipe, tmp_path: Path
 ) -> None:
     async def cancelled() -> None:
@@ -89,8 +89,8 @@ def test_cancelled_once_a_run_records_what_is_in_flight_and_twice_it_ends_with_o
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 
-def test_a_loop_that_ends_takes_the_run_with_it(recipe: Recipe, tmp_path: Path) -> None:
-    """`asyncio.run` cancels whatever a careless caller left running."""
+def test_ending_the_loop_cancels_the_run(recipe: Recipe, tmp_path: Path) -> None:
+    """`asyncio.run` cancels all tasks that its caller left running."""
 
     async def careless() -> None:
         _, slow = slow_run(recipe, tmp_path / "run")
@@ -100,15 +100,15 @@ def test_a_loop_that_ends_takes_the_run_with_it(recipe: Recipe, tmp_path: Path) 
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 
-def test_plain_code_beside_a_loop_gets_results_and_errors() -> None:
+def test_plain_code_inside_a_loop_gets_results_and_errors() -> None:
     async def seven() -> int:
         return 7
 
     async def wrong() -> int:
-        raise KeyError("what went wrong")
+        raise KeyError("the cause")
 
     async def cell() -> int:
-        with pytest.raises(KeyError, match="what went wrong"):
+        with pytest.raises(KeyError, match="the cause"):
             finished(wrong)
         return finished(seven)
 

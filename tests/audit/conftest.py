@@ -1,4 +1,4 @@
-"""The images that the packages contain are prepared once in a process: that takes seconds, and tests only read them."""
+"""Prepare the images of the packages once in a process: that takes seconds, and tests only read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run with edits that were made elsewhere, written straight into a journal; and judges who answer by rule."""
+"""A run with edits made elsewhere, written directly into a journal; and judges that answer by rule."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def seen(*passed: bool | None) -> Observations:
 
 
 class RuleJudge:
-    """Answers what a rule makes of the request; None for no answer. Counts how often it is asked."""
+    """Answers by a rule on the request; None means no answer. Counts its requests."""
 
     def __init__(
         self, name: str, rule: Callable[[JudgeRequest], Observations | None], fingerprint: str = "1"
@@ -61,7 +61,7 @@ class RuleJudge:
 
 
 def stored_run(folder: Path, images: int = 3, missing: int | None = None) -> Path:
-    """A closed run of two rounds a task, none of which qualified; `missing` names an image without its bytes."""
+    """A closed run with two rounds a task, none qualified; `missing` names an image without its bytes."""
 
     async def build() -> None:
         rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""The audit: sets of images without overlap, a judge's card made of rates counted right, and the gate that ends it."""
+"""The audit: sets of images without overlap, correctly counted rates on a judge's card, and its gate."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from plantain.runs.terms import Terms
 CRITERIA = [criterion.value for criterion in Criterion]
 
 
-def test_the_gap_counts_every_picture_once():
-    # Picture a: right 1 of 1, wrong 1 of 2: +0.5. Picture b: right 1 of 2, wrong 0 of 1: +0.5. Picture c has no wrong
-    # edit and says nothing. The mean of both is 0.5, whatever the number of answers.
+def test_the_gap_counts_every_image_once():
+    # Image a: right 1 of 1, wrong 1 of 2: +0.5. Image b: right 1 of 2, wrong 0 of 1: +0.5. Image c has no wrong
+    # edit and is ignored. The mean of both is 0.5, for any number of answers.
     answers = [("a", True, 1.0), ("a", False, 1.0), ("a", False, 0.0)]
     answers += [("b", True, 1.0), ("b", True, 0.0), ("b", False, 0.0), ("c", True, 1.0)]
     found = gap_of(answers)
     assert (found.value, found.images, found.answers, found.right, found.wrong) == (0.5, 2, 6, 0.75, 0.25)
 
 
-def test_the_bound_of_a_judge_that_is_always_right_is_wilsons():
-    # 40 pictures, gap 1 on each: as a share (1 + 1) / 2 = 1, Wilson's one-sided bound at 5 % is n / (n + z^2) with
+def test_the_bound_of_a_perfect_judge_is_wilsons():
+    # 40 images, gap 1 on each: as a share (1 + 1) / 2 = 1, Wilson's one-sided bound at 5 % is n / (n + z^2) with
     # z = 1.645: 40 / 42.706 = 0.9366; back on [-1, 1] 0.8733.
     found = gap_of([(p, right, float(right)) for p in range(40) for right in (True, False)])
     assert found.alone == pytest.approx(0.8733, abs=1e-4)
 
 
-def audit_of(rule, pictures, kinds=("swapped label", "seam")):
-    """Answers of a judge by rule(picture, right) on one clean and one wrong edit of each kind."""
+def audit_of(rule, number_of_images, kinds=("swapped label", "seam")):
+    """Answers of a judge by rule(image number, right) on one clean and one wrong edit of each kind."""
     return [
         TrialAnswer(
             kind,
@@ -59,7 +59,7 @@ def audit_of(rule, pictures, kinds=("swapped label", "seam")):
             {c: float(rule(number, kind == CLEAN)) for c in CRITERIA},
             True,
         )
-        for number in range(pictures)
+        for number in range(number_of_images)
         for kind in (CLEAN, *kinds)
     ]
 
@@ -68,7 +68,7 @@ def gated(answers, controls=None):
     return gate_of(gaps_of(answers, CRITERIA), controls or {}, None, 1.0)
 
 
-def test_fewer_than_thirty_pictures_are_neither_however_good_the_judge():
+def test_perfect_judge_needs_thirty_images_to_rank():
     gate = gated(audit_of(lambda number, right: right, 29))
     assert (gate.standing, gate.rank) == ("neither", False)
     assert gate.why[0].startswith("n = 29 independent images for")
@@ -78,14 +78,14 @@ def test_fewer_than_thirty_pictures_are_neither_however_good_the_judge():
 @pytest.mark.parametrize(
     "rule",
     [lambda number, right: True, lambda number, right: False, lambda number, right: number % 3 == 0],
-    ids=["always yes", "always no", "by the picture"],
+    ids=["always yes", "always no", "by the image"],
 )
-def test_who_does_not_look_at_the_edit_ranks_nothing(rule):
+def test_judges_that_ignore_the_edit_may_not_rank(rule):
     gate = gated(audit_of(rule, 100))
     assert not gate.rank and "no better than chance" in gate.why[0]
 
 
-def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
+def test_judge_qualifies_only_when_every_control_was_measured_and_passed():
     perfect = audit_of(lambda number, right: right, 60)
     yes, no = Figure(60, 1.0, 0.94, 1.0, 60), Figure(60, 0.0, 0.0, 0.06, 60)
     held = {"clean edit": yes, "identical": no, "swapped label": no, "accepted jpeg 75": yes}
@@ -110,14 +110,14 @@ def test_a_judge_qualifies_only_when_every_control_was_measured_and_held():
     assert gate_of(gaps, held, yes, 0.5).standing == "neither"
 
 
-def test_what_is_unscored_is_not_accepted_and_a_scale_counts_by_its_place():
+def test_unscored_criterion_is_not_accepted():
     shares, qualified, failed = scored(seen(True, True, None, True), MED_BANANA)
     assert qualified is False and shares["realism"] is None and failed == set()
     assert scored(None, MED_BANANA) == ({}, None, frozenset())
     assert MEDEBENCH.criterion("visual_quality").scale == (0, 10)
 
 
-def test_the_verdict_is_one_sentence_and_each_check_passes_fails_or_has_too_few_images():
+def test_verdict_is_one_sentence_and_each_check_has_a_result():
     alike = gated(audit_of(lambda number, right: True, 60))
     assert alike.verdict == "No: it scores right and wrong edits alike."
     assert {check.result for check in alike.checks if check.name in map(spaced, CRITERIA)} == {"fail"}
@@ -127,7 +127,7 @@ def test_the_verdict_is_one_sentence_and_each_check_passes_fails_or_has_too_few_
     good = gated(audit_of(lambda number, right: right, 60), {"blob": Figure(60, 1.0, 0.94, 1.0, 60)})
     assert good.verdict.startswith("Only to rank editors")
     results = {check.name: check.result for check in good.checks}
-    # Of 60 blobs all were accepted: a fail; clean edits were never judged: too few images.
+    # All 60 blobs were accepted: a fail; clean edits were never judged: too few images.
     assert (results["blob"], results["realism"]) == ("fail", "pass")
     assert results["clean edits, which are right"] == "too few images"
     # 1 of 4 accepted: Wilson's upper bound is 70 %, the value is not above 20 % in 0 of 4, whose bound is 49 %.
@@ -140,7 +140,7 @@ def spaced(name):
     return name.replace("_", " ")
 
 
-def test_a_criterion_that_was_never_answered_is_neither_caught_nor_failed():
+def test_unanswered_criterion_is_neither_caught_nor_failed():
     def answer(realism):
         shares = dict.fromkeys(CRITERIA, 1.0) | {"realism": realism}
         failed = frozenset(name for name, share in shares.items() if share == 0.0)
@@ -148,14 +148,14 @@ def test_a_criterion_that_was_never_answered_is_neither_caught_nor_failed():
 
     answers = [answer(None), answer(None), answer(0.0), answer(1.0)]
     caught = defects_caught(answers, MED_BANANA)["hard seam"]
-    assert (caught.n, caught.value) == (2, 0.5)  # by hand: of the two that were answered one was caught
+    assert (caught.n, caught.value) == (2, 0.5)  # by hand: one of the two answered was caught
     assert defects_caught(answers[:2], MED_BANANA) == {}
 
 
-def test_recipes_are_the_same_again_and_take_turns_by_modality():
-    pictures, taxonomy = images.package_images(), load_taxonomy()
-    first = list(islice(recipes(pictures, taxonomy, 3), 12))
-    again = list(islice(recipes(pictures, taxonomy, 3), 12))
+def test_recipes_repeat_exactly_and_alternate_between_modalities():
+    sources, taxonomy = images.package_images(), load_taxonomy()
+    first = list(islice(recipes(sources, taxonomy, 3), 12))
+    again = list(islice(recipes(sources, taxonomy, 3), 12))
     assert [r.name for r in first] == [r.name for r in again]
     assert Counter(r.source.image.modality for r in first) == {"chest_xray": 4, "brain_mri": 4, "fundus": 4}
 
@@ -176,8 +176,8 @@ def test_images_of_a_run_are_the_real_originals_with_their_bytes(tmp_path):
     assert [(one.image.id, one.data) for one in found] == [(real.id, data)]
 
 
-def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
-    # A judge who takes anything but an identical picture for an edit: its card shows that it takes blobs too.
+def test_small_audit_asks_once_and_ends_in_neither(tmp_path):
+    # A judge that accepts every image except an identical one: its card shows that it accepts blobs too.
     naive = RuleJudge(
         "rule/naive", lambda request: seen(not request.edited.data.endswith(request.original.data[600:]))
     )
@@ -187,12 +187,12 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
         seed=17,
         kinds=chosen_kinds("blob,swapped label,identical,black image,hard seam"),
     )
-    pictures = [picture for picture in images.package_images() if picture.image.modality == "fundus"]
+    sources = [source for source in images.package_images() if source.image.modality == "fundus"]
     folder, taxonomy = tmp_path / "audit", taxonomy_of("AMD", "Glaucoma")
     try:
-        first = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))
+        first = asyncio.run(run_audit(plan, Terms(()), folder, sources, taxonomy))
         before, card, answers = naive.asked, first.card, first.answers
-        again = asyncio.run(run_audit(plan, Terms(()), folder, pictures, taxonomy))
+        again = asyncio.run(run_audit(plan, Terms(()), folder, sources, taxonomy))
     finally:
         close_workers()
     assert naive.asked == before and again.summary.made == 0 and first.summary.made == len(answers)
@@ -205,21 +205,21 @@ def test_a_small_audit_end_to_end_asks_once_and_ends_in_neither(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--judge", "offline/instrument"], "did you mean 'offline/instruments'"),
         (["no-such-folder"], "no such folder"),
     ],
 )
-def test_audit_of_something_unknown_is_one_line_and_code_2(arguments, told, capsys):
+def test_audit_of_an_unknown_judge_or_run_gives_one_line_and_code_2(arguments, message, capsys):
     assert main(["judge", "audit", *arguments]) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert error.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(tmp_path, capsys):
+def test_audit_writes_the_card_as_json_as_a_page_and_into_the_run(tmp_path, capsys):
     options = ["--pairs", "1", "--kinds", "blob,20 % strength", "--json"]
     options += ["--run", str(tmp_path / "audit"), "--to", str(tmp_path / "pages")]
     try:
@@ -241,19 +241,19 @@ def test_audit_json_is_the_published_shape_and_pages_and_the_run_have_the_card(t
     )
 
 
-def test_a_plan_says_what_would_be_asked_and_calls_nothing(capsys):
+def test_plan_counts_calls_and_makes_none(capsys):
     hosted = ["judge", "audit", "--judge", "gemini/gemini-3.1-pro-preview"]
     assert main([*hosted, "--pairs", "2", "--dry-run", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["calls"]["gemini/gemini-3.1-pro-preview"] == plan["edits"] > 50
     assert plan["cost_usd"][0] > 0 and plan["independent"] == 4
-    # Clean edits are asked about until enough of them gave a blob: 10 verdicts where 6 "at most" were announced.
+    # Clean edits are judged until enough of them gave a blob: 10 verdicts, while the plan announced "at most" 6.
     assert main(["judge", "audit", "--pairs", "2", "--kinds", "blob", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
 @pytest.mark.parametrize("tier", ["", "priority"])
-def test_a_plan_prices_a_judges_calls_and_guesses_no_tier(tier, tmp_path, capsys):
+def test_plan_prices_the_calls_and_guesses_no_tier(tier, tmp_path, capsys):
     (tmp_path / "terms.toml").write_text(f'[providers.gemini]\nservice_tier = "{tier}"\n')
     options = ["--pairs", "2", "--dry-run", "--json", "--settings", str(tmp_path / "terms.toml")]
     model = "gemini/gemini-3.5-flash" if tier else "gemini/gemini-3.8-flash"

@@ -1,4 +1,4 @@
-"""A verdict corrected by hand is stored next to the judge's and changes nothing that was decided or counted."""
+"""A verdict corrected by hand is stored next to the judge's and changes no decision and no count."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ def first_task(run: Path) -> str:
         return next(reader.tasks()).id
 
 
-def decided(run: Path) -> tuple[object, ...]:
-    """Everything that counts: tasks, attempts with their decisive verdicts, and both tables of the paper."""
+def decisions(run: Path) -> tuple[object, ...]:
+    """All counted results: tasks, attempts with their decisive verdicts, and both tables of the paper."""
     weights = {c.name: c.weight for c in MED_BANANA.criteria}
     with JournalReader.open(run) as reader:
         attempts = dumps(list(reader.all_attempts(superseded=True)))
         return list(reader.tasks()), attempts, reader.counts(), table1(reader), table2(reader, weights)
 
 
-def test_nothing_that_was_decided_changes_and_every_word_is_kept(
+def test_corrections_change_no_decision_and_are_all_kept(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    task, before = first_task(run), decided(run)
+    task, before = first_task(run), decisions(run)
     words = ["judge", "override", str(run), task, "--by", "RT"]
     assert main([*words, "--set", "qualified", "--why", "I see the drusen"]) == 0
     assert capsys.readouterr().out.endswith(f"\nnext: plantain report {run}\n")
     assert main([*words, "--set", "failed", "--why", "on a second look they are noise", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["correction"]["set"] == "failed" and said["judge"] == {
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["correction"]["set"] == "failed" and printed["judge"] == {
         "judge": "old/judge",
         "qualified": False,
     }
     asyncio.run(correct_verdict(run, task, qualified=True, by="MK", why="plain to see"))
-    assert decided(run) == before
+    assert decisions(run) == before
     with JournalReader.open(run) as reader:
         stored = [v for v in reader.verdicts(task) if v.verdict.judge.startswith("person/")]
         assert [(v.verdict.judge, v.draw, v.round, v.decisive) for v in stored] == [
             *(("person/MK", 0, 2, False), ("person/RT", 0, 2, False), ("person/RT", 1, 2, False))
         ]
         edits = corrected_edits(reader)
-    # The later word of RT counts, and agrees with the judge; MK's does not.
+    # RT's second correction counts, and agrees with the judge; MK's disagrees.
     assert [(one.by, one.round, one.set, one.decided) for one in edits] == [
         ("MK", 2, "qualified", False),
         ("RT", 2, "failed", False),
@@ -74,7 +74,7 @@ def test_nothing_that_was_decided_changes_and_every_word_is_kept(
     assert "0 accepted called failed, 1 rejected called qualified, 1 confirmed" in corrections_line(edits)
 
 
-def test_show_and_report_say_it_as_a_named_persons_word(
+def test_show_and_report_name_the_author_of_a_correction(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = first_task(run)
@@ -89,7 +89,7 @@ def test_show_and_report_say_it_as_a_named_persons_word(
     ).items()
 
 
-def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
+def test_correction_does_not_make_a_run_judged(run: Path) -> None:
     with sqlite3.connect(run / "journal.sqlite") as connection:
         connection.execute("DELETE FROM criterion")
         connection.execute("DELETE FROM verdict")
@@ -100,20 +100,20 @@ def test_a_person_is_no_judge_of_a_run_that_nobody_judged(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"by": "R T"}, "--by 'R T': a code of 1 to 32"),
         ({"why": "  \n"}, "--why: give the reason in 1 to 2,000"),
     ],
 )
-def test_what_cannot_be_kept_is_one_line_and_changes_nothing(
-    run: Path, changed: dict[str, object], said: str
+def test_invalid_correction_gives_one_line_and_changes_nothing(
+    run: Path, changed: dict[str, object], message: str
 ) -> None:
-    wish = {"task": first_task(run), "qualified": True, "by": "RT", "why": "fine", **changed}
+    correction = {"task": first_task(run), "qualified": True, "by": "RT", "why": "fine", **changed}
     with JournalReader.open(run) as reader:
         before = len(reader.verdicts(first_task(run)))
     with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
-        asyncio.run(correct_verdict(run, **wish))  # type: ignore[arg-type]
-    assert said in str(refused.value)
+        asyncio.run(correct_verdict(run, **correction))  # type: ignore[arg-type]
+    assert message in str(refused.value)
     with JournalReader.open(run) as reader:
         assert len(reader.verdicts(first_task(run))) == before

@@ -51,7 +51,7 @@ def test_flips_are_counted_for_every_two_judges_and_every_criterion(tmp_path: Pa
     assert page.count("data:image/jpeg") >= 8 and "rule/amd: no card" in page
 
 
-def test_rows_name_each_judge_asked_and_say_what_is_unscored(tmp_path: Path) -> None:
+def test_rows_name_each_judge_and_mark_unscored_criteria(tmp_path: Path) -> None:
     run = stored_run(tmp_path / "run", images=1)
     partly = RuleJudge("rule/partly", lambda request: seen(True, None, True, True))
     silent = RuleJudge("rule/silent", lambda request: None)
@@ -91,14 +91,14 @@ def test_consistency_study_counts_identical_and_one_dimension_apart(tmp_path: Pa
         (study,) = consistency(
             judged_attempts(reader, later, RejudgeRequest(()))
         )  # pages show all stored judges
-    # By hand, as Med-Banana-50K, 4.3, counts: of 19 whole pairs 16 identical, 2 apart in one dimension, 1 in two.
+    # By hand, as Med-Banana-50K, 4.3, counts: of 19 complete pairs 16 identical, 2 differ in one dimension, 1 in two.
     assert study["identical"]["n"] == 19 and study["unscored"] == 1
     assert study["identical"]["rate"] == round(16 / 19, 4)
     assert study["one_dimension"]["rate"] == round(2 / 19, 4)
     assert study["identical"]["low"] < 16 / 19 < study["identical"]["high"]
 
 
-def test_own_decision_on_the_whole_edit_is_no_dimension(tmp_path: Path) -> None:
+def test_decision_on_the_whole_edit_is_not_a_dimension(tmp_path: Path) -> None:
     # By hand: each second answer fails realism and, with it, the whole edit. `qualified` is the judge's decision in
     # Med-Banana-50K, 4.2, so one dimension differs. In a rubric of one's own, "overall" without that key is a second.
     published = Path(str(resources.files("plantain.rubrics"))) / "med_banana_published.toml"

@@ -1,4 +1,4 @@
-"""The pages of a card and of flips in a browser: images in sight, readable at every width and in both themes."""
+"""The pages of a card and of flips in a browser: images on the first screen, readable at every width and theme."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ def card_page(examples: dict[str, Trial], tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
-def test_first_sight(rejudged: Path, card_page: Path, browser: Any, width: int, theme: str) -> None:
+def test_first_screen_shows_images(
+    rejudged: Path, card_page: Path, browser: Any, width: int, theme: str
+) -> None:
     screen = Screen(browser, width, 900, color_scheme=theme)
     for file in (rejudged, card_page):
         screen.page.goto(file.as_uri())

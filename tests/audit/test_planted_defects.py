@@ -1,4 +1,4 @@
-"""Planted defects do what they say, and nothing where they mean nothing."""
+"""Planted defects change the edit as described, and are refused where they do not apply."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY_NAME = {defect.name: defect for defect in DEFECTS}
 @pytest.fixture(scope="module")
 def clean() -> CleanEdit:
     image, data = prepared_of("chest_xray")
-    original = np.ascontiguousarray(decode(data)[:768, 256:])  # a frame's size is the unit of all lengths
+    original = np.ascontiguousarray(decode(data)[:768, 256:])  # all lengths are in units of the frame's size
     ys, xs = np.mgrid[:768, :768]
     inside = np.clip((45 - np.hypot(xs - 525, ys - 225)) / 19, 0, 1)
     edited = np.clip(np.rint(original + 40 * inside[..., None]), 0, 255).astype(np.uint8)
@@ -32,14 +32,14 @@ def clean() -> CleanEdit:
     )
 
 
-def test_defects_have_names_of_their_own_and_a_criterion_each():
+def test_each_defect_has_its_own_name_and_a_criterion():
     assert len(DEFECTS) == len(BY_NAME) == 14
     for defect in DEFECTS:
         assert all(defect.violates[direction] for direction in BUILD_DIRECTIONS)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_every_defect_changes_the_edit_the_same_way_twice(clean, name):
+def test_every_defect_is_deterministic(clean, name):
     if name in REMOVALS:
         clean = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
     first, second = (plant(BY_NAME[name], clean, 5) for _ in range(2))
@@ -59,7 +59,7 @@ def test_wrong_side_leaves_the_named_side_alone(clean):
     assert moved[:, :360].any()
 
 
-def test_change_outside_keeps_away_from_the_mask(clean):
+def test_change_outside_avoids_the_mask(clean):
     spoilt = plant(BY_NAME["change outside"], clean, 3)
     moved = (spoilt.edited != clean.edited).any(axis=2)
     assert not (moved & clean.mask).any()
@@ -72,7 +72,7 @@ def test_a_diffuse_edit_has_no_seam_and_no_outside(clean):
             plant(BY_NAME[name], diffuse, 1)
 
 
-def test_half_of_a_removal_stays_and_a_moved_lesion_lies_on_the_other_side(clean):
+def test_half_left_keeps_half_of_a_lesion_and_moved_elsewhere_changes_its_side(clean):
     removal = replace(clean, direction=Direction.REMOVE, original=clean.edited, edited=clean.original)
     half = plant(BY_NAME["half left"], removal, 1).edited.astype(int)
     left_over = (half - clean.original)[clean.mask].sum() / (clean.edited.astype(int) - clean.original)[

@@ -1,4 +1,4 @@
-"""Two sets of prompts on the same stored attempts over a loopback provider: flips, agreement, cost, no call twice."""
+"""Two sets of prompts on the same stored attempts at a loopback provider: flips, agreement, cost, no repeated call."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ def settings(folder: Path, url: str, limits: str = "") -> Path:
 
 def rejudge(capsys: pytest.CaptureFixture[str], *args: object, code: int = 0) -> dict[str, Any]:
     assert main(["judge", "rejudge", *map(str, args), "--judge", "gemini/m", "--json"]) == code
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return told
+    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return data
 
 
 def sets(*names: object) -> list[object]:
     return [word for name in names for word in ("--prompts", name)]
 
 
-def test_two_sets_are_asked_once_each_with_the_same_draw_and_their_cost_is_told(
+def test_two_sets_are_asked_once_with_the_same_draw_and_their_cost(
     run: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = (run, *sets("ours", mine), "--settings", settings(tmp_path, server.url))
@@ -84,71 +84,71 @@ def test_two_sets_are_asked_once_each_with_the_same_draw_and_their_cost_is_told(
     stopped = rejudge(capsys, *options, code=3)
     assert stopped["judges"][1]["judged"] < ATTEMPTS
     settings(tmp_path, server.url)
-    told = rejudge(capsys, *options)
+    data = rejudge(capsys, *options)
     posted = [call for call in server.calls if call.method == "POST"]
     assert len(posted) == len({call.body for call in posted}) == 2 * ATTEMPTS  # recorded answers were reused
     assert Counter("Look twice." in prompt_text(call) for call in posted) == {True: ATTEMPTS, False: ATTEMPTS}
     seeds = Counter(call.fields["generationConfig"]["seed"] for call in posted)
     assert set(seeds.values()) == {2}  # both sets are asked with the same draw
-    assert [one["judge"] for one in told["judges"]] == ["gemini/m", "gemini/m, prompts mine"]
-    assert {one["judged"] for one in told["judges"]} == {ATTEMPTS} and len(told["rows"]) == 2 * ATTEMPTS
+    assert [one["judge"] for one in data["judges"]] == ["gemini/m", "gemini/m, prompts mine"]
+    assert {one["judged"] for one in data["judges"]} == {ATTEMPTS} and len(data["rows"]) == 2 * ATTEMPTS
 
     flip = next(
         flip
-        for flip in told["flips"]
+        for flip in data["flips"]
         if (flip["first"], flip["second"]) == ("gemini/m", "gemini/m, prompts mine")
         and flip["criterion"] == "qualified"
     )
     # The fake judge passes everything or fails realism, by its prompt. `test_flips` counts by hand.
     assert flip["n"] == ATTEMPTS and 0 < len(flip["examples"]) == flip["first_only"] + flip["second_only"]
     # 1,200 tokens read at $1, 150 written and 40 thought at $4 a million (fakes.gemini_format), 12 calls each.
-    assert [one["cost_usd"] for one in told["judges"]] == [pytest.approx(0.02352)] * 2
-    assert [one["calls"] for one in told["judges"]] == [ATTEMPTS] * 2
+    assert [one["cost_usd"] for one in data["judges"]] == [pytest.approx(0.02352)] * 2
+    assert [one["calls"] for one in data["judges"]] == [ATTEMPTS] * 2
 
-    page = Path(told["page"]).read_text()
+    page = Path(data["page"]).read_text()
     assert str(mine) not in page and "gemini/m, prompts mine" in page  # a page that is shared names no path
     before = len(server.calls)
-    assert rejudge(capsys, *options) == told and len(server.calls) == before
+    assert rejudge(capsys, *options) == data and len(server.calls) == before
     plan = rejudge(capsys, *options, "--repeat", 2, "--dry-run")
     assert plan["calls"] == {"gemini/m": 2 * ATTEMPTS}  # of 4, without the two verdicts that are recorded
     rejudge(capsys, run, *sets("published"), *options[5:], "--sample", 4)
-    assert len(server.calls) == before + 4  # only what is new
+    assert len(server.calls) == before + 4  # only new samples
     assert "Be thoughtful and balanced" in prompt_text(server.calls[-1])
 
 
-def test_published_form_is_another_judge_beside_the_first_on_the_page(
+def test_published_form_is_a_second_judge_on_the_page(
     run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The JSON of Med-Banana-50K, section 4.2, as printed there; its judge is called again with --repeat.
     printed = {"has_disease": True, "structure_reasonable": True, "looks_realistic": True, "qualified": True}
-    said = json.dumps(printed | {"reason": "The edit successfully adds it."})
+    answer_text = json.dumps(printed | {"reason": "The edit successfully adds it."})
 
     def route(call: Any) -> Any:
         answer = gemini_route(call)
-        return text_answer(said) if "structure_reasonable" in prompt_text(call) else answer
+        return text_answer(answer_text) if "structure_reasonable" in prompt_text(call) else answer
 
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     with FakeProvider([route]) as server:
         given = ("--settings", settings(tmp_path, server.url))
         rejudge(capsys, run, *given)
-        told = rejudge(capsys, run, *given, "--rubric", "med-banana-published", "--repeat", 2, "--sample", 4)
+        data = rejudge(capsys, run, *given, "--rubric", "med-banana-published", "--repeat", 2, "--sample", 4)
         assert len(server.calls) == ATTEMPTS + 2 * 4
     name = "gemini/m, rubric med-banana-published"
-    assert [(one["judge"], one["qualified"]) for one in told["judges"]] == [
+    assert [(one["judge"], one["qualified"]) for one in data["judges"]] == [
         (name, 4),
         (f"{name}, repeat 2", 4),
     ]
-    assert "gemini/m" in [one["judge"] for one in told["others"]] and len(told["rows"]) == 2 * 4
-    assert told["consistency"][0]["identical"]["rate"] == 1.0
-    criteria = {f["criterion"] for f in told["flips"] if {f["first"], f["second"]} == {name, "gemini/m"}}
+    assert "gemini/m" in [one["judge"] for one in data["others"]] and len(data["rows"]) == 2 * 4
+    assert data["consistency"][0]["identical"]["rate"] == 1.0
+    criteria = {f["criterion"] for f in data["flips"] if {f["first"], f["second"]} == {name, "gemini/m"}}
     assert {"qualified", "realism", "structural_plausibility", "instruction_compliance"} == criteria
-    page = Path(told["page"]).read_text()
+    page = Path(data["page"]).read_text()
     assert "Consistency study" in page and name in page and 'scope="row">gemini/m</th>' in page
     assert main(["judge", "rejudge", str(run), "--judge", "gemini/m", "--rubric", "medbanana"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (sets("ours", "ours"), "in the same words"),
         (["--judge", "offline/instruments", *sets("published")], "offline/instruments reads no prompts"),
@@ -156,9 +156,9 @@ def test_published_form_is_another_judge_beside_the_first_on_the_page(
         ([*sets("ours", "published"), "--decisive"], "name one judge"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
+def test_prompt_sets_that_cannot_be_compared_give_one_line(
     args: list[str],
-    said: str,
+    message: str,
     run: Path,
     server: FakeProvider,
     tmp_path: Path,
@@ -167,15 +167,15 @@ def test_what_cannot_be_compared_is_one_line(
     given = [str(run), "--judge", "gemini/m", "--settings", str(settings(tmp_path, server.url))]
     (broken := tmp_path / "broken").mkdir()
     (broken / "judge_add.md.j2").write_text("{{ verdict }}")
-    told = [arg.format(broken=broken) for arg in args]
+    words = [arg.format(broken=broken) for arg in args]
     for extra in ((), ("--dry-run",)):
-        assert main(["judge", "rejudge", *given, *told, *extra]) == 2
+        assert main(["judge", "rejudge", *given, *words, *extra]) == 2
         line = capsys.readouterr().err
-        assert said in line and line.count("\n") == 1
+        assert message in line and line.count("\n") == 1
     assert not server.calls
 
 
-def test_a_stopped_rejudging_names_the_command_that_resumes_it(
+def test_stopped_rejudging_prints_the_command_that_resumes_it(
     run: Path, mine: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stopping = settings(tmp_path, server.url, limits="max_calls = 2")
@@ -187,7 +187,7 @@ def test_a_stopped_rejudging_names_the_command_that_resumes_it(
     assert main(given) == 0 and len(server.calls) == 4
 
 
-def test_a_dry_run_needs_no_key_and_says_so(
+def test_dry_run_needs_no_key_and_names_the_missing_one(
     run: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("GEMINI_API_KEY", raising=False)
@@ -210,7 +210,7 @@ def test_prompts_are_written_as_files_that_can_replace_ours(
     assert "exists" in capsys.readouterr().err
 
 
-def test_without_settings_a_judge_is_called_where_the_run_called_it(
+def test_judge_without_settings_is_called_at_the_endpoint_of_the_run(
     run: Path, server: FakeProvider, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two more attempts are two more calls, at the loopback server; a stranger's run sends no key elsewhere."""

@@ -1,4 +1,4 @@
-"""Stored attempts under other judges: every verdict beside the old ones, nothing asked twice, nothing generated."""
+"""Stored attempts under other judges: new verdicts in addition to the old ones, no repeated call, no generation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from plantain.records import InputError, TaskState, Usage
 from plantain.runs.terms import Terms
 
 
-def rejudged(run, *judges, **wish):
-    return asyncio.run(run_rejudge(run, RejudgeRequest(judges, **wish), Terms(())))
+def rejudged(run, *judges, **options):
+    return asyncio.run(run_rejudge(run, RejudgeRequest(judges, **options), Terms(())))
 
 
 def verdicts(run):
@@ -27,7 +27,7 @@ def verdicts(run):
         return [stored for row in reader.tasks() for stored in reader.verdicts(row.id)]
 
 
-def test_every_verdict_stands_beside_the_old_ones_and_nothing_is_asked_twice(tmp_path):
+def test_verdicts_are_stored_in_addition_and_no_call_is_repeated(tmp_path):
     run = stored_run(tmp_path / "run")
     yes = RuleJudge("rule/yes", lambda request: seen(True))
     partly = RuleJudge("rule/partly", lambda request: seen(True, True, None, True))
@@ -36,20 +36,20 @@ def test_every_verdict_stands_beside_the_old_ones_and_nothing_is_asked_twice(tmp
     assert (yes.asked, partly.asked, done.summary.judged) == (12, 12, 24)
     again = rejudged(run, yes, partly)
     assert (yes.asked, partly.asked, again.summary.made) == (12, 12, 0)
-    told = verdicts(run)
-    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in told}) == [
+    stored = verdicts(run)
+    assert sorted({(v.verdict.judge, v.decisive, v.verdict.qualified) for v in stored}) == [
         ("old/judge", True, False),
         ("rule/partly", False, None),
         ("rule/yes", False, True),
     ]
-    # A criterion without an answer leaves no score, so that nobody takes it for a no.
-    assert {v.verdict.score for v in told if v.verdict.judge == "rule/partly"} == {None}
+    # A criterion without an answer has no score: a reader could take a score for a no.
+    assert {v.verdict.score for v in stored if v.verdict.judge == "rule/partly"} == {None}
     with JournalReader.open(run) as reader:
         assert table1(reader).total.failed == 6
         assert call_outcomes(reader) == ()  # the run's own calls: it made none
 
 
-def test_another_fingerprint_is_another_column_and_the_same_label_keeps_the_old_one(tmp_path):
+def test_new_fingerprint_is_a_new_column_and_the_old_verdicts_are_kept(tmp_path):
     run = stored_run(tmp_path / "run", images=1)
     rejudged(run, RuleJudge("rule/one", lambda request: seen(True)))
     changed = RuleJudge("rule/one", lambda request: seen(False), fingerprint="2")
@@ -59,7 +59,7 @@ def test_another_fingerprint_is_another_column_and_the_same_label_keeps_the_old_
     assert sorted(set(mine)) == [(10_000, True), (20_000, False)]
 
 
-def test_decisive_decides_and_tasks_end_by_what_it_says(tmp_path):
+def test_decisive_judge_decides_how_tasks_end(tmp_path):
     run = stored_run(tmp_path / "run", images=2)
     second = RuleJudge("rule/amd", lambda request: seen("AMD" in request.instruction))
     rejudged(run, second, decisive=True)
@@ -67,12 +67,12 @@ def test_decisive_decides_and_tasks_end_by_what_it_says(tmp_path):
         ended = {(row.task.finding, row.state, row.round) for row in reader.tasks()}
         assert ended == {("AMD", TaskState.SUCCESS, 1), ("Cataract", TaskState.FAILED, 2)}
         for row in reader.tasks():
-            told = reader.verdicts(row.id)
-            assert len(told) == 4 and sum(v.decisive for v in told) == 2
-            assert {v.verdict.judge for v in told if v.decisive} == {"rule/amd"}
+            found = reader.verdicts(row.id)
+            assert len(found) == 4 and sum(v.decisive for v in found) == 2
+            assert {v.verdict.judge for v in found if v.decisive} == {"rule/amd"}
 
 
-def test_what_cannot_be_judged_is_named_and_asked_again_only_on_request(tmp_path):
+def test_unjudged_attempts_are_listed_and_asked_again_only_on_request(tmp_path):
     run = stored_run(tmp_path / "run", images=2, missing=0)
     moody = RuleJudge("rule/moody", lambda request: None)
     done = rejudged(run, moody)
@@ -90,7 +90,7 @@ def test_what_cannot_be_judged_is_named_and_asked_again_only_on_request(tmp_path
     assert moody.asked == 8
 
 
-def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
+def test_larger_sample_contains_the_smaller_one(tmp_path):
     run = stored_run(tmp_path / "run")
     with JournalReader.open(run) as reader:
         few, more, everything = ({one.key for one in stored_attempts(reader, n, 7)} for n in (3, 7, None))
@@ -99,7 +99,7 @@ def test_a_sample_is_drawn_by_hash_so_that_a_larger_one_holds_it(tmp_path):
     assert other != few
 
 
-def test_ids_of_a_file_choose_the_tasks_by_unique_prefix(tmp_path):
+def test_ids_in_a_file_select_tasks_by_unique_prefix(tmp_path):
     run, ids = stored_run(tmp_path / "run"), tmp_path / "ids.txt"
     with JournalReader.open(run) as reader:
         first, second, *_ = (row.id for row in reader.tasks())
@@ -111,7 +111,7 @@ def test_ids_of_a_file_choose_the_tasks_by_unique_prefix(tmp_path):
     assert judged == {first, second}
 
 
-def test_an_unknown_id_is_one_line_and_no_judge_is_asked(tmp_path, capsys):
+def test_unknown_id_gives_one_line_and_no_call(tmp_path, capsys):
     run, ids = stored_run(tmp_path / "run"), tmp_path / "ids.txt"
     with JournalReader.open(run) as reader:
         (first, *_) = (row.id for row in reader.tasks())
@@ -124,12 +124,12 @@ def test_an_unknown_id_is_one_line_and_no_judge_is_asked(tmp_path, capsys):
         rejudged(run, RuleJudge("rule/yes", lambda request: seen(True)), ids=ids)
 
 
-def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_path):
+def test_changed_judge_model_is_asked_only_if_accepted(tmp_path):
     run = stored_run(tmp_path / "run", images=1)
     rejudged(run, edition(1))
     stopped = rejudged(run, edition(2))
     assert "rule/one@2" in stopped.summary.stopped and "--accept-model-change" in stopped.summary.stopped
-    # Another one again, whose answers are not yet among those that were in flight when it stopped.
+    # A third edition: its answers are not among those that were in flight when the second one stopped.
     done = rejudged(run, edition(3), accept_model_change=True)
     assert done.summary.stopped is None
     columns = Counter(v.draw for v in verdicts(run) if v.verdict.judge == "rule/one")
@@ -139,12 +139,12 @@ def test_a_judge_of_another_edition_is_asked_only_where_that_is_accepted(tmp_pat
     assert (change["from"], change["to"]) == (["rule/one@1"], "rule/one@3")
 
 
-def test_a_changed_model_cannot_stay_in_a_column_by_the_verdicts_in_flight_when_it_stopped(tmp_path):
+def test_verdicts_in_flight_at_the_stop_do_not_admit_a_changed_model(tmp_path):
     run = stored_run(tmp_path / "run", images=2)
     rejudged(run, behind_one_name("j-001"), sample=2)
     stopped = rejudged(run, behind_one_name("j-002"))
     assert "is now served by j-002, and this run was made with j-001" in stopped.summary.stopped
-    # The run holds what j-002 answered till then, in the column of j-001.
+    # The run contains the answers of j-002 until then, in the column of j-001.
     for model in ("j-001", "j-002"):
         again = rejudged(run, behind_one_name(model))
         assert "served by j-002, and this run was made with j-001" in again.summary.stopped

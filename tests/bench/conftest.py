@@ -1,4 +1,4 @@
-"""Leaderboards without figures, whose drawing takes seconds: `leaderboard/test_leaderboard.py` looks at them."""
+"""Leaderboards without figures, which take seconds to draw: `leaderboard/test_leaderboard.py` tests them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plantain.bench.leaderboard.tables import Table
 
 
 def empty(table: Table) -> dict[str, str]:
-    """In place of `all_figures`: no figure."""
+    """No figure: replaces `all_figures`."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""A benchmark of real pictures and a run over it whose scores are made up, so that tables can be counted by hand."""
+"""A benchmark of real images and a run of it with made-up scores, so that tables can be counted by hand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ScoresOf = Callable[[Arm, int, int], Mapping[str, float | None]]
 
 @dataclass(frozen=True)
 class Made:
-    """Where the fixture lies."""
+    """Paths of the fixture."""
 
     bench: Path
     run: Path
@@ -58,16 +58,14 @@ def baselines() -> list[Arm]:
 
 
 def make_run(
-    run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, *, pictures: bool = True
+    run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, *, images: bool = True
 ) -> Path:
-    """A run with one attempt per output and the given scores. An output whose every score is None was refused."""
-    asyncio.run(_make_run(run, bench, arms, scores, pictures))
+    """A run with one attempt per output and the given scores. An output with no score at all was refused."""
+    asyncio.run(_make_run(run, bench, arms, scores, images))
     return run
 
 
-async def _make_run(
-    run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, pictures: bool
-) -> None:
+async def _make_run(run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, images: bool) -> None:
     facts = {sample.id: sample_facts(bench, sample) for sample in bench.samples}
     async with Journal.create(run, RunHeader("run", "made-up", 7, {}, "0.1.0")) as journal:
         header = BenchHeader.of(bench.root, bench.name, bench.digest, run)
@@ -87,7 +85,7 @@ async def _make_run(
                     found = scores(arm, i, k)
                     refused = bool(found) and all(value is None for value in found.values())
                     output = blob
-                    if pictures and not refused:
+                    if images and not refused:
                         output = journal.put_blob(encode_png(_output(bench, sample, arm, k)), "image/png")
                     await _attempt(journal, sample, arm, task, k, None if refused else output)
                     reason = "refused" if refused else "the judge's reply was no JSON"
@@ -142,7 +140,7 @@ def shot_arms(samples: tuple[str, ...]) -> list[Arm]:
 
 
 def plain_scores(arm: Arm, i: int, k: int) -> Mapping[str, float | None]:
-    """Exact above weak above noisy on EA; copying keeps everything and edits nothing; one refusal, one failed judge."""
+    """On EA exact is above weak, weak above noisy; copies keep all and edit nothing; one refusal, one failed judge."""
     rng = np.random.default_rng([i, k, *arm.label.encode()])
     wobble = 0.04 * rng.standard_normal()
     table = {

@@ -72,7 +72,7 @@ def small_bench(
 
 @dataclass(eq=False)
 class Brightener:
-    """Adds `amount` grey levels and a little noise of the seed; counts what it is asked."""
+    """Adds `amount` grey levels and a little noise of the seed; records its requests."""
 
     name: str = "offline/brightener"
     fingerprint: str = "1"
@@ -104,7 +104,7 @@ def by(editor: Brightener, **fields: object) -> ArmRequest:
 
 
 def planted(benchmark: Benchmark, *labels: str) -> ArmRequest:
-    """Editors of known worth, and one that refuses the second sample."""
+    """Editors of known quality, and one that refuses the second sample."""
     own: dict[str, Editor] = {label: planted_editor(label, benchmark) for label in labels}
     return ArmRequest(own={**own, SHY: Brightener(SHY, refuses=frozenset({"2"}))})
 

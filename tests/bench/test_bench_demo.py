@@ -1,4 +1,4 @@
-"""The benchmark's demo: planted editors do what they say, and their order is found again."""
+"""The benchmark's demo: the planted editors behave as described, and their order is found again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plantain.records.messages import InputError
 from plantain.report.page import make_report
 
 FEW = (PLAN[0], PLAN[3], PLAN[8], PLAN[12])
-"""Two edits of one organ, one of each other."""
+"""Two edits of one organ, one of each other organ."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def mean(demo: Demo, model: str, metric: str) -> float:
     return cell.estimate.value
 
 
-def test_every_edit_is_there_and_back_with_an_exact_region(benchmark: Benchmark) -> None:
+def test_every_edit_has_both_directions_and_an_exact_region(benchmark: Benchmark) -> None:
     assert len(benchmark) == 2 * len(FEW)
     for sample in benchmark.samples:
         before, after, region = benchmark.previous(sample), benchmark.changed(sample), benchmark.roi(sample)
@@ -55,20 +55,18 @@ def test_every_edit_is_there_and_back_with_an_exact_region(benchmark: Benchmark)
             assert sample.image.synthetic  # the finding before was rendered
 
 
-def test_what_a_kill_left_of_the_benchmark_is_made_anew(tmp_path: Path) -> None:
+def test_partial_benchmark_of_a_killed_process_is_made_again(tmp_path: Path) -> None:
     left = tmp_path / "benchmark.part" / "previous"
     left.mkdir(parents=True)
     (left / "half.png").write_bytes(b"cut short")
     made = demo_benchmark(tmp_path / "benchmark", FEW[:1])
     assert len(made) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["benchmark"]
-    assert (
-        demo_benchmark(tmp_path / "benchmark", FEW).digest == made.digest
-    )  # what is there is not made again
+    assert demo_benchmark(tmp_path / "benchmark", FEW).digest == made.digest  # existing samples are reused
 
 
 @pytest.mark.slow
-def test_copying_loses_on_accuracy_repainting_on_preservation_and_the_exact_edit_wins_both(
+def test_exact_edit_beats_copying_on_accuracy_and_repainting_on_preservation(
     demo: Demo,
 ) -> None:
     assert demo.stopped is None
@@ -89,7 +87,7 @@ def test_the_planted_order_is_found_again(demo: Demo) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_ends_with_a_page_and_makes_nothing_twice(demo: Demo, folder: Path) -> None:
+def test_demo_writes_a_page_and_reuses_outputs(demo: Demo, folder: Path) -> None:
     page = demo.report.read_text(encoding="utf-8")
     assert "exact &gt; half &gt; faint &gt; copy-input: found." in page
     again = asyncio.run(bench_demo(folder, plan=FEW))

@@ -1,4 +1,4 @@
-"""SIGKILL and SIGINT while hosted models answer: no durable answer is ever asked for again, by the provider's count."""
+"""SIGKILL and SIGINT while hosted models answer: by the provider's count, no stored answer is requested again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(folder: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for(process: subprocess.Popen[bytes], server: FakeProvider, calls: int) -> None:
-    """Wait until the provider was asked that often more."""
+    """Wait for `calls` more requests at the provider."""
     target = len(server.calls) + calls
     while len(server.calls) < target and process.poll() is None:
         time.sleep(0.003)
@@ -67,7 +67,7 @@ def asked_again(reader: JournalReader) -> int:
     )
 
 
-def test_generating_goes_on_after_a_kill_and_an_interrupt(tmp_path: Path, server: FakeProvider) -> None:
+def test_generating_resumes_after_a_kill_and_an_interrupt(tmp_path: Path, server: FakeProvider) -> None:
     rng, run = random.Random(SEED), tmp_path / "run"
     small_bench(tmp_path / "bench", 12)
     words = ("generate", str(tmp_path / "bench"), "--run", str(run), "--editor", EDITOR, "--seeds", "3")
@@ -88,13 +88,13 @@ def test_generating_goes_on_after_a_kill_and_an_interrupt(tmp_path: Path, server
         assert asked_again(reader) == 0
         assert verify(reader).ok
         left_open = len(reader.open_calls())
-    assert interrupted == left_open  # an interrupt leaves nothing open that the kill had not
-    # Every request says its seed: one that the provider saw twice is one whose first answer was not durable.
+    assert interrupted == left_open  # the interrupt leaves no further call open
+    # Every request contains its seed: the provider sees one twice only if its first answer was not stored.
     assert 36 <= sum(asked.values()) <= 36 + left_open
     assert sum(n - 1 for n in asked.values()) <= left_open
 
 
-def test_scoring_goes_on_after_kills(tmp_path: Path, server: FakeProvider) -> None:
+def test_scoring_resumes_after_kills(tmp_path: Path, server: FakeProvider) -> None:
     rng, run = random.Random(SEED), tmp_path / "run"
     benchmark = small_bench(tmp_path / "bench", 3)
     made(benchmark, run, planted(benchmark, "planted/exact"))

@@ -97,7 +97,7 @@ def test_gate_keeps_a_limit_that_is_announced_from_the_first_answer_on(kind: str
     assert provider.refused_share(60, 240) < 0.01
 
 
-def test_gate_waits_where_an_answer_says_that_nothing_is_left() -> None:
+def test_gate_waits_when_an_answer_announces_that_nothing_is_left() -> None:
     async def scene() -> float:
         gate = gate_with(ModelLimits(8, requests_per_minute=6_000.0))
         async with gate.admit("hosted/model", Step.EDIT) as ticket:
@@ -192,8 +192,8 @@ def test_gate_waits_for_calls_in_flight_before_it_calls_the_budget_spent() -> No
     assert run_simulated(scene()) == 9
 
 
-def test_gate_gives_money_back_only_when_the_call_has_been_recorded() -> None:
-    """Beside a call that is answered and not yet on disk, where all that it might have cost stands, none is sent."""
+def test_gate_releases_money_only_after_the_call_is_recorded() -> None:
+    """While a call is answered but not yet on disk, its reservation still counts, so no other call is sent."""
 
     async def scene() -> list[float]:
         gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), Budget(1.0))
@@ -212,7 +212,7 @@ def test_gate_gives_money_back_only_when_the_call_has_been_recorded() -> None:
     assert run_simulated(scene()) == pytest.approx([0.0, 5.0, 10.0])
 
 
-def test_gate_call_whose_answer_never_came_stays_held() -> None:
+def test_gate_holds_the_money_of_a_call_without_an_answer() -> None:
     async def scene() -> Budget:
         budget = Budget(10.0)
         gate = gate_with(ModelLimits(8, price=DOLLAR, max_output_tokens=1), budget)
@@ -224,7 +224,7 @@ def test_gate_call_whose_answer_never_came_stays_held() -> None:
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (0.0, 1.0, 0.0)
 
 
-def test_gate_stop_sends_everybody_who_waits_away_and_lets_calls_in_flight_finish() -> None:
+def test_gate_stop_cancels_waiting_calls_and_lets_calls_in_flight_finish() -> None:
     async def scene() -> list[object]:
         gate = gate_with(ModelLimits(2))
         tasks = [asyncio.create_task(call(gate, seconds=10.0)) for _ in range(5)]

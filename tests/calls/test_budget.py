@@ -17,7 +17,7 @@ JUDGE = Price(input_per_m=2.0, output_per_m=12.0)
 
 
 class Watched(Budget):
-    """Fails at the first instant at which what was paid and what calls in flight can cost exceed the budget."""
+    """Fails as soon as the amount paid and the possible cost of calls in flight exceed the budget."""
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
         super().settle(costs, cost_usd)
@@ -45,7 +45,7 @@ def test_cost_without_usage(price: Price | None, outcome: Outcome, cost: float |
 
 
 @pytest.mark.parametrize("step", list(Step))
-def test_demand_is_never_less_than_what_an_answer_within_its_limits_costs(step: Step) -> None:
+def test_demand_is_at_least_the_cost_of_an_answer_within_its_limits(step: Step) -> None:
     rng = random.Random(SEED)
     most = demand(step, MAX_OUTPUT)
     for _ in range(500):
@@ -110,7 +110,7 @@ def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> No
                 )
                 kind = rng.choices(list(OutcomeKind), [80, 2, 3, 3, 3, 3, 3, 1])[0]
                 if kind is OutcomeKind.CANCELLED:
-                    return  # nobody knows what became of it
+                    return  # its cost is unknown
                 unknown = kind in (OutcomeKind.TRANSPORT, OutcomeKind.RATE_LIMITED)
                 ticket.settle(Outcome(kind), Usage() if unknown else usage)
 
@@ -132,4 +132,4 @@ def test_call_of_unknown_cost_holds_its_reservation() -> None:
     for lost in (1, 2):
         budget.settle(costs, None)
         assert budget.held_usd == pytest.approx(lost * 0.30) and budget.lost == lost
-    assert budget.reserved_usd == 0.30  # the worst case only for what is in flight
+    assert budget.reserved_usd == 0.30  # the worst case only for calls in flight

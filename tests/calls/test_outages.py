@@ -1,4 +1,4 @@
-"""The circuit breaker in simulated time (when it opens, how it probes, what it costs), and failures in a row."""
+"""The circuit breaker in simulated time (when it opens, how it probes, its cost), and failures in a row."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_refusals_by_a_limit_are_no_outage_before_two_minutes() -> None:
     assert outage.open and outage.wait(121.0) >= 40.0
 
 
-def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -> None:
-    """Twenty minutes of 503, then health: a probe in growing pauses, nothing held, everybody served."""
+def test_thirty_two_callers_wait_out_an_outage_with_few_requests_and_no_money() -> None:
+    """Twenty minutes of 503, then health: probes at growing intervals, no money held, every call answered."""
     price = Price(image_out_each=1.0)
     budget = Budget(40.0)
     limits = ModelLimits(32, price=price, max_output_tokens=1, outage_s=3600.0)
     controller = AdmissionController(lambda model: limits, budget)
-    said: list[str] = []
-    controller.on_outage = lambda model, news: said.append(f"{model}: {news}")
+    news_lines: list[str] = []
+    controller.on_outage = lambda model, news: news_lines.append(f"{model}: {news}")
     asked = 0
 
     async def one() -> None:
@@ -81,16 +81,16 @@ def test_thirty_two_callers_sit_an_outage_out_with_few_requests_and_no_money() -
     assert 1200.0 < ended < 1200.0 + LONGEST_PAUSE_S + 10.0
     assert asked <= 32 + FAILURES_TO_OPEN + 32 + 12
     assert (budget.spent_usd, budget.held_usd, budget.reserved_usd) == (32.0, 0.0, 0.0)
-    assert said[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
-    assert len(said) <= 12
+    assert news_lines[0].startswith("hosted/m: no answer for 0 s (503: overloaded); next try in ")
+    assert len(news_lines) <= 12
 
 
 @pytest.mark.parametrize("outage_s", [12 * 3600.0, 10.0], ids=["sat out", "given up"])
 @pytest.mark.parametrize("outcome", [OK, Outcome(OutcomeKind.REFUSED, "no")], ids=["ok", "refused"])
-def test_answers_that_were_under_way_when_an_outage_began_are_not_asked_for_again(
+def test_answers_under_way_when_an_outage_starts_are_not_requested_again(
     outcome: Outcome, outage_s: float
 ) -> None:
-    """Sent before the first 503, answered a minute later while nobody else is answered: it was paid for, and counts."""
+    """Sent before the first 503, answered a minute later while other calls fail: paid for, so it counts."""
 
     async def scene() -> tuple[list[str], Outcome | None]:
         asked: list[str] = []
@@ -168,7 +168,7 @@ def fail(streaks: FailureStreaks, times: int, outcome: Outcome = BAD, tasks: int
     return last
 
 
-def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
+def test_last_of_too_many_failures_is_fatal_and_names_the_remedy() -> None:
     streaks = FailureStreaks()
     assert fail(streaks, MOST - 1) == BAD
     outcome = fail(streaks, 1)
@@ -178,12 +178,12 @@ def test_last_of_too_many_failures_is_fatal_and_says_what_to_do() -> None:
 
 
 def test_nothing_but_refusals_halts_before_more_instructions_are_bought() -> None:
-    """25 refusals of 25 edits: the twentieth says so. One other answer before, and refusals are about instructions."""
+    """Halt at the twentieth of 25 refused edits; after one other answer, refusals concern single instructions."""
     refused = Outcome(OutcomeKind.REFUSED, "moderation_blocked")
     streaks = FailureStreaks()
-    said = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
-    assert not any(outcome.fatal for outcome in said)
-    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is no answer
+    outcomes = [fail(streaks, 1, refused) for _ in range(MOST - 1)]
+    assert not any(outcome.fatal for outcome in outcomes)
+    streaks.judged("gemini/m", Step.EDIT, "task-1", BAD)  # a failure is not an answer
     last = streaks.judged("gemini/m", Step.EDIT, "another", refused)
     assert not last.fatal  # twenty, of two tasks
     streaks = FailureStreaks()
@@ -199,7 +199,7 @@ def test_next_step_answers_are_never_asked_again(kind: OutcomeKind) -> None:
     assert next_step(Outcome(kind), 1, random.Random(0)) is None
 
 
-def test_next_step_waits_at_least_what_the_provider_asked() -> None:
+def test_next_step_waits_as_long_as_the_provider_requests() -> None:
     outcome = Outcome(OutcomeKind.RATE_LIMITED, retry_after=17.0)
     assert all(17.0 <= (next_step(outcome, n, random.Random(n)) or 0) <= 24.0 for n in range(1, 20))
 

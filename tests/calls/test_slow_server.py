@@ -17,7 +17,7 @@ from simulated.servers import QueueingServer
 
 @dataclass
 class Served:
-    """What came of a scene: tasks that were answered, requests made, and how long it took."""
+    """Result of a scene: tasks that were answered, requests made, and seconds taken."""
 
     answered: int
     asked: int
@@ -67,10 +67,8 @@ async def serve(workers: int, tasks: int, *, deadline: float, concurrency: int =
 
 @pytest.mark.parametrize("deadline", [5.0, 8.4])
 @pytest.mark.parametrize("workers", [1, 4, 16])
-def test_slow_server_answers_everything_and_is_asked_hardly_anything_twice(
-    workers: int, deadline: float
-) -> None:
-    """Before: of 64 tasks on the serial one 38 stopped, 235 requests for 26 pictures."""
+def test_slow_server_answers_every_task_with_few_repeated_requests(workers: int, deadline: float) -> None:
+    """Previously: of 64 tasks on the serial server 38 stopped, with 235 requests for 26 images."""
     served = run_simulated(serve(workers, 64, deadline=deadline))
     assert served.answered == 64
     assert served.asked <= 64 * 1.05

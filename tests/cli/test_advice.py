@@ -53,19 +53,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def walked(place: Path) -> tuple[list[str], list[str]]:
+def advised_run(place: Path) -> tuple[list[str], list[str]]:
     ingest = "ingest folder 'my scans' --modality brain_mri --licence open --to 'my catalogue'"
     return followed(shlex.split(ingest))
 
 
 @pytest.fixture(scope="module")
-def run(walked: tuple[list[str], list[str]], place: Path) -> str:
-    shutil.copytree(walked[1][1], place / "my run")
+def run(advised_run: tuple[list[str], list[str]], place: Path) -> str:
+    shutil.copytree(advised_run[1][1], place / "my run")
     return "my run"
 
 
-def test_each_advised_command_runs_until_the_view(walked: tuple[list[str], list[str]]) -> None:
-    ran, words = walked
+def test_each_advised_command_runs(advised_run: tuple[list[str], list[str]]) -> None:
+    ran, words = advised_run
     assert ran == ["ingest", "init", "plan", "build", "report"]
     assert Path(words[1], "journal.sqlite").is_file()
 
@@ -80,13 +80,13 @@ def test_each_advised_command_runs_until_the_view(walked: tuple[list[str], list[
         ("run retry 'my run' --state not_applicable --dry-run", ["run", "run", "build", "report"]),
     ],
 )
-def test_each_command_advised_about_a_run_runs(line: str, follow: list[str], run: str) -> None:
+def test_each_command_advised_for_a_run_runs(line: str, follow: list[str], run: str) -> None:
     ran, last = followed(shlex.split(line))
     assert ran == follow
     assert not last or Path(last[1]).is_dir()
 
 
-def test_a_stopped_build_is_resumed_by_the_line_that_it_prints(
+def test_printed_line_resumes_a_stopped_build(
     run: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["build", "pilot.toml", "--run", "my stopped run", "--engine", "local", "--limit", "1"]
@@ -114,11 +114,11 @@ def test_a_stopped_build_is_resumed_by_the_line_that_it_prints(
     for path in (
         *pages,
         *(place / "my other release").rglob("*"),
-    ):  # the terminal alone names a user's folders
+    ):  # only the terminal shows a user's folders
         assert path.is_dir() or str(place).encode() not in path.read_bytes(), path
 
 
-def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> None:
+def test_recipe_names_the_commands_that_use_it(run: str, place: Path) -> None:
     text = (place / "pilot.toml").read_text(encoding="utf-8")
     plan, build = map(shlex.split, re.findall(r"^# .*: plantain (.+)$", text, re.M))
     assert (plan, build) == (["plan", "pilot.toml"], ["build", "pilot.toml", "--run", "runs/pilot"])
@@ -142,7 +142,7 @@ def test_the_recipe_names_the_commands_that_use_it(run: str, place: Path) -> Non
         ("view runs", "did you mean 'runs/my pilot'?"),
     ],
 )
-def test_a_wrong_line_is_answered_with_the_right_one(
+def test_wrong_line_gets_the_right_one_as_advice(
     typed: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -30,7 +30,7 @@ max_rounds = 2
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of two real photographs, ingested, with a recipe beside it."""
+    """A folder of two real photographs, ingested, and a recipe in the same folder."""
     folder = tmp_path_factory.mktemp("project")
     normal = folder / "images" / "normal"
     normal.mkdir(parents=True)
@@ -54,7 +54,7 @@ def test_plan_counts_and_states_disk(project: Path) -> None:
 
 @pytest.mark.slow
 def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
-    """In a folder with spaces and umlauts, as people have them; the way on can be pasted."""
+    """In a folder with spaces and umlauts; the advised command can be pasted."""
     run = project / "Läufe 2026" / "erster Lauf"
     first = plantain("build", project / "pilot.toml", "--run", run, "--limit", 1)
     assert first.returncode == 3, first.stderr
@@ -101,7 +101,7 @@ def test_bad_usage_is_one_line_and_code_2(args: list[str], line: str) -> None:
     assert line in refused(*args)
 
 
-def test_a_run_needs_a_folder_of_its_own(project: Path, tmp_path: Path) -> None:
+def test_run_needs_an_empty_folder(project: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     for run in (tmp_path, tmp_path / "notes.txt"):
         done = plantain("build", project / "pilot.toml", "--run", run)
@@ -109,7 +109,7 @@ def test_a_run_needs_a_folder_of_its_own(project: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_a_missing_catalogue_blob_is_one_line(project: Path, tmp_path: Path) -> None:
+def test_missing_catalogue_blob_gives_one_line(project: Path, tmp_path: Path) -> None:
     shutil.copytree(project / "catalogue", tmp_path / "catalogue")
     for blob in (tmp_path / "catalogue" / "blobs").glob("*/*"):
         blob.unlink()
@@ -121,7 +121,7 @@ def test_a_missing_catalogue_blob_is_one_line(project: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "command", ["status", "report", "build", "export", "verify", "withdraw", "init", "view"]
 )
-def test_a_path_that_is_not_utf8_is_one_line(
+def test_path_that_is_not_utf8_gives_one_line(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """POSIX paths are bytes; "café" in Latin-1 is not UTF-8."""
@@ -130,8 +130,8 @@ def test_a_path_that_is_not_utf8_is_one_line(
     assert main([command, str(folder)]) == 2
     monkeypatch.chdir(folder)
     assert main([command, "run"]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 and all("caf\\udce9: the name is not UTF-8" in line for line in said)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and all("caf\\udce9: the name is not UTF-8" in line for line in lines)
     assert list(folder.iterdir()) == []
 
 

@@ -73,11 +73,11 @@ def test_help_lists_every_command_under_one_job() -> None:
     assert all(f"\n  {name} " in out for name in COMMANDS)
 
 
-def test_an_unknown_shell_is_one_line() -> None:
+def test_unknown_shell_gives_one_line() -> None:
     assert "tcsh" in refused("completion", "tcsh")
 
 
-def test_the_top_level_is_the_one_of_the_design() -> None:
+def test_top_level_equals_the_design() -> None:
     """The names are those of the table of commands in the project's design, in its order."""
     design = "demo ingest init plan build status report view show export import verify bench judge review run models"
     assert list(COMMANDS) == [*design.split(), "findings", "train", "completion"]
@@ -89,7 +89,7 @@ def test_help_lists_every_command() -> None:
     assert printed("bench") == out
 
 
-def test_help_of_the_whole_loads_no_image_library() -> None:
+def test_general_help_loads_no_image_library() -> None:
     code = (
         "import sys, plantain.cli; plantain.cli.main(['bench', '--help']); "
         "print('loaded', *(m for m in ('numpy', 'cv2', 'matplotlib', 'torch') if m in sys.modules))"
@@ -99,19 +99,19 @@ def test_help_of_the_whole_loads_no_image_library() -> None:
 
 
 @pytest.mark.parametrize("name", ["check", "describe", "prepare", "from-build"])
-def test_help_of_each_has_an_example(name: str) -> None:
+def test_help_of_each_command_has_an_example(name: str) -> None:
     out = printed("bench", name, "--help")
     assert f"Usage: plantain bench {name}" in out
     assert f"Example: plantain bench {name}" in " ".join(out.split())
 
 
-def test_plain_lines_tell_rate_and_time_left(
+def test_plain_lines_contain_rate_and_time_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("plantain.cli.terminal.progress.PLAIN_EVERY_S", 0.0)
     with StageProgress() as progress:
         progress.stage_started("metrics", 3)
-        progress.advanced(0)  # an earlier scoring had measured it
+        progress.advanced(0)  # stored by an earlier scoring
         progress.advanced(12)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "plantain: metrics: 1/3 samples"
@@ -121,7 +121,7 @@ def test_plain_lines_tell_rate_and_time_left(
     # 4 done in 10 s, 32 to come: 80 s; 50 in 10 s, 5 to come: 1 s
     assert time_left(4, 36, 10.0) == "2.5 s each, about 80 s left"
     assert time_left(50, 55, 10.0) == "5/s, about 1 s left"
-    # one audited edit of thousands waited for the judge's processes: it says nothing of the rest
+    # one audited edit of thousands waited for the judge's processes: its time predicts nothing
     assert time_left(1, 3300, 45.6) == "45.6 s each"
     assert time_left(165, 3300, 330.0) == "2.0 s each, about 1.7 h left"
     bar = Progress(TimeLeft())

@@ -1,4 +1,4 @@
-"""The demo as a person runs it: killed half way, typed again, looked at."""
+"""The demo as a user runs it: killed half way, started again, opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plantain.records import BUILD_DIRECTIONS, TaskState
 
 
 @pytest.mark.slow
-def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> None:
+def test_demo_killed_half_way_resumes_and_writes_a_page(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     command = [sys.executable, "-m", "plantain", "demo", str(folder), "--json"]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -30,16 +30,16 @@ def test_demo_killed_half_way_goes_on_and_ends_with_a_page(tmp_path: Path) -> No
     assert closed >= 8
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["tasks"]["total"] >= 30 and told["tasks"]["pending"] == 0
-    assert told["modalities"] == ["brain_mri", "chest_xray", "fundus"]
-    assert told["tasks"]["success"] >= 15 and told["tasks"]["failed"] >= 1
-    assert sum(n for number, n in told["rounds"].items() if number != "1") >= 1, (
+    data = json.loads(done.stdout)
+    assert data["tasks"]["total"] >= 30 and data["tasks"]["pending"] == 0
+    assert data["modalities"] == ["brain_mri", "chest_xray", "fundus"]
+    assert data["tasks"]["success"] >= 15 and data["tasks"]["failed"] >= 1
+    assert sum(n for number, n in data["rounds"].items() if number != "1") >= 1, (
         "none succeeded after round 1"
     )
-    page = Path(told["report"]).read_text(encoding="utf-8")
-    # Four people's pictures are too few for any judge; the blob's rate stands beside its own.
-    (card,) = told["cards"]
+    page = Path(data["report"]).read_text(encoding="utf-8")
+    # Four patients' images are too few for any judge; the blob's rate is shown next to the judge's own.
+    (card,) = data["cards"]
     assert card["gate"]["standing"] == "neither" and card["gate"]["why"][0].startswith("n = ")
     assert card["controls"]["blob"]["n"] == 4 and card["controls"]["clean edit"]["rate"] > 0.5
     assert card["line"].split(";")[0] in page and "edits that only draw a blob" in page

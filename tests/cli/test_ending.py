@@ -1,4 +1,4 @@
-"""What a stopped command advises repeats the words that were typed, and long work asks before it starts."""
+"""A stopped command advises a command with the words that were typed; long work asks before it starts."""
 
 from __future__ import annotations
 

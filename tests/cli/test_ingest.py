@@ -1,4 +1,4 @@
-"""The whole of `plantain ingest folder`, through the real command, on a folder as hostile as they come."""
+"""All of `plantain ingest folder`, through the real command, on a folder with many hostile files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plantain.records import InputError
 from sources.published import digest_of
 
 
-def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:
+def noise_image(seed: int, width: int = 200, height: int = 160) -> Image.Image:
     y, x = np.mgrid[:height, :width]
     noise = np.random.default_rng(seed).normal(0, 5, (height, width))
     return Image.fromarray(np.clip(120 + 60 * np.sin(x / 20 + seed) + y / 4 + noise, 0, 255).astype(np.uint8))
@@ -33,29 +33,29 @@ def picture(seed: int, width: int = 200, height: int = 160) -> Image.Image:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Seven pictures that work, ten things that do not."""
+    """Seven usable images, ten unusable files."""
     normal, ill = tmp_path / "scans" / "normal", tmp_path / "scans" / "Pleural_Effusion"
     normal.mkdir(parents=True)
     ill.mkdir()
-    picture(1).save(normal / "plain.jpg")
-    picture(2).save(normal / "胸片.png")
-    picture(3).convert("CMYK").save(normal / "cmyk.jpg")
-    Image.fromarray(np.asarray(picture(4)).astype(np.uint16) << 4).save(normal / "deep.png")
-    clear = picture(5).convert("RGB")
+    noise_image(1).save(normal / "plain.jpg")
+    noise_image(2).save(normal / "胸片.png")
+    noise_image(3).convert("CMYK").save(normal / "cmyk.jpg")
+    Image.fromarray(np.asarray(noise_image(4)).astype(np.uint16) << 4).save(normal / "deep.png")
+    clear = noise_image(5).convert("RGB")
     clear.putalpha(200)
     clear.save(ill / "alpha.png")
-    picture(6).convert("P").save(ill / "palette.png")
+    noise_image(6).convert("P").save(ill / "palette.png")
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "Jane Doe 1970-01-01"
-    picture(7).save(ill / "turned.jpg", exif=exif)
+    noise_image(7).save(ill / "turned.jpg", exif=exif)
     whole = (normal / "plain.jpg").read_bytes()
     (normal / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     (normal / "zero.jpg").touch()
     (normal / "text.jpg").write_text("this is not a picture")
     (normal / "bomb.png").write_bytes(png_bomb(30_000, 30_000))
     (normal / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(64))
-    picture(8).save(ill / "moving.gif", save_all=True, append_images=[picture(9)])
+    noise_image(8).save(ill / "moving.gif", save_all=True, append_images=[noise_image(9)])
     (ill / "out.jpg").symlink_to("/etc/hostname")
     (ill / "up.jpg").symlink_to("../../../secret.jpg")
     os.mkfifo(ill / "pipe.jpg")
@@ -66,25 +66,27 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def ingest(*arguments: object) -> tuple[int, str, str]:
-    """Without looking for text, which takes a second an image and has tests of its own."""
+    """Run without the search for text, which takes a second an image and has its own tests."""
     done = plantain("ingest", *arguments, "--skip-text")
     return done.returncode, done.stdout, done.stderr
 
 
-def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(hostile: Path, tmp_path: Path) -> None:
+def test_good_files_of_a_hostile_folder_are_used_and_each_bad_one_gives_a_line(
+    hostile: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "catalogue"
     options = ("folder", hostile, "--modality", "chest_xray", "--licence", "open", "--to", out)
-    code, told, errors = ingest(*options, "--json")
+    code, text, errors = ingest(*options, "--json")
     assert code == 0
-    summary = json.loads(told)
+    summary = json.loads(text)
     assert summary["images"] == summary["added"] == 7
-    assert summary["rejected"] == 12  # nine files, and three in the folder whose name has a slip in it
+    assert summary["rejected"] == 12  # nine files, and three in the folder with a misspelt name
     assert summary["by_label"] == {"No Finding": 4, "Pleural Effusion": 3}
     assert summary["by_modality"] == {"chest_xray": 7}
     assert summary["by_split"] == {"none": 7}
     rows = list(csv.DictReader(io.StringIO((out / "rejected.csv").read_text())))
     reasons = {row["file"]: row["reason"] for row in rows}
-    for name, says in {
+    for name, message in {
         "normal/cut.jpg": "cut short",
         "normal/zero.jpg": "empty file",
         "normal/text.jpg": "text, not an image",
@@ -95,7 +97,7 @@ def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(hostile: 
         "Pleural_Effusion/up.jpg": "leads out of the folder",
         "Pleural_Effusion/pipe.jpg": "not a regular file",
     }.items():
-        assert says in reasons.pop(name)
+        assert message in reasons.pop(name)
         assert f"rejected {name}: " in errors
     assert len(reasons) == 3
     for name, reason in reasons.items():
@@ -117,33 +119,33 @@ def test_hostile_folder_good_files_work_and_bad_ones_are_one_line_each(hostile: 
         assert all(b"Jane" not in catalogue.read(image) for image in images)
 
 
-def test_ingest_again_changes_nothing_and_adds_only_what_is_new(hostile: Path, tmp_path: Path) -> None:
+def test_second_ingest_adds_only_new_images(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
     options = ("folder", hostile, "--modality", "chest_xray", "--to", out)
     ingest(*options)
     files = {
         path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "sqlite" not in path.name
     }
-    ingest(*options[:-1], tmp_path / "once more")  # the same, whatever the order of threads
+    ingest(*options[:-1], tmp_path / "again")  # the same in any order of threads
     digest = digest_of(out)
-    assert digest_of(tmp_path / "once more") == digest
-    assert (tmp_path / "once more" / "rejected.csv").read_bytes() == files[out / "rejected.csv"]
-    _, told, _ = ingest(*options, "--json")
-    assert json.loads(told)["unchanged"] == 7
+    assert digest_of(tmp_path / "again") == digest
+    assert (tmp_path / "again" / "rejected.csv").read_bytes() == files[out / "rejected.csv"]
+    _, text, _ = ingest(*options, "--json")
+    assert json.loads(text)["unchanged"] == 7
     assert {path: path.read_bytes() for path in files} == files
     assert digest_of(out) == digest
-    picture(30).save(hostile / "normal" / "new.png")
+    noise_image(30).save(hostile / "normal" / "new.png")
     shutil.copy(hostile / "normal" / "plain.jpg", hostile / "normal" / "zz_copy.jpg")
-    picture(31).save(hostile / "normal" / "deep.png")
-    _, told, errors = ingest(*options, "--licence", "open", "--json")
-    assert (json.loads(told)["added"], json.loads(told)["licensed"]) == (1, 6)  # 7 of before, less deep.png
+    noise_image(31).save(hostile / "normal" / "deep.png")
+    _, text, errors = ingest(*options, "--licence", "open", "--json")
+    assert (json.loads(text)["added"], json.loads(text)["licensed"]) == (1, 6)  # the first 7 without deep.png
     assert "zz_copy.jpg: the same image as plain (No Finding)" in errors
     assert "deep.png: another image has the id deep" in errors
 
 
-def test_wrong_use_is_one_line_and_leaves_nothing(hostile: Path, tmp_path: Path) -> None:
+def test_wrong_use_gives_one_line_and_no_catalogue(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalogue"
-    for arguments, says in (
+    for arguments, message in (
         (("folder", hostile, "--to", out), "--modality: name the modality"),
         (("folder", hostile, "--to", out, "--modality", "brain"), "did you mean 'brain_mri'"),
         (("foldr", hostile, "--to", out), "did you mean 'folder'"),
@@ -155,36 +157,36 @@ def test_wrong_use_is_one_line_and_leaves_nothing(hostile: Path, tmp_path: Path)
             "neither an empty folder nor a catalogue",
         ),
     ):
-        code, told, errors = ingest(*arguments)
-        assert (code, told) == (2, "")
-        assert says in errors
+        code, text, errors = ingest(*arguments)
+        assert (code, text) == (2, "")
+        assert message in errors
         assert len(errors.splitlines()) == 1
     assert not out.exists()
 
 
-def test_images_without_a_label_are_told_until_they_have_one(tmp_path: Path) -> None:
+def test_images_without_a_label_are_reported(tmp_path: Path) -> None:
     films, out = tmp_path / "my films", tmp_path / "catalogue"
     films.mkdir()
     for number in range(3):
-        picture(number).save(films / f"{number}.png")
+        noise_image(number).save(films / f"{number}.png")
     table = films / "labels.csv"
     table.write_text("file,labels\n0.png,\n1.png,\n2.png,Edema\n")
     options = ("folder", films, "--modality", "chest_xray", "--to", out)
-    code, told, errors = ingest(*options, "--json")
-    assert (code, json.loads(told)["unlabelled"], json.loads(told)["labelled"]) == (0, 2, 0)
+    code, text, errors = ingest(*options, "--json")
+    assert (code, json.loads(text)["unlabelled"], json.loads(text)["labelled"]) == (0, 2, 0)
     assert (
         f"2 images without a label: no tasks use them; add labels in {table} (file,labels[,group,split]) "
         "and ingest again" in errors
     )
     table.write_text("file,labels\n0.png,Edema\n1.png,Pneumonia\n2.png,Edema\n")
-    code, told, errors = ingest(*options)
+    code, text, errors = ingest(*options)
     assert code == 0
-    assert f"{out}: 3 images, 0 new, 2 newly labelled; 0 files rejected" in told
+    assert f"{out}: 3 images, 0 new, 2 newly labelled; 0 files rejected" in text
     assert "without a label" not in errors
-    assert "2  Edema" in told
+    assert "2  Edema" in text
 
 
-def test_what_cannot_be_written_is_said_to_be_that(hostile: Path, tmp_path: Path) -> None:
+def test_unwritable_catalogue_gives_one_line(hostile: Path, tmp_path: Path) -> None:
     options = ("folder", hostile, "--modality", "chest_xray", "--to")
     code, _, errors = ingest(*options, "/proc/catalogue")
     assert (code, len(errors.splitlines())) == (2, 1)
@@ -208,21 +210,21 @@ def test_what_cannot_be_written_is_said_to_be_that(hostile: Path, tmp_path: Path
             path.chmod(0o755)
 
 
-def test_no_usable_picture_exits_1(tmp_path: Path) -> None:
+def test_no_usable_image_exits_1(tmp_path: Path) -> None:
     (tmp_path / "scans" / "normal").mkdir(parents=True)
-    code, told, errors = ingest("folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c")
-    assert code == 1 and "next:" not in told
+    code, text, errors = ingest("folder", tmp_path / "scans", "--modality", "fundus", "--to", tmp_path / "c")
+    assert code == 1 and "next:" not in text
     assert "no image could be used" in errors
 
 
-def test_a_sequence_stated_too_late_is_named_and_not_applied(tmp_path: Path) -> None:
+def test_sequence_stated_after_the_first_ingest_is_reported_and_ignored(tmp_path: Path) -> None:
     (tmp_path / "scans" / "notumor").mkdir(parents=True)
-    picture(1).save(tmp_path / "scans" / "notumor" / "a.png")
+    noise_image(1).save(tmp_path / "scans" / "notumor" / "a.png")
     words = ("folder", tmp_path / "scans", "--to", tmp_path / "c", "--modality", "brain_mri")
     assert ingest(*words, "--set", "plane=axial")[0] == 0
-    told = ingest(*words, "--set", "sequence=T1", "--set", "plane=axial")[2]
-    assert "1 image keeps the sequence recorded at the first ingest; ingest into a new catalogue: " in told
-    assert f"plantain ingest folder {tmp_path / 'scans'} --to {tmp_path / 'c'}-2 --modality brain_mri" in told
+    text = ingest(*words, "--set", "sequence=T1", "--set", "plane=axial")[2]
+    assert "1 image keeps the sequence recorded at the first ingest; ingest into a new catalogue: " in text
+    assert f"plantain ingest folder {tmp_path / 'scans'} --to {tmp_path / 'c'}-2 --modality brain_mri" in text
     with Catalogue.open(tmp_path / "c") as catalogue:
         assert [(one.sequence, one.plane) for one in catalogue.images()] == [("unknown", "axial")]
 
@@ -251,7 +253,7 @@ KIND = SourceKind("chests from the moon", FolderReader, "Moon")
 """
 
 
-def test_a_kind_of_another_package_is_ingested_like_ours(
+def test_source_of_another_package_is_ingested_like_ours(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "moon_kind.py").write_text(KIND)
@@ -261,26 +263,26 @@ def test_a_kind_of_another_package_is_ingested_like_ours(
     (put / "entry_points.txt").write_text("[plantain.sources]\nmoon-chests = moon_kind:KIND\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     out = tmp_path / "catalogue"
-    code, told, _ = ingest("moon-chests", hostile, "--modality", "chest_xray", "--to", out, "--json")
-    assert (code, json.loads(told)["images"]) == (0, 7)
+    code, text, _ = ingest("moon-chests", hostile, "--modality", "chest_xray", "--to", out, "--json")
+    assert (code, json.loads(text)["images"]) == (0, 7)
     assert (out / "rejected.csv").read_text().splitlines()[1].startswith("Moon,")
     assert "moon-chests" in ingest("--list", "--json")[1]
 
 
 def added(catalogue: Path) -> bool:
-    """Whether at least one image is in the catalogue for good."""
+    """Return True if at least one image is stored in the catalogue."""
     try:
         with Catalogue.open(catalogue) as opened:
             return len(opened) > 0
-    except InputError:  # not made yet
+    except InputError:  # not created yet
         return False
 
 
-def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_interrupted_ingest_keeps_its_images_and_prints_how_to_resume(tmp_path: Path) -> None:
     folder = tmp_path / "scans" / "normal"
     folder.mkdir(parents=True)
     one = io.BytesIO()
-    picture(1).save(one, "JPEG", quality=95)
+    noise_image(1).save(one, "JPEG", quality=95)
     for number in range(600):
         # A comment makes each file another file at the price of a copy.
         comment = b"\xff\xfe\x00\x06%04d" % number
@@ -302,17 +304,17 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path: Path) -> N
             catalogue.read(image)
 
 
-def test_rows_that_contradict_each_other_are_one_line_and_all_in_the_file(tmp_path: Path) -> None:
+def test_contradicting_rows_give_one_line_and_are_all_in_the_file(tmp_path: Path) -> None:
     films, out = tmp_path / "films", tmp_path / "catalogue"
     films.mkdir()
     rows = ["file,labels,group"]
     for number in range(3):
-        picture(number).save(films / f"{number}.png")
+        noise_image(number).save(films / f"{number}.png")
         rows += [f"{number}.png,Edema,p{row}" for row in range(4)]
     (films / "labels.csv").write_text("\n".join(rows))
     options = ("--modality", "chest_xray", "--licence", "open", "--to", out)
-    code, told, errors = ingest("folder", films, *options)
-    assert code == 0 and "3 images, 3 new; 0 files rejected" in told
+    code, text, errors = ingest("folder", films, *options)
+    assert code == 0 and "3 images, 3 new; 0 files rejected" in text
     (line,) = (line for line in errors.splitlines() if "contradict" in line)
     assert line.startswith(
         "plantain: rejected 9 rows of the table that contradict an earlier row of their image"

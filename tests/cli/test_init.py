@@ -1,4 +1,4 @@
-"""A first recipe: it loads, it plans, it fits what the catalogue holds, and it overwrites nothing."""
+"""A first recipe: it loads, plans, fits the catalogue, and overwrites no file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def relabelled(catalogue: Path, path: Path, **changes: object) -> Path:
     return path
 
 
-def test_the_recipe_plans(catalogue: Path, tmp_path: Path) -> None:
+def test_recipe_can_be_planned(catalogue: Path, tmp_path: Path) -> None:
     file = tmp_path / "recipes" / "pilot.toml"
     file.parent.mkdir()
     assert json_of("init", catalogue, "--to", file)["recipe"] == str(file)
@@ -41,7 +41,9 @@ def test_the_recipe_plans(catalogue: Path, tmp_path: Path) -> None:
     assert json_of("plan", file)["tasks"] == 12
 
 
-def test_nothing_is_written_over(catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_recipe_is_not_overwritten(
+    catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("mine")
     assert main(["init", str(catalogue), "--to", str(file)]) == 2
@@ -50,12 +52,12 @@ def test_nothing_is_written_over(catalogue: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("place", ["absent/pilot.toml", "folder", "\0"])
-def test_a_place_that_cannot_be_written_is_one_line(catalogue: Path, tmp_path: Path, place: str) -> None:
+def test_unwritable_folder_gives_one_line(catalogue: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "folder").mkdir()
     refused("init", catalogue, "--to", tmp_path / place)
 
 
-def test_pictures_that_may_not_leave_bring_a_consent_section(catalogue: Path, tmp_path: Path) -> None:
+def test_restricted_images_add_a_consent_section(catalogue: Path, tmp_path: Path) -> None:
     closed = relabelled(catalogue, tmp_path / "closed", licence=Licence.CREDENTIALED)
     file = tmp_path / "pilot.toml"
     assert main(["init", str(closed), "--to", str(file)]) == 0
@@ -68,14 +70,14 @@ def test_pictures_that_may_not_leave_bring_a_consent_section(catalogue: Path, tm
     assert load_recipe(file).data.consent is not None
 
 
-def test_without_normal_pictures_findings_are_added_to_any(catalogue: Path, tmp_path: Path) -> None:
+def test_findings_are_added_to_any_image_without_normal_images(catalogue: Path, tmp_path: Path) -> None:
     ill = relabelled(catalogue, tmp_path / "ill", labels=("other",))
     file = tmp_path / "pilot.toml"
     assert main(["init", str(ill), "--to", str(file)]) == 0
     assert load_recipe(file).data.add_to == "any"
 
 
-def test_nothing_to_edit_is_one_line(tmp_path: Path) -> None:
+def test_nothing_to_edit_gives_one_line(tmp_path: Path) -> None:
     with Catalogue.create(tmp_path / "empty"):
         pass
     assert "is empty: no image to which a finding could be added" in refused(
@@ -85,7 +87,7 @@ def test_nothing_to_edit_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("day", [date(2026, 11, 22), date(2026, 12, 31)])
-def test_hosted_models_that_are_proposed_last(catalogue: Path, tmp_path: Path, day: date) -> None:
+def test_proposed_hosted_models_are_not_retired_soon(catalogue: Path, tmp_path: Path, day: date) -> None:
     with Catalogue.open(catalogue) as opened:
         text = first_recipe(opened, tmp_path / "pilot.toml", load_taxonomy(), day=day)
     uncommented = [

@@ -32,7 +32,7 @@ def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plantain.models.registry.today", lambda: date(2026, 11, 22))
 
 
-def test_list_tells_roles_price_date_key_and_package() -> None:
+def test_list_shows_roles_price_date_key_and_package() -> None:
     shown = printed("models", "--json")
     assert KEY not in shown
     rows = {row["name"]: row for row in json.loads(shown)}
@@ -51,17 +51,17 @@ def test_list_tells_roles_price_date_key_and_package() -> None:
 
 
 @pytest.mark.parametrize("columns", ["80", "140"])
-def test_table_is_printed_whole(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_is_printed_completely(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     shown = printed("models", "--all")
-    for said in (
+    for text in (
         "gemini/gemini-3.1-flash-lite-image",
         "0.25/1.5/30",
         "2026-10-23",
         "free",
         "Other ids work too",
     ):
-        assert said in shown
+        assert text in shown
 
 
 def at(url: str, name: str, folder: Path) -> str:
@@ -72,7 +72,7 @@ def at(url: str, name: str, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "said"),
+    ("name", "path", "message"),
     [
         ("gemini/gemini-3.8-flash", "", "served by gemini-fake-001"),
         ("openai/gpt-5-mini", "/v1", "served by gpt-fake-2026"),
@@ -80,16 +80,16 @@ def at(url: str, name: str, folder: Path) -> str:
     ],
 )
 def test_probe_makes_one_call(
-    name: str, path: str, said: str, server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, path: str, message: str, server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
         monkeypatch.setenv(variable, KEY)
     settings = at(server.url + path, name, tmp_path)
-    assert said in printed("models", "--probe", name, "--settings", settings)
+    assert message in printed("models", "--probe", name, "--settings", settings)
     assert len(server.calls) == 1
 
 
-def test_probe_that_fails_says_why_and_exits_1(
+def test_failed_probe_states_the_reason_and_exits_1(
     server: FakeProvider,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -98,10 +98,10 @@ def test_probe_that_fails_says_why_and_exits_1(
     monkeypatch.setenv("GOOGLE_API_KEY", "sk-wrong-key-123456")
     settings = at(server.url, "gemini/m", tmp_path)
     assert main(["models", "--probe", "gemini/gemini-3.8-flash", "--settings", settings, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["ok"] is False
-    assert "key was not accepted" in told["said"]
-    assert "sk-wrong" not in told["said"]
+    data = json.loads(capsys.readouterr().out)
+    assert data["ok"] is False
+    assert "key was not accepted" in data["said"]
+    assert "sk-wrong" not in data["said"]
 
 
 def test_probe_without_key_or_of_another_model_is_invalid_input() -> None:
@@ -110,7 +110,7 @@ def test_probe_without_key_or_of_another_model_is_invalid_input() -> None:
         assert "name a hosted writer or judge" in refused("models", "--probe", name)
 
 
-def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
+def test_open_editors_are_listed_with_size_licence_and_availability(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
@@ -130,7 +130,7 @@ def test_open_editors_are_listed_with_size_licence_and_whether_they_are_here(
     assert "yours" in shown
 
 
-def test_models_lists_what_can_be_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_lists_usable_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("GEMINI_API_KEY", "k")
     shown = printed("models")

@@ -1,4 +1,4 @@
-"""What lies in the working directory, such as a download, is imported by no interpreter that a command starts."""
+"""Modules in the working directory, such as a download, are not imported by any interpreter that a command starts."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def run(folder: Path, *command: object) -> None:
     ("editor", "engine"),
     [("process/mine", "local"), pytest.param("offline/procedural", "ray", marks=pytest.mark.slow)],
 )
-def test_nothing_of_the_working_directory_runs(tmp_path: Path, editor: str, engine: str) -> None:
+def test_no_module_of_the_working_directory_runs(tmp_path: Path, editor: str, engine: str) -> None:
     """By Python's documentation of PYTHONSAFEPATH; a planted module leaves a mark where it is imported."""
     for name in PLANTED:
         (tmp_path / "planted" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "planted" / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write(__file__)\n")
     (tmp_path / "images" / "normal").mkdir(parents=True)
     Image.fromarray(skimage.data.retina()).save(tmp_path / "images" / "normal" / "a.png")
-    said = {"EDITOR": editor, "ENGINE": engine, "PYTHON": sys.executable, "WORKER": str(WORKER)}
+    values = {"EDITOR": editor, "ENGINE": engine, "PYTHON": sys.executable, "WORKER": str(WORKER)}
     recipe = RECIPE
-    for name, value in said.items():
+    for name, value in values.items():
         recipe = recipe.replace(name, value)
     (tmp_path / "recipe.toml").write_text(recipe)
     (tmp_path / "api.py").write_text(API)
@@ -73,6 +73,6 @@ def test_nothing_of_the_working_directory_runs(tmp_path: Path, editor: str, engi
     if engine == "local":
         run(tmp_path, plantain, "ingest", "folder", tmp_path / "images", *kind)
         run(tmp_path, plantain, "build", tmp_path / "recipe.toml", "--run", tmp_path / "run")
-    else:  # a script is the harder case: the command sets Python's own variable for all that it starts
+    else:  # a script is the harder case: the command sets Python's own variable for every process that it starts
         assert main(["ingest", "folder", str(tmp_path / "images"), *map(str, kind)]) == 0
     run(tmp_path, sys.executable, tmp_path / "api.py", tmp_path / "recipe.toml", tmp_path / "by-api")

@@ -1,4 +1,4 @@
-"""`plantain show` from the command line's own entrance."""
+"""`plantain show` and `plantain report` through the command line's entry point."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def id_of(run: Path, finding: str, direction: str = "add") -> str:
         )
 
 
-def test_show_tells_every_round_and_call(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_every_round_and_call(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")  # a narrower table breaks its cells; paths stay whole anyway
     out = printed("show", run, id_of(run, "glioma")[:6])
     assert "Generation 0, round 2, superseded" in out and "Generation 1, round 1" in out
@@ -50,10 +50,10 @@ def test_show_panel_members(run: Path) -> None:
     assert out.count("panel member") == 5 and "by panel" in out
 
 
-def test_show_json_is_whole(run: Path) -> None:
-    told = json_of("show", run, id_of(run, "AMD"))
-    assert told["state"] == "success" and len(told["attempts"]) == 2 and len(told["verdicts"]) == 7
-    assert len(told["calls"]) == 7 and all(Path(path).is_file() for path in told["files"].values())
+def test_show_json_is_complete(run: Path) -> None:
+    data = json_of("show", run, id_of(run, "AMD"))
+    assert data["state"] == "success" and len(data["attempts"]) == 2 and len(data["verdicts"]) == 7
+    assert len(data["calls"]) == 7 and all(Path(path).is_file() for path in data["files"].values())
 
 
 def test_show_writes_a_page(run: Path, tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_show_writes_a_page(run: Path, tmp_path: Path) -> None:
 
 
 def test_show_of_a_run_lists_its_tasks(run: Path) -> None:
-    told = json_of("show", run)
+    data = json_of("show", run)
     with JournalReader.open(run) as reader:
         rows = {row.id: row for row in reader.tasks()}
-    assert [task["id"] for task in told["tasks"]] == sorted(rows) and not told["more"]
+    assert [task["id"] for task in data["tasks"]] == sorted(rows) and not data["more"]
     for asked, passes in (
         (["--state", "failed,stopped"], lambda row: row.state.value in ("failed", "stopped")),
         (["--finding", "amd"], lambda row: row.task.finding == "AMD"),
@@ -81,15 +81,15 @@ def test_show_of_a_run_lists_its_tasks(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         (["--state", "faild"], "--state 'faild': did you mean 'failed'?"),
         (["--to", "x.html"], "--to: writes one task as a page"),
         (["abc", "--state", "failed"], "--state: filters the list of tasks"),
     ],
 )
-def test_a_filter_that_means_nothing_is_one_line(run: Path, asked: list[str], said: str) -> None:
-    assert said in refused("show", run, *asked)
+def test_invalid_filter_gives_one_line(run: Path, asked: list[str], message: str) -> None:
+    assert message in refused("show", run, *asked)
 
 
 @pytest.mark.parametrize("command", ["status", "report"])
@@ -107,29 +107,27 @@ def test_tasks_that_failed_or_stopped_are_named(run: Path, command: str) -> None
         assert [task["id"] for task in json.loads((run / "report.json").read_text())["unsuccessful"]["tasks"]]
 
 
-def test_what_an_imported_release_lacks_is_told_with_where_it_could_come_from(
-    run: Path, tmp_path: Path
-) -> None:
-    task, anew = id_of(run, "AMD"), tmp_path / "anew"
+def test_missing_files_of_an_imported_release_are_named_with_their_owner(run: Path, tmp_path: Path) -> None:
+    task, imported = id_of(run, "AMD"), tmp_path / "imported"
     words = ["export", str(run), "--to", str(tmp_path / "release"), "--layout", "trajectory"]
     assert main([*words, "--licence", "MIT", "--originals", "none"]) == 0
-    assert main(["import", str(tmp_path / "release"), "--run", str(anew)]) == 0
-    out = " ".join(printed("show", anew, task).split())
-    with JournalReader.open(anew) as reader:
+    assert main(["import", str(tmp_path / "release"), "--run", str(imported)]) == 0
+    out = " ".join(printed("show", imported, task).split())
+    with JournalReader.open(imported) as reader:
         image = reader.image(reader.task(task).task.image_id)
         assert f"ask the owner of {image.dataset} for image {image.id}" in out
         with pytest.raises(InputError, match="was not in the release that this run was imported from"):
             reader.read_blob(image.prepared_sha256)
-    told = json_of("show", anew, task)
-    assert image.prepared_sha256 in told["absent"] and image.prepared_sha256 not in told["files"]
+    data = json_of("show", imported, task)
+    assert image.prepared_sha256 in data["absent"] and image.prepared_sha256 not in data["files"]
 
 
 @pytest.mark.parametrize("task", ["zzz", ""])
-def test_show_of_no_or_many_tasks_is_one_line(run: Path, task: str) -> None:
+def test_show_of_no_or_many_tasks_gives_one_line(run: Path, task: str) -> None:
     refused("show", run, task)
 
 
-def test_show_lets_no_control_character_through(hostile_run: Path) -> None:
+def test_show_prints_no_control_characters(hostile_run: Path) -> None:
     out = printed("show", hostile_run, id_of(hostile_run, "AMD"))
     assert "\x1b[31m" not in out and "\u202e" not in out and "<script>alert" in out
 
@@ -140,25 +138,23 @@ def test_report_prints_table_one_and_the_path(run: Path, monkeypatch: pytest.Mon
     assert (
         "Table 1 (counts tasks)" in out and f"report: {run / 'report.html'}\nnext: plantain view {run}" in out
     )
-    assert "rate (judge not validated): success of" in out  # no card says what this judge's yes is worth
+    assert "rate (judge not validated): success of" in out  # no card validates this judge
     chest = next(line for line in out.splitlines() if line.strip().startswith("Chest X-ray  Add"))
     assert chest.split() == ["Chest", "X-ray", "Add", "4", "2", "1", "1", "67", "%", "9–97", "%", "1.50"]
 
 
 def test_report_json_has_paths_and_tables(run: Path, tmp_path: Path) -> None:
-    told = json_of("report", run, "--to", tmp_path / "new" / "r.html")
-    assert Path(told["report"]) == tmp_path / "new" / "r.html" and Path(told["report"]).exists()
-    assert told["composition"]["total"]["success"] == 5 and len(told["gallery"]["ids"]) == 9
+    data = json_of("report", run, "--to", tmp_path / "new" / "r.html")
+    assert Path(data["report"]) == tmp_path / "new" / "r.html" and Path(data["report"]).exists()
+    assert data["composition"]["total"]["success"] == 5 and len(data["gallery"]["ids"]) == 9
 
 
-def test_report_of_no_run_is_one_line(tmp_path: Path) -> None:
+def test_report_of_a_missing_run_gives_one_line(tmp_path: Path) -> None:
     assert str(tmp_path / "nothing") in refused("report", tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["", "r.json", "report"])
-def test_report_to_anything_but_an_html_file_is_refused_in_one_line(
-    run: Path, tmp_path: Path, name: str
-) -> None:
+def test_report_to_another_file_than_html_gives_one_line(run: Path, tmp_path: Path, name: str) -> None:
     assert "--to" in refused("report", run, "--to", tmp_path / name)
     assert list(tmp_path.iterdir()) == []

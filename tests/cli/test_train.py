@@ -43,34 +43,34 @@ def settings(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_full_disk_is_one_line_and_training_resumes(tmp_path: Path, model: str, settings: Path) -> None:
+def test_full_disk_gives_one_line_and_training_resumes(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out", "--json"]
     args += [*sets("sizes=1", "seeds=1", "steps_per_sample=1", "side=64", "per_task=3", "judge=none")]
     args += ["--settings", settings]
-    for size, what in ((3_000, "the editor n1-s0"), (100_000, "the editor n1-s0")):
+    for size, message in ((3_000, "the editor n1-s0"), (100_000, "the editor n1-s0")):
         with full_disk(size):
             done = plantain(*args)
-        told = done.stderr.splitlines()
+        lines = done.stderr.splitlines()
         assert done.returncode == 2
-        assert what in told[-1] and "make room and run the same command again" in told[-1]
-        assert not any("Traceback" in line for line in told)
+        assert message in lines[-1] and "make room and run the same command again" in lines[-1]
+        assert not any("Traceback" in line for line in lines)
     assert not list((tmp_path / "out").rglob("training.json"))
     printed(*args)
     assert len(list((tmp_path / "out").rglob("training.json"))) == 1
 
 
 @pytest.mark.slow
-def test_a_benchmark_is_learned_from_and_measured(tmp_path: Path, model: str, settings: Path) -> None:
+def test_models_are_trained_and_scored_on_a_benchmark(tmp_path: Path, model: str, settings: Path) -> None:
     small_bench(tmp_path / "bench", 4)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
     args += [*sets(*SMALL, "sizes=1"), "--settings", settings]
-    told = json_of(*args)
-    assert {row["shots"] for row in told["rows"]} == {0, 1}
-    assert {row["metric"] for row in told["rows"]} >= {"CP", "EA"}
-    assert {row["task"] for row in told["rows"]} == {"", "Task 0"}
-    assert all(row["estimate"]["n"] for row in told["rows"] if row["metric"] == "CP")
-    page = Path(told["report"]).read_text(encoding="utf-8")
+    data = json_of(*args)
+    assert {row["shots"] for row in data["rows"]} == {0, 1}
+    assert {row["metric"] for row in data["rows"]} >= {"CP", "EA"}
+    assert {row["task"] for row in data["rows"]} == {"", "Task 0"}
+    assert all(row["estimate"]["n"] for row in data["rows"] if row["metric"] == "CP")
+    page = Path(data["report"]).read_text(encoding="utf-8")
     assert "Table 7 (a)" in page
     assert "<script src" not in page
     before = sorted((tmp_path / "out").rglob("*"))
@@ -81,8 +81,8 @@ def test_a_benchmark_is_learned_from_and_measured(tmp_path: Path, model: str, se
 def test_a_plan_trains_nothing(tmp_path: Path, model: str) -> None:
     small_bench(tmp_path / "bench", 6)
     args = ["train", "finetune", tmp_path / "bench", "--model", model, "--to", tmp_path / "out"]
-    told = printed(*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run")
-    assert "2 models, 6 steps in total; shots: 0, 1, 2" in told
+    plan = printed(*args, *sets(*SMALL, "sizes=0,1,2"), "--dry-run")
+    assert "2 models, 6 steps in total; shots: 0, 1, 2" in plan
     assert "--task Task 9: no such task; there are Task 0" in refused(
         *args, *sets(*SMALL, "sizes=1"), "--task", "Task 9", "--dry-run"
     )
@@ -90,7 +90,7 @@ def test_a_plan_trains_nothing(tmp_path: Path, model: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_release_gives_preferences(tmp_path: Path, model: str, settings: Path) -> None:
+def test_preferences_of_a_release_are_trained(tmp_path: Path, model: str, settings: Path) -> None:
     run, release = tmp_path / "run", tmp_path / "release"
     recipe = quick_recipe(quick_catalogue(tmp_path / "catalogue", images=4))
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
@@ -100,13 +100,13 @@ def test_a_release_gives_preferences(tmp_path: Path, model: str, settings: Path)
     with full_disk(3_000):
         done = plantain(*args)
     assert done.returncode == 2 and "the editor supervised" in done.stderr.splitlines()[-1]
-    told = json_of(*args)
-    assert told["step"] == 2 or "over the bound" in told["stopped"]
-    assert "Diffusion-DPO" in Path(told["model"], "README.md").read_text(encoding="utf-8")
+    data = json_of(*args)
+    assert data["step"] == 2 or "over the bound" in data["stopped"]
+    assert "Diffusion-DPO" in Path(data["model"], "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["finetune", "nowhere", "--model", "diffusers/x/y"], "nowhere"),
         (["finetune", "{bench}", "--model", "gemini/x", *sets("sizes=1")], "diffusers/FOLDER"),
@@ -124,10 +124,12 @@ def test_a_release_gives_preferences(tmp_path: Path, model: str, settings: Path)
         (["tune"], "did you mean 'finetune'"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_changes_nothing(tmp_path: Path, args: list[str], said: str) -> None:
+def test_wrong_arguments_give_one_line_and_write_nothing(
+    tmp_path: Path, args: list[str], message: str
+) -> None:
     small_bench(tmp_path / "bench", 4)
     (tmp_path / "release" / "data").mkdir(parents=True)
     places = {"bench": tmp_path / "bench", "release": tmp_path / "release"}
-    told = [arg.format(**places) for arg in args]
-    assert said in refused("train", *told, "--to", tmp_path / "out")
+    arguments = [arg.format(**places) for arg in args]
+    assert message in refused("train", *arguments, "--to", tmp_path / "out")
     assert not (tmp_path / "out").exists()

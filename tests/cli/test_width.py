@@ -1,4 +1,4 @@
-"""Tables in a terminal of 80 columns: nothing is cut off at the right, and nothing is cut short."""
+"""Tables in a terminal of 80 columns: no column is cut off, and no cell is truncated."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ def measures(count: int, arm: str) -> Table:
     return made
 
 
-def test_a_table_that_fits_is_as_wide_as_the_terminal_and_a_wider_one_breaks_no_number(
+def test_fitting_table_has_the_terminal_width_and_a_wider_one_breaks_no_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     print_table(Table(title="nothing"))  # without rows, too
     print_table(measures(3, "offline/procedural"))
-    said = capsys.readouterr().out
-    assert "measure 0" in said and max(map(len, said.splitlines())) <= 80
+    out = capsys.readouterr().out
+    assert "measure 0" in out and max(map(len, out.splitlines())) <= 80
     print_table(measures(12, "openai-compatible/a-model-with-a-very-long-name-2026-11-22"))
-    said = capsys.readouterr().out
-    assert said.count("0.80–0.86") == 12
-    assert 80 < max(map(len, said.splitlines())) <= 1 + FOLDED + 3 + 12 * 12
+    out = capsys.readouterr().out
+    assert out.count("0.80–0.86") == 12
+    assert 80 < max(map(len, out.splitlines())) <= 1 + FOLDED + 3 + 12 * 12
 
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_word_of_a_table_is_broken(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The longest names of findings beside long reasons, in a list of tasks and in a judge's card."""
+    """The longest names of findings next to long reasons, in a list of tasks and in a judge's card."""
     monkeypatch.setenv("COLUMNS", str(columns))
     reason = (
         "no pleural effusion found: no fluid with a surface against lung stands in the costophrenic angles"

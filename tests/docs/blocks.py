@@ -1,12 +1,12 @@
-"""The blocks of code on a page, and running them: commands in a folder, with the output that stands below them.
+"""The blocks of code on a page, and running them: commands in a folder, compared with the output shown below them.
 
-A comment above a block says what else is to be known of it:
+A comment above a block has one more piece of information:
 
     <!-- needs: a key -->          it is read, not run: its commands, options, extras and make targets must exist
-    <!-- file: pilot.toml -->      the block is what stands in that file
+    <!-- file: pilot.toml -->      the block is the content of that file
 
-An id of a task depends on bytes that an encoder wrote. Where output that a page shows has an id, the run's own takes
-its place in what stands further down.
+An id of a task depends on bytes that an encoder wrote. An id in the output shown on a page is replaced by the run's
+own id in all later blocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plantain.cli import COMMANDS, LazyGroup, main
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>needs|file): (?P<said>[^\n]*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:^<!-- (?P<mark>needs|file): (?P<value>[^\n]*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 _NUMBER = re.compile(r"(?<![\w.])\$?\d[\d,.]*(?:e-?\d+)?")
@@ -40,7 +40,7 @@ _HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block: its language, its text, and what the comment above it says."""
+    """One block: its language, its text, and the comment above it."""
 
     page: str
     line: int
@@ -65,19 +65,19 @@ def blocks(page: Path) -> Iterator[Block]:
     """Every block of a page that has a language."""
     text = page.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(text):
-        mark = {found["mark"]: found["said"]} if found["mark"] else {}
+        mark = {found["mark"]: found["value"]} if found["mark"] else {}
         line = text.count("\n", 0, found.start("language")) + 1
         name = str(page.relative_to(ROOT))
         yield Block(name, line, found["language"], found["text"], mark.get("needs", ""), mark.get("file", ""))
 
 
 def shape(line: str) -> str:
-    """A line without what changes from run to run: numbers, hashes, runs of spaces."""
+    """A line without the parts that change from run to run: numbers, hashes, runs of spaces."""
     return " ".join(_NUMBER.sub("N", _HASH.sub("H", line)).split())
 
 
 def ids_in(expected: list[str], output: str) -> dict[str, str]:
-    """The ids of tasks that a page shows, each with the one that stands in the same line of the output."""
+    """Return the ids of tasks on a page, each with the id in the same line of the output."""
     found: dict[str, str] = {}
     for line in expected:
         for got in output.splitlines():
@@ -89,7 +89,7 @@ def ids_in(expected: list[str], output: str) -> dict[str, str]:
 
 
 def with_own_ids(command: str, ids: dict[str, str]) -> str:
-    """A command with a run's own ids for the page's, or for their beginnings."""
+    """A command with a run's own ids instead of the page's, also where they are abbreviated."""
 
     def own(match: re.Match[str]) -> str:
         return next((id for shown, id in ids.items() if shown.startswith(match[0])), match[0])
@@ -98,7 +98,7 @@ def with_own_ids(command: str, ids: dict[str, str]) -> str:
 
 
 def missing(expected: list[str], output: str) -> list[str]:
-    """Lines that should be there, in this order, and are not; "..." stands for any lines."""
+    """Return expected lines that are missing in the output, in this order; "..." matches any lines."""
     lines = iter(shape(line) for line in output.splitlines())
     return [
         line
@@ -109,14 +109,14 @@ def missing(expected: list[str], output: str) -> list[str]:
 
 def run(command: str) -> tuple[int, str]:
     """Exit code and output of one `plantain` command, in this process and folder."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         code = main(shlex.split(command, comments=True)[1:])
-    return code, said.getvalue()
+    return code, printed.getvalue()
 
 
 def perform(block: Block, ids: dict[str, str]) -> Iterator[str]:
-    """Runs a block in the present folder; yields what is wrong. Ids that pages show are kept in `ids`."""
+    """Run a block in the current folder and yield its problems. Ids shown on pages are added to `ids`."""
     where = f"{block.page}:{block.line}"
     if block.file:
         path = Path(block.file)
@@ -145,14 +145,14 @@ def perform(block: Block, ids: dict[str, str]) -> Iterator[str]:
         json.loads(block.text)
 
 
-def walk(pages: Iterable[Path]) -> dict[Path, list[str]]:
-    """What is wrong on each page, one after the other in the present folder."""
+def run_pages(pages: Iterable[Path]) -> dict[Path, list[str]]:
+    """Return the problems of each page; the pages run in this order in the current folder."""
     ids: dict[str, str] = {}
     return {page: [problem for block in blocks(page) for problem in perform(block, ids)] for page in pages}
 
 
 def parsed(line: str) -> Iterator[str]:
-    """What is wrong with a command that is not run: an unknown command, option, extra or make target."""
+    """Yield the problems of a command that is not run: an unknown command, option, extra or make target."""
     words = shlex.split(line, comments=True)
     if words[:1] == ["make"]:
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
@@ -167,7 +167,7 @@ def parsed(line: str) -> Iterator[str]:
     elif words[:1] == ["plantain"]:
         yield from _unknown_words(words[1:])
     elif words[:1] not in ([], ["source"], ["export"], ["cd"], ["git"], ["python"], ["sbatch"], ["ray"]):
-        yield f"{words[0]!r} is no command that a page may show"
+        yield f"{words[0]!r} is not a command that a page may show"
 
 
 def _unknown_words(words: list[str]) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _unknown_words(words: list[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """In a folder, without anybody's keys, and in a terminal as wide as the pages."""
+    """Enter a folder, without API keys, in a terminal as wide as the pages."""
     before = dict(os.environ)
     for name in [name for name in before if name.endswith("_API_KEY")]:
         del os.environ[name]

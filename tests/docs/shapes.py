@@ -1,7 +1,7 @@
-"""The shapes of what commands print with `--json`, as the walk of the pages finds them.
+"""The shapes of the JSON that commands print with `--json`, measured after the pages have run.
 
-`make shapes` walks the pages, asks every command below, and writes what it finds; the reference's page is made of that
-file, and a test holds the file against another walk.
+`make shapes` runs the pages and every command below and stores the shapes; the reference's page is generated from that
+file, and a test compares the file with another run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from docs.blocks import ROOT, inside, walk
+from docs.blocks import ROOT, inside, run_pages
 from plantain.cli import main as plantain
 
 KEPT = ROOT / "docs/reference_from_code/json_shapes.json"
@@ -54,12 +54,12 @@ BY_NAME = frozenset(
     | {"licences", "left_out", "without_image", "reasons", "metrics"}
     | {"criteria", "unjudged", "prices", "limits", "failed_criteria"}
 )
-"""Keys whose objects are keyed by what there is, not by names that are always the same."""
+"""Keys whose objects have data as keys, not fixed names."""
 _FIXED = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def shape_of(document: object, path: str = "") -> dict[str, set[str]]:
-    """The types that stand under each path of a document; `[]` is any item of a list, `NAME` any key."""
+    """Return the types under each path of a document; `[]` is any item of a list, `NAME` any key."""
     found: dict[str, set[str]] = {}
     if isinstance(document, dict):
         name = path.rpartition(".")[2].removesuffix("[]")
@@ -82,7 +82,7 @@ def _join(found: dict[str, set[str]], more: dict[str, set[str]]) -> None:
 
 
 def shapes() -> dict[str, dict[str, str]]:
-    """The shape of every command's document, in the folder of a walk.
+    """Return the shape of every command's document, in a folder in which the pages have run.
 
     Raises:
         ValueError: a command failed, or printed no JSON.
@@ -100,10 +100,10 @@ def shapes() -> dict[str, dict[str, str]]:
 
 
 def differences(found: dict[str, str], kept: dict[str, str]) -> list[str]:
-    """Paths that one shape has and the other has not, or with another type.
+    """Return paths that only one shape has, or that have another type.
 
-    What is empty or null says nothing of what would stand below it, on either side: how full a disk is, and which
-    keys somebody has, is not in the shape.
+    Below an empty or null value any shape is accepted, on either side: the shape does not depend on how full a disk
+    is, or on the keys of a user.
     """
     either = found.keys() ^ kept.keys()
     odd = [path for path in either if not _open_above(path, found) and not _open_above(path, kept)]
@@ -127,11 +127,11 @@ def _kinds(kinds: str) -> set[str]:
 
 
 def main() -> None:
-    """Walks the pages in a fresh folder, and writes the shapes."""
+    """Run the pages in a fresh folder, and store the shapes."""
     from docs.test_blocks import OTHERS, TUTORIAL
 
     with tempfile.TemporaryDirectory() as folder, inside(Path(folder)):
-        problems = [problem for found in walk((*TUTORIAL, *OTHERS)).values() for problem in found]
+        problems = [problem for found in run_pages((*TUTORIAL, *OTHERS)).values() for problem in found]
         if problems:
             sys.exit("\n".join(problems))
         KEPT.write_text(json.dumps(shapes(), indent=1) + "\n", encoding="utf-8")

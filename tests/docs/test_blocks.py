@@ -1,7 +1,7 @@
-"""Every block of commands in README and on the site runs, offline, in a fresh folder, and says what its page says.
+"""Every block of commands in README and on the site runs offline in a fresh folder and prints the output on its page.
 
-The tutorial comes first. The other pages find what it made: `catalogue`, `pilot.toml`, a run, a release, a benchmark.
-README stands alone: it has a folder of its own, with one image and nothing else.
+The tutorial comes first. The other pages use its results: `catalogue`, `pilot.toml`, a run, a release, a benchmark.
+README runs separately, in its own folder with one image.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.blocks import ROOT, blocks, inside, walk
+from docs.blocks import ROOT, blocks, inside, run_pages
 from docs.shapes import COMMANDS, KEPT, differences, shapes
 from plantain.offline.workers import close_workers
 
@@ -22,13 +22,13 @@ OTHERS = sorted(
     for page in (ROOT / "docs").rglob("*.md")
     if page not in TUTORIAL and "generated" not in page.parts and "design" not in page.parts
 )
-"""Design pages are for reading: they show parts of files, not walks."""
+"""Design pages are not run: they show parts of files, not sequences of commands."""
 README = ROOT / "README.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """What a walk left: what is wrong on each page, and the shapes of what `--json` prints in its folder."""
+class PagesRun:
+    """Results of running the pages: the problems of each, and the shapes of JSON that commands print in its folder."""
 
     problems: dict[Path, list[str]]
     shapes: dict[str, dict[str, str]]
@@ -44,35 +44,35 @@ def leave_one_scan() -> None:
 
 
 @pytest.fixture(scope="session")
-def walked(tmp_path_factory: pytest.TempPathFactory) -> Walked:
-    """The pages in one folder, in this order; README in another, where there are pictures and nothing else."""
+def pages_run(tmp_path_factory: pytest.TempPathFactory) -> PagesRun:
+    """The pages in one folder, in this order; README in another one that contains only images."""
     try:
         with inside(tmp_path_factory.mktemp("readme")):
-            problems = walk(TUTORIAL[:1])
+            problems = run_pages(TUTORIAL[:1])
             leave_one_scan()
-            problems |= walk((README,))
-        with inside(tmp_path_factory.mktemp("walk")):
-            problems |= walk((*TUTORIAL, *OTHERS))
-            return Walked(problems, shapes())
+            problems |= run_pages((README,))
+        with inside(tmp_path_factory.mktemp("pages")):
+            problems |= run_pages((*TUTORIAL, *OTHERS))
+            return PagesRun(problems, shapes())
     finally:
         close_workers()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*TUTORIAL, *OTHERS, README], ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_stands_on_a_page_runs(page: Path, walked: Walked) -> None:
-    assert walked.problems[page] == []
+def test_every_block_of_a_page_runs(page: Path, pages_run: PagesRun) -> None:
+    assert pages_run.problems[page] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_json_has_the_shape_that_the_reference_says(command: str, walked: Walked) -> None:
-    kept, found = json.loads(KEPT.read_text(encoding="utf-8"))[command], walked.shapes[command]
-    assert differences(found, kept) == [], "`make shapes` writes them anew"
+def test_json_has_the_shape_in_the_reference(command: str, pages_run: PagesRun) -> None:
+    kept, found = json.loads(KEPT.read_text(encoding="utf-8"))[command], pages_run.shapes[command]
+    assert differences(found, kept) == [], "`make shapes` writes them again"
 
 
-def test_what_is_not_run_says_what_it_needs() -> None:
-    """What a page shows runs, but for what needs a key, hardware, data or somebody who is not here."""
+def test_blocks_that_are_not_run_name_their_needs() -> None:
+    """Every block runs except those that need a key, hardware, data or a user."""
     needs = {block.needs for page in [*TUTORIAL, *OTHERS, README] for block in blocks(page)} - {""}
     assert needs == {
         "a cluster",

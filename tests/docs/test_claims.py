@@ -1,4 +1,4 @@
-"""The page on the two papers, the names that pages import, and the tutorial's numbers agree with what is there."""
+"""The page on the two papers, the names that pages import, and the tutorial's numbers agree with the code."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_every_part_of_the_papers_is_named() -> None:
     for name in " ".join((*names, "api_failures failed_summary has_disease looks_realistic")).split():
         assert name in BANANA, name
     for text, last_figure, last_table in ((BANANA, 3, 2), (BENCH, 13, 7)):
-        for what, last in (("Figure", last_figure), ("Table", last_table)):
-            said = " ".join(re.findall(rf"{what}s? (\d+a?b?(?:(?:, | and )\d+)*)", text))
-            assert set(range(1, last + 1)) == {int(number) for number in re.findall(r"\d+", said)}
+        for kind, last in (("Figure", last_figure), ("Table", last_table)):
+            numbers = " ".join(re.findall(rf"{kind}s? (\d+a?b?(?:(?:, | and )\d+)*)", text))
+            assert set(range(1, last + 1)) == {int(number) for number in re.findall(r"\d+", numbers)}
     for appendix in "ABCDEFGH":
         assert re.search(rf"\b{appendix}(\.\d)?\b", BENCH), appendix
 
 
-def test_the_page_is_short_and_linked_and_the_papers_are_cited() -> None:
+def test_page_is_short_and_linked_and_papers_are_cited() -> None:
     words = re.findall(r"\w[\w./-]*", re.sub(r"`[^`]*`|\(http\S+\)|```.*?```", " ", TEXT, flags=re.S))
     assert len(words) <= 700 and len([block for block in blocks(PAGE) if block.language == "sh"]) == 2
     assert (
@@ -67,7 +67,7 @@ def entries() -> Iterator[object]:
         )
 
 
-def test_an_imported_name_has_an_entry() -> None:
+def test_every_imported_name_has_an_entry() -> None:
     found = [match for path in FILES for match in IMPORT.findall(path.read_text(encoding="utf-8"))]
     imported = {(module, name) for module, names in found for name in names.split(", ")}
     described = {id(one) for one in entries()}
@@ -81,14 +81,14 @@ STATISTICS = ROOT / "docs/tutorial/7-leaderboard.md"
 
 
 def row(start: str) -> list[float]:
-    """The cells of the page's table row whose first cell begins so."""
+    """Return the cells of the page's table row whose first cell starts with `start`."""
     (line,) = re.findall(rf"^\| {start}[^|]*\|(.*)\|$", STATISTICS.read_text(encoding="utf-8"), re.MULTILINE)
     return [float(cell) for cell in line.split("|")]
 
 
 @pytest.mark.parametrize(("start", "pairs"), [("between two editors", 1), ("for a pair among seven", 21)])
-def test_what_a_number_of_people_shows_is_what_the_statistics_say(start: str, pairs: int) -> None:
+def test_detectable_differences_on_the_page_equal_the_computed_ones(start: str, pairs: int) -> None:
     # 7 editors make 7 * 6 / 2 = 21 pairs.
-    for people, shown in zip(row("patients"), row(start), strict=True):
-        found = ClusteredMeans(range(int(people))).detectable(0.2, pairs=pairs)
+    for patients, shown in zip(row("patients"), row(start), strict=True):
+        found = ClusteredMeans(range(int(patients))).detectable(0.2, pairs=pairs)
         assert found == pytest.approx(shown, abs=0.005)

@@ -1,4 +1,4 @@
-"""The generated reference is whole: asked of `--help`, of the JSON schema and of entry points, not of its writer."""
+"""The generated reference is complete, compared with `--help`, the JSON schema and entry points."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def helped(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_that_help_knows_is_on_the_command_page(
+def test_every_option_of_help_is_on_the_command_page(
     name: str, pages: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = pages[f"commands/{name}.md"]
@@ -81,7 +81,7 @@ def test_every_key_has_type_and_meaning(model: type[Recipe], page: str, pages: d
 
 
 @pytest.mark.parametrize("group", ["layouts", "metrics", "models", "rubrics", "sources"])
-def test_everything_that_plantain_registers_is_listed(group: str, pages: dict[str, str]) -> None:
+def test_every_registered_name_is_listed(group: str, pages: dict[str, str]) -> None:
     ours = {one.name for one in entry_points(group=f"plantain.{group}") if one.value.startswith("plantain.")}
     assert ours == set(re.findall(r"^\| `([\w-]+)` \|", pages[f"{group}.md"], flags=re.M))
 
@@ -93,7 +93,7 @@ def test_the_keys_of_rubric_and_finding_files_have_a_meaning(pages: dict[str, st
         assert [key for key, row in rows if row.endswith("|")] == []
 
 
-def test_every_finding_that_is_drawn_is_shown_added_and_removed_where_it_can_be(
+def test_page_of_findings_shows_every_drawable_finding(
     pages: dict[str, str],
 ) -> None:
     shown = re.findall(r"findings/([\w-]+)-(add|remove)\.jpg\n:alt: \S", pages["every-finding.md"])

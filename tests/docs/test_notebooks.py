@@ -1,4 +1,4 @@
-"""The three notebooks run from top to bottom in a fresh folder, and print what is stored in their files."""
+"""The three notebooks run from top to bottom in a fresh folder and print their stored outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BYTES = 200_000
 
 
 def printed(cell: nbformat.NotebookNode) -> list[str]:
-    """The lines of a cell's outputs, without progress and without what changes from run to run."""
+    """The lines of a cell's outputs, without progress and without the parts that change from run to run."""
     found = [one.text if "text" in one else one.data["text/plain"] for one in cell.get("outputs", ())]
     return [shape(line) for line in "".join(found).splitlines() if not re.match(r"plantain: \w+: \d+/", line)]
 

@@ -1,4 +1,4 @@
-"""The Ray engine on a cluster of this machine: what a worker does is done once, and a lost one is said to be lost."""
+"""The Ray engine on a cluster of this machine: a worker does each job once, and a lost worker is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """One of this machine for all tests: it takes five seconds to begin."""
+    """A cluster of this machine for all tests: it takes five seconds to start."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAY_USAGE_STATS_ENABLED", "0")
         environment.setenv("OPENAI_API_KEY", "sk-a-key-of-nobody-in-particular")
@@ -51,7 +51,7 @@ def engine_of(**section: Any) -> RayEngine:
 
 
 def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:
-    """What work came to with an engine of so many workers."""
+    """Return the result of `work` with an engine of `workers` workers."""
 
     async def within() -> T:
         engine = engine_of(workers=workers)
@@ -64,7 +64,7 @@ def on(work: Callable[[RayEngine], Awaitable[T]], workers: int = 1) -> T:
     return asyncio.run(within())
 
 
-def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
+def test_results_and_errors_of_a_function_are_returned(cluster: None) -> None:
     async def work(engine: RayEngine) -> str:
         large = b"x" * 100_000
         ran = await engine.run("editor", bytes.upper, (large,))
@@ -73,23 +73,23 @@ def test_answers_and_faults_of_a_function_come_back(cluster: None) -> None:
             await engine.run("judge", int, ("abc",))
         with pytest.raises(Exception, match="Unpicklable"):
             await engine.run("judge", exec, (UNPICKLABLE,))
-        lacking = await engine.run("editor", importlib.import_module, ("no_such_package",))
+        missing = await engine.run("editor", importlib.import_module, ("no_such_package",))
         assert (
             "a package is missing on a worker of the cluster: No module named 'no_such_package'"
-            in lacking.broken
+            in missing.broken
         )
         return engine.line
 
     assert on(work).startswith("ray: 1 worker, 0 busy, 0 queued")
 
 
-def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serves_the_next(
+def test_local_workers_have_no_keys_and_a_cancelled_call_frees_its_worker(
     cluster: None,
 ) -> None:
     async def work(engine: RayEngine) -> Any:
         first = asyncio.create_task(engine.run("editor", os.getenv, ("OPENAI_API_KEY",)))
         second = asyncio.create_task(engine.run("editor", len, ("abcd",)))
-        key = await first  # its worker is handed to the second in this very turn of the loop
+        key = await first  # its worker is passed to the second call in this turn of the loop
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
         return key.value, await asyncio.wait_for(engine.run("editor", os.getenv, ("PATH",)), 60.0)
@@ -100,7 +100,7 @@ def test_workers_of_a_local_cluster_find_no_key_and_one_that_comes_too_late_serv
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "ray://127.0.0.1:10001"])
-def test_a_wrong_address_is_refused_with_a_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_address_gives_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ray", raising=False)  # as in a process that has no connection
     with pytest.raises(
         InputError, match=r"engine\.address: no Ray cluster at .*start one with `ray start --head`"
@@ -117,7 +117,7 @@ async def main():
     engine = RayEngine(EngineSection(kind="ray", address=sys.argv[1], workers=1))
     engine.open()
     try:
-        for number in range(int(sys.argv[2])):  # a head that takes the worker's owner for dead does so within seconds
+        for number in range(int(sys.argv[2])):  # a head that considers the worker's owner dead does so within seconds
             await asyncio.sleep(10 * number)
             print((await engine.run("editor", len, ("abc",))).value, flush=True)
     finally:
@@ -128,7 +128,7 @@ asyncio.run(main())
 
 
 def in_a_process(folder: Path, address: str, times: int) -> list[str]:
-    """What workers answered to a program of its own: Ray reads how it authenticates once, when it is imported."""
+    """Return the workers' answers to a separate program: Ray reads its authentication once, when it is imported."""
     environment = {**without_rays(), "HOME": str(folder), "RAY_TMPDIR": str(folder)}
     done = subprocess.run(
         [sys.executable, "-c", BUILD, address, str(times)], env=environment, stdout=subprocess.PIPE, text=True
@@ -142,16 +142,16 @@ def without_rays() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_heads_with_and_without_a_token_are_joined_by_a_user_who_has_one(tmp_path: Path) -> None:
+def test_user_with_a_token_joins_heads_with_and_without_one(tmp_path: Path) -> None:
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("a" * 64)
-    with ThreadPoolExecutor(2) as both:  # most of it is waiting
+    with ThreadPoolExecutor(2) as both:  # they mostly wait
         found = dict(both.map(lambda mode: (mode, joined(mode, tmp_path)), ("token", "disabled")))
     assert found == {"token": ["3", "3"], "disabled": ["3", "3"]}
 
 
 def joined(mode: str, home: Path) -> list[str]:
-    """What workers answered on a head of its own."""
+    """Return the workers' answers on a new head."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="ray-") as short:  # paths of sockets are short
@@ -183,26 +183,26 @@ def answers(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_without_a_cluster_one_is_started_here_and_one_that_is_gone_does_not_matter() -> None:
+def test_local_cluster_is_started_if_none_runs_or_the_old_one_is_gone() -> None:
     with tempfile.TemporaryDirectory(prefix="ray-") as short:
         (Path(short) / "ray").mkdir()
-        # As `ray start` leaves it behind, of a head that is no more.
+        # As left by `ray start`, of a head that no longer runs.
         (Path(short) / "ray" / "ray_current_cluster").write_text("127.0.0.1:1\n")
         assert in_a_process(Path(short), "auto", 1) == ["3"]
 
 
-def test_a_process_that_has_a_cluster_works_for_no_other(cluster: None) -> None:
+def test_connected_process_refuses_another_cluster(cluster: None) -> None:
     host, port = host_and_port(ray.get_runtime_context().gcs_address)
     for here in ("auto", "local", f"{host}:{port}"):
         assert join(here) == (ray, False)
     with pytest.raises(InputError, match=f"connected to the Ray cluster at {host}:{port} already"):
         join(f"{host}:{port + 1}")
-    assert wants_token(host, port), "local clusters ask for a token, as Ray says"
+    assert wants_token(host, port), "local clusters ask for a token, as Ray documents"
     with pytest.raises(ConnectionError, match="not the head of a Ray cluster"):
         wants_token("127.0.0.1", ray.nodes()[0]["NodeManagerPort"])
 
 
-def test_work_without_room_is_said_and_starts_when_there_is_some(
+def test_work_without_room_is_reported_and_can_be_cancelled(
     cluster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
@@ -214,17 +214,17 @@ def test_work_without_room_is_said_and_starts_when_there_is_some(
             waiting = asyncio.create_task(engine.run("editor", len, ("abc",)))
             while "no room" not in engine.line:  # noqa: ASYNC110 (looked at as a progress line does)
                 await asyncio.sleep(0.01)
-            said = engine.line.partition("worker of ")[2]
+            needed = engine.line.partition("worker of ")[2]
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            return said
+            return needed
         finally:
             await engine.aclose()
 
     assert asyncio.run(asyncio.wait_for(work(), 60.0)) == "1 CPU and 1 GPU"
 
 
-def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None, tmp_path: Path) -> None:
+def test_lost_worker_is_replaced_and_its_work_is_not_repeated(cluster: None, tmp_path: Path) -> None:
     log = tmp_path / "log"
     dying = f"import os; open({str(log)!r}, 'a').write('once\\n'); os._exit(1)"
 
@@ -239,7 +239,7 @@ def test_a_lost_worker_is_said_replaced_and_nothing_is_done_twice(cluster: None,
     assert again.value == 3 and line.startswith("ray: 1 worker, ") and ", 1 lost" in line
 
 
-def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
+def test_worker_that_cannot_start_is_reported_as_the_reason(
     cluster: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plantain.engines.cluster.LOOK_S", 0.05)
@@ -252,7 +252,7 @@ def test_a_worker_that_can_never_begin_is_said_to_be_the_reason(
     )
 
 
-def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_its_worker_up(
+def test_calls_in_flight_are_limited_to_the_workers_and_cancelled_ones_free_theirs(
     cluster: None,
 ) -> None:
     async def work(engine: RayEngine) -> Any:
@@ -270,7 +270,7 @@ def test_no_more_is_in_flight_than_there_are_workers_and_cancelled_work_gives_it
     assert after.value == 4
 
 
-def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_is_one_line_with_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"pip install -e '\.\[ray\]'"):
         engine_of(address="auto").open()

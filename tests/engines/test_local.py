@@ -1,4 +1,4 @@
-"""This machine's processes leave signals to their parent, and their death is told."""
+"""This machine's worker processes leave signals to their parent, and their death is reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 from plantain.engines.local import LocalEngine
 
 
-def test_sigterm_to_the_group_loses_nothing_and_a_kill_is_told() -> None:
+def test_sigterm_to_the_group_loses_no_work_and_a_kill_is_reported() -> None:
     """`timeout` and Slurm send SIGTERM to every process of a group: workers, and the fork server they come from."""
 
     async def ended_by(number: int) -> tuple[int, int | None, str]:

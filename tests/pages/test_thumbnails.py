@@ -20,13 +20,13 @@ from plantain.pixels.boxes import Box
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(1_200, 30_000), st.integers(0, 2**32 - 1))
-def test_size_limit_holds_for_the_worst_picture(limit: int, seed: int) -> None:
+def test_size_limit_holds_for_the_worst_image(limit: int, seed: int) -> None:
     noise = np.random.default_rng(seed).integers(0, 256, (300, 220, 3), dtype=np.uint8)
     uri = data_uri(noise, 264, limit, synthetic=False)
     assert len(base64.b64decode(uri.split(",")[1])) <= limit
 
 
-def test_changed_region_is_where_the_edit_is_and_not_where_the_encoding_differs() -> None:
+def test_changed_region_contains_the_edit_and_no_encoding_differences() -> None:
     before = skimage.data.retina()[:1024, :1024]
     noise = np.random.default_rng(1).integers(-3, 4, before.shape)
     after = np.clip(before + noise, 0, 255).astype(np.uint8)
@@ -43,10 +43,10 @@ def test_changed_region_is_where_the_edit_is_and_not_where_the_encoding_differs(
     [
         # by hand: 200 rows with 40 % more are 280; their centre is row 500, column 450
         ((400, 600), (400, 500), Box(310, 360, 280, 280)),
-        ((500, 510), (500, 510), Box(377, 377, 256, 256)),  # never less than a quarter of 1024
+        ((500, 510), (500, 510), Box(377, 377, 256, 256)),  # at least a quarter of 1024
         ((0, 200), (924, 1024), Box(744, 0, 280, 280)),  # a corner: the box stays in the image
         ((0, 1024), (0, 1024), Box(0, 0, 1024, 1024)),
-        ((0, 0), (0, 0), Box(0, 0, 1024, 1024)),  # nothing changed: all of it
+        ((0, 0), (0, 0), Box(0, 0, 1024, 1024)),  # no change: the whole image
     ],
 )
 def test_box_surrounds_a_region_with_a_margin(rows: tuple, columns: tuple, box: Box) -> None:
@@ -55,7 +55,7 @@ def test_box_surrounds_a_region_with_a_margin(rows: tuple, columns: tuple, box: 
     assert box_around(region) == box
 
 
-def test_no_page_brings_a_stylesheet_of_its_own() -> None:
+def test_no_page_has_its_own_stylesheet() -> None:
     pages = [
         path for path in Path(plantain.__file__).parent.rglob("*") if path.suffix in (".j2", ".html", ".css")
     ]

@@ -98,7 +98,7 @@ class Draws(QuickEditor):
 
 @lru_cache(maxsize=200)
 def drawn(original: bytes, seed: int) -> EditedImage:
-    """A disc half as bright, drawn once in a process: most runs of tests have the same pictures and seeds."""
+    """A disc half as bright, drawn once in a process: most test runs have the same images and seeds."""
     pixels = decode(original).copy()
     mask = np.zeros(pixels.shape[:2], np.uint8)
     rng = np.random.default_rng(seed)
@@ -155,9 +155,9 @@ def observed(good: bool, reason: str = "as told") -> Observations:
 
 
 def judging(*good: bool) -> Judges:
-    """A judge that says one thing after another, and the last of them from then on."""
-    said = list(good)
-    return Judges(lambda request: observed(said.pop(0) if len(said) > 1 else said[0]))
+    """A judge that gives one verdict after another, and repeats the last one."""
+    verdicts = list(good)
+    return Judges(lambda request: observed(verdicts.pop(0) if len(verdicts) > 1 else verdicts[0]))
 
 
 def quick_method(log: CallLog, *, max_rounds: int = 3, judges: int = 1, seed: int = 5) -> Method:
@@ -179,13 +179,13 @@ def quick_catalogue(
     """A catalogue of differently cropped, real fundus photographs, with other records where changes are given."""
     with Catalogue.create(path) as catalogue:
         for i in range(images):
-            record, data = quick_picture(i)
+            record, data = quick_image(i)
             catalogue.add(replace(record, **(changes or {})), data, code)
     return path
 
 
 @cache
-def quick_picture(i: int) -> tuple[SourceImage, bytes]:
+def quick_image(i: int) -> tuple[SourceImage, bytes]:
     """The i-th of them, prepared once in a process: that takes much of a second."""
     pixels, geometry = prepare(skimage.data.retina()[: 1411 - 8 * i])
     data = encode_source(pixels)

@@ -21,8 +21,8 @@ from pipeline.quick import (
     QuickJudge,
     drawn,
     observed,
+    quick_image,
     quick_method,
-    quick_picture,
     quick_recipe,
 )
 from pipeline.wrecks import derived, killed_builds
@@ -45,7 +45,7 @@ IMAGES = 14
 
 def one_photograph(folder: Path, images: int = IMAGES) -> Path:
     """A catalogue of one photograph under several sources: only their place in the plan differs."""
-    record, data = quick_picture(0)
+    record, data = quick_image(0)
     with Catalogue.create(folder) as catalogue:
         for i in range(images):
             source = hashlib.sha256(str(i).encode()).hexdigest()
@@ -140,14 +140,14 @@ def test_images_are_drawn_until_enough_edits_are_accepted(
     assert why(tmp_path / "run") == [(4, 4, 8, "reached")]  # one missing: ceil(1 x 6 / 3) = 2
 
 
-def test_images_that_are_used_up_end_it(many: Path, tmp_path: Path) -> None:
+def test_the_build_ends_when_images_are_used_up(many: Path, tmp_path: Path) -> None:
     assert build(requires(many, 3), tmp_path / "run", {1}) is None
     assert why(tmp_path / "run") == [(3, 1, IMAGES, "images")]
     assert build(requires(many, 3, per_finding=5), tmp_path / "capped", {1}) is None
     assert why(tmp_path / "capped") == [(3, 1, 5, "images")]
 
 
-def test_yield_below_the_floor_ends_it(many: Path, tmp_path: Path) -> None:
+def test_the_build_ends_when_the_yield_is_below_the_floor(many: Path, tmp_path: Path) -> None:
     # Wilson's upper bound of 0 of n is z^2 / (n + z^2) with z^2 = 3.8415: 0.561 at 3, 0.390 at 6, 0.243 at 12
     assert build(requires(many, 3, yield_floor=0.3), tmp_path / "run", ()) is None
     assert why(tmp_path / "run") == [(3, 0, 12, "yield")]
@@ -173,7 +173,7 @@ def test_limit_stops_between_waves_and_the_rest_follows(many: Path, tmp_path: Pa
     assert tried(tmp_path / "run") == set(order(many)[:6])
 
 
-def test_limits_of_the_recipe_end_it_and_are_named(
+def test_limits_of_the_recipe_end_the_build_and_are_named(
     many: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = requires(many, 3)

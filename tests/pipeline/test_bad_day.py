@@ -1,4 +1,4 @@
-"""What a run of credentialed images shows and writes, and what it does when a stored image is damaged."""
+"""Pages and files of a run of credentialed images, and its reaction to a damaged image."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_every_page_with_credentialed_images_asks_not_to_be_passed_on(run: Path)
         assert re.search(rf"credentialed or unknown \([^)]*{dataset}", text)
 
 
-def test_a_page_with_images_is_not_written_before_it_tells_whose(tmp_path: Path) -> None:
+def test_a_page_with_images_is_refused_without_their_sources(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="name their sources"):
         write_page(tmp_path / "new.html", '<main><img src="data:image/jpeg;base64,AAAA"></main>')
     assert not (tmp_path / "new.html").exists()
 
 
-def test_every_file_that_is_or_derives_from_an_edit_says_so(
+def test_every_edit_and_derived_file_is_marked_synthetic(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pillow reads the packet (PNG 11.3.3.4); the term is IPTC's. Ways back begin at an edit, ways there end at one."""
@@ -65,7 +65,7 @@ def test_every_file_that_is_or_derives_from_an_edit_says_so(
     command = ["bench", "generate", str(bench), "--run", str(tmp_path / "bench-run"), "--to", str(out)]
     assert main(command) == 0
 
-    def says_so(path: Path) -> bool:
+    def marked_synthetic(path: Path) -> bool:
         with Image.open(path) as image:
             return "digitalsourcetype/compositeSynthetic" in image.info.get("xmp", b"").decode()
 
@@ -74,11 +74,11 @@ def test_every_file_that_is_or_derives_from_an_edit_says_so(
     assert 0 < len(back) < len(rows)
     for row in rows:
         sample = row["id"]
-        assert says_so(bench / row["previous"]) == (sample in back)
-        assert says_so(bench / row["changed"]) == (sample not in back)
-        assert says_so(out / "ground-truth" / f"{sample}_0.png") == (sample not in back)
+        assert marked_synthetic(bench / row["previous"]) == (sample in back)
+        assert marked_synthetic(bench / row["changed"]) == (sample not in back)
+        assert marked_synthetic(out / "ground-truth" / f"{sample}_0.png") == (sample not in back)
         for baseline in ("copy-input", "resize-only", "jpeg-75"):
-            assert says_so(out / baseline / f"{sample}_0.png") == (sample in back)
+            assert marked_synthetic(out / baseline / f"{sample}_0.png") == (sample in back)
     capsys.readouterr()
     shutil.copytree(out / "copy-input", tmp_path / "received" / "AMD")
     again = ["ingest", "folder", str(tmp_path / "received"), "--to", str(tmp_path / "again"), "--json"]
@@ -122,7 +122,7 @@ def spoil(run: Path, damage: str) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("damage", ["flipped", "missing"])
-def test_one_damaged_image_is_named_and_left_out_and_the_rest_is_made(
+def test_one_damaged_image_is_named_and_skipped(
     run: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task, number = spoil(run, damage)

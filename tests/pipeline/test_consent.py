@@ -38,9 +38,7 @@ def build(recipe: Recipe, run: Path, log: CallLog) -> None:
 
 
 @pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.UNKNOWN])
-def test_images_not_free_to_leave_are_refused_before_anything_is_made(
-    licence: Licence, tmp_path: Path
-) -> None:
+def test_images_without_consent_are_refused_before_the_run_exists(licence: Licence, tmp_path: Path) -> None:
     recipe = quick_recipe(licensed_catalogue(tmp_path, licence))
     log = CallLog(tmp_path / "log")
     with pytest.raises(InputError) as caught:
@@ -48,15 +46,15 @@ def test_images_not_free_to_leave_are_refused_before_anything_is_made(
     message = str(caught.value)
     assert (
         "\n" not in message
-        # Errors end in logs: an id of a credentialed source is not told.
+        # Errors end in logs: they never contain the id of a credentialed image.
         and ("'retina-0' of scikit-image" in message) == (licence is Licence.UNKNOWN)
         and "of scikit-image" in message
         and "quick/writer is a hosted model" in message
     )
     assert "providers.quick.on_premises = true" in message and "[data.consent]" in message
-    for name, says in (("nope/x", "provider 'nope': unknown"), ("gpt-4", "is not provider/model")):
+    for name, reason in (("nope/x", "provider 'nope': unknown"), ("gpt-4", "is not provider/model")):
         models = {**recipe.models.model_dump(), "writer": name}
-        with pytest.raises(InputError, match=f"^models.writer: '{name}':? {says}"):
+        with pytest.raises(InputError, match=f"^models.writer: '{name}':? {reason}"):
             forecast(
                 quick_recipe(recipe.data.catalogue, parts={"models": models})
             )  # a name comes before a consent
@@ -71,13 +69,13 @@ def test_images_not_free_to_leave_are_refused_before_anything_is_made(
         {"base_url": "http://[::1]/v1"},
     ],
 )
-def test_a_model_in_the_house_may_see_every_image(section: dict[str, object], tmp_path: Path) -> None:
+def test_a_model_on_the_premises_receives_every_image(section: dict[str, object], tmp_path: Path) -> None:
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     recipe = quick_recipe(catalogue, parts={"providers": {"quick": section}})
     build(recipe, tmp_path / "run", CallLog())
 
 
-def test_consent_taken_back_stops_a_resumed_run(tmp_path: Path) -> None:
+def test_withdrawn_consent_stops_a_resumed_run(tmp_path: Path) -> None:
     path = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     recipe = quick_recipe(path)
     own = {"quick": {"on_premises": True, "base_url": "https://gpu.hospital/v1"}}
@@ -113,13 +111,13 @@ def quick_at(url: str, catalogue: Path) -> Recipe:
     return quick_recipe(catalogue, parts={"providers": {"quick": {"base_url": url}}})
 
 
-def begun_at_home(catalogue: Path, run: Path) -> None:
-    """A run whose pictures are in its journal, made by models on this machine; tasks are left."""
+def run_on_loopback(catalogue: Path, run: Path) -> None:
+    """A run whose images are in its journal, made by models on this machine; tasks are left."""
     recipe = quick_at("http://127.0.0.1:9", catalogue)
     asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None)), limit=1))
 
 
-def test_what_goes_is_recorded_by_its_bytes_and_printed(
+def test_sent_images_are_recorded_by_their_bytes_and_printed(
     server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
@@ -135,17 +133,17 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
             if attempt.judge_outcome
         }
     assert originals <= {one.file for one in sent}
-    # Every request held a picture: one with the writer and the editor, original and edit with the judge.
-    assert len({picture.call for picture in sent}) == len(server.calls)
-    judged = [picture for picture in sent if picture.model == "openai-compatible/j"]
-    assert len(judged) == 2 * len({picture.call for picture in judged})
-    assert {picture.agreement for picture in sent} == {"DUA 2026-11, section 4 (Ethics board)"}
+    # Every request held an image: one with the writer and the editor, original and edit with the judge.
+    assert len({image.call for image in sent}) == len(server.calls)
+    judged = [image for image in sent if image.model == "openai-compatible/j"]
+    assert len(judged) == 2 * len({image.call for image in judged})
+    assert {image.agreement for image in sent} == {"DUA 2026-11, section 4 (Ethics board)"}
     assert main(["run", "consent", str(tmp_path / "run"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["sent"]) == len(sent) and edits <= {row["file"] for row in told["sent"]}
-    assert {line["address"].rpartition(":")[0] for line in told["summary"]} == {f"http://{NAME}"}
-    assert {line["licence"] for line in told["summary"]} == {"credentialed"}
-    assert {tuple(line["connected_to"]) for line in told["summary"]} == {("127.0.0.1",)}  # where the name led
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["sent"]) == len(sent) and edits <= {row["file"] for row in data["sent"]}
+    assert {line["address"].rpartition(":")[0] for line in data["summary"]} == {f"http://{NAME}"}
+    assert {line["licence"] for line in data["summary"]} == {"credentialed"}
+    assert {tuple(line["connected_to"]) for line in data["summary"]} == {("127.0.0.1",)}  # where the name led
     assert main(["run", "consent", str(tmp_path / "run")]) == 0
     printed = capsys.readouterr().out
     assert "credentialed" in printed and "(connected to 127.0.0.1)" in printed
@@ -153,7 +151,7 @@ def test_what_goes_is_recorded_by_its_bytes_and_printed(
     assert built(recipe, tmp_path / "run").made == 0 and len(server.calls) == made
 
 
-def test_what_goes_is_printed_row_by_row(
+def test_sent_images_are_printed_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All rows of a large run may not fit in memory."""
@@ -174,12 +172,12 @@ def test_what_goes_is_printed_row_by_row(
     assert [row["file"] for row in document["sent"]] == ["0", "1", "2"]
 
 
-def test_another_catalogue_with_the_same_names_lets_nothing_out(
+def test_another_catalogue_with_the_same_names_sends_nothing(
     server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Begun on credentialed pictures, then pointed at open ones under the same ids: 8 of 8 once went out."""
+    """Started on credentialed images, then pointed at open ones under the same ids: 8 of 8 were once sent."""
     url = look_hosted(monkeypatch, server.url)
-    begun_at_home(licensed_catalogue(tmp_path, Licence.CREDENTIALED), tmp_path / "run")
+    run_on_loopback(licensed_catalogue(tmp_path, Licence.CREDENTIALED), tmp_path / "run")
     other = quick_catalogue(tmp_path / "open")
     with sqlite3.connect(other / "catalogue.sqlite") as db:
         db.execute("UPDATE image SET source_sha256 = 'f' || substr(source_sha256, 2)")
@@ -187,19 +185,19 @@ def test_another_catalogue_with_the_same_names_lets_nothing_out(
     log = CallLog(tmp_path / "log")
     with RecordedConnections() as connections, pytest.raises(InputError) as caught:
         build(quick_at(url, other), tmp_path / "run", log)
-    said = str(caught.value)
-    assert "of scikit-image" in said and "retina-" not in said
+    message = str(caught.value)
+    assert "of scikit-image" in message and "retina-" not in message
     with Catalogue.open(other) as catalogue:
-        assert any(image.source_sha256 in said for image in catalogue.images())
+        assert any(image.source_sha256 in message for image in catalogue.images())
     assert log.lines() == [] and connections == []
 
 
-def test_calling_the_same_files_open_lets_nothing_out(
+def test_relabelling_the_same_files_as_open_sends_nothing(
     server: FakeProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run's own record of an image decides, not a catalogue's that is newer."""
     url = look_hosted(monkeypatch, server.url)
-    begun_at_home(licensed_catalogue(tmp_path, Licence.CREDENTIALED), tmp_path / "run")
+    run_on_loopback(licensed_catalogue(tmp_path, Licence.CREDENTIALED), tmp_path / "run")
     shutil.rmtree(tmp_path / "catalogue")
     relabelled = licensed_catalogue(tmp_path, Licence.OPEN)
     log = CallLog(tmp_path / "log")
@@ -211,7 +209,7 @@ def test_calling_the_same_files_open_lets_nothing_out(
 def test_a_licence_stated_later_replaces_an_unknown_one(tmp_path: Path) -> None:
     for licence in (Licence.UNKNOWN, Licence.OPEN):
         shutil.rmtree(tmp_path / "catalogue", ignore_errors=True)
-        begun_at_home(licensed_catalogue(tmp_path, licence), tmp_path / "run")
+        run_on_loopback(licensed_catalogue(tmp_path, licence), tmp_path / "run")
         with JournalReader.open(tmp_path / "run") as reader:
             assert {image.licence for image in reader.images()} == {licence}
 
@@ -238,14 +236,14 @@ def test_a_batch_jobs_file_is_cleared_as_a_whole(
             call.id for row in reader.tasks() for call in reader.calls(row.id) if call.outcome is not None
         }
     if licence is Licence.OPEN:
-        assert summary.stopped is None and {picture.call for picture in sent} == asked
+        assert summary.stopped is None and {image.call for image in sent} == asked
     else:
         assert summary.failed and "is credentialed" in str(summary.stopped)
         assert connections == [] and sent == []
 
 
-def test_another_packages_model_is_asked_only_what_was_cleared(tmp_path: Path) -> None:
-    """It has a connection of its own, so that what it is handed is cleared before it is called."""
+def test_another_packages_model_receives_only_cleared_requests(tmp_path: Path) -> None:
+    """Its connections are its own, so that its inputs are checked before it is called."""
     log = CallLog(tmp_path / "log")
     catalogue = licensed_catalogue(tmp_path, Licence.CREDENTIALED)
     with pytest.MonkeyPatch.context() as patch:

@@ -30,7 +30,7 @@ def priced_recipe(catalogue: Path, **limits: object) -> Recipe:
 
 
 class Billed(QuickEditor):
-    """An editor whose provider says what it used."""
+    """An editor whose provider reports its usage."""
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         reply = await super().edit(request)
@@ -42,7 +42,7 @@ def build(recipe: Recipe, run: Path, method: Method | None = None, **options: bo
     return asyncio.run(run_build(recipe, run, method=method, **options))
 
 
-def test_budget_stops_the_run_and_a_new_one_goes_on(catalogue: Path, tmp_path: Path) -> None:
+def test_budget_stops_the_run_and_a_higher_one_continues_it(catalogue: Path, tmp_path: Path) -> None:
     first = build(priced_recipe(catalogue, budget_usd=0.4), tmp_path / "run")
     assert not first.failed and first.stopped is not None
     assert (
@@ -92,7 +92,7 @@ def test_another_model_behind_the_name_stops_the_run_until_it_is_accepted(
     assert "--accept-model-change" in stopped.stopped
     assert build(
         priced_recipe(catalogue), run, served_by("j-002")
-    ).failed  # and again, until somebody decides
+    ).failed  # and again, until the change is accepted
     back = build(
         priced_recipe(catalogue), run, served_by("j-001")
     )  # whose run holds what j-002 answered till then

@@ -66,11 +66,11 @@ def recipe_in(folder: Path) -> Recipe:
     return load_recipe(folder / "recipe.toml")
 
 
-def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
+def test_a_build_uses_the_rubric_from_recipe_to_release(tmp_path: Path) -> None:
     quick_catalogue(tmp_path / "catalogue", images=2)
     recipe, run = recipe_in(tmp_path), tmp_path / "run"
     assert (recipe.loop.policy, recipe.loop.threshold) == ("weighted", 0.7), (
-        "the rubric's, where the recipe says none"
+        "the rubric's, where the recipe states none"
     )
     log = CallLog(tmp_path / "calls")
     method = replace(
@@ -95,6 +95,6 @@ def test_a_build_by_it_from_recipe_to_release(tmp_path: Path) -> None:
     asyncio.run(run_build(recipe, run, method=method))
     assert len(log.lines()) == called, "resumed: nothing is asked again"
     (tmp_path / "own.toml").write_text(RUBRIC.replace("Was it done?", "Was it well done?"), encoding="utf-8")
-    what = "the rubric.criteria.done.question is now Was it well done?, but this run was started with Was it done?;"
-    with pytest.raises(InputError, match=re.escape(what)):
+    message = "the rubric.criteria.done.question is now Was it well done?, but this run was started with Was it done?;"
+    with pytest.raises(InputError, match=re.escape(message)):
         asyncio.run(run_build(load_recipe(tmp_path / "recipe.toml"), run, method=method))

@@ -87,7 +87,7 @@ def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("models", "said"),
+    ("models", "message"),
     [
         (
             'editor = "gemini/gemini-3.1-flash-imge"',
@@ -102,9 +102,9 @@ def test_plan_uses_the_rates_of_a_pilot(catalogue: Path, tmp_path: Path) -> None
         ("judge = []", "models.judge"),
     ],
 )
-def test_plan_refuses_what_build_refuses_with_the_same_sentence(
+def test_plan_and_build_refuse_with_the_same_sentence(
     models: str,
-    said: str,
+    message: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -114,11 +114,11 @@ def test_plan_refuses_what_build_refuses_with_the_same_sentence(
     quick_catalogue(tmp_path / "catalogue", images=1)
     recipe = tmp_path / "recipe.toml"
     recipe.write_text(HOSTED + models)
-    told = []
+    printed = []
     for command in (["plan"], ["build", "--run", str(tmp_path / "run")]):
         assert main([command[0], str(recipe), *command[1:]]) == 2
-        told.append(capsys.readouterr().err.splitlines()[-1])
-    assert told[0] == told[1] and said in told[0]
+        printed.append(capsys.readouterr().err.splitlines()[-1])
+    assert printed[0] == printed[1] and message in printed[0]
     assert not (tmp_path / "run").exists()
 
 
@@ -160,7 +160,7 @@ def whole(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shards(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three shards; the second was stopped on its way and went on without being told again what it is."""
+    """Three shards; the second was stopped and resumed without stating its number again."""
     folder = tmp_path_factory.mktemp("shards")
     runs = [folder / f"part-{number}" for number in (1, 2, 3)]
     build(recipe, runs[0], "1/3")
@@ -180,7 +180,7 @@ def test_merged_shards_are_the_run_that_was_never_split(
         assert rows(tmp_path / "all", table) == rows(whole, table), table
     same_id = Path(
         shutil.copytree(whole, tmp_path / "whole")
-    )  # what a run is called is drawn, and stands in a release
+    )  # a run's id is random, and appears in a release
     with (
         sqlite3.connect(same_id / "journal.sqlite") as database,
         JournalReader.open(tmp_path / "all") as reader,
@@ -193,7 +193,7 @@ def test_merged_shards_are_the_run_that_was_never_split(
     assert left_by_merge(tmp_path) == ["all"]
 
 
-def test_tasks_are_shared_out_whole(
+def test_every_task_is_in_one_shard(
     whole: Path, shards: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     every = {str(row[0]) for row in rows(whole, "task")}
@@ -229,7 +229,7 @@ def test_money_and_limits_are_shared_by_tasks(recipe: Recipe) -> None:
     assert "shard 2/5: 3 of 12 tasks" in in_words(share)
 
 
-def test_what_is_no_whole_is_named(
+def test_missing_and_foreign_shards_are_named(
     recipe: Recipe, whole: Path, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two, three = shards
@@ -242,16 +242,16 @@ def test_what_is_no_whole_is_named(
         "another plan": [one, other, three],
         "not a shard of a plan": [one, whole, three],
     }
-    for said, runs in cases.items():
+    for message, runs in cases.items():
         assert main(["run", "merge", *map(str, runs), "--run", str(tmp_path / "all")]) == 2
-        told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1, told
+        printed = capsys.readouterr().err
+        assert message in printed and printed.count("\n") == 1, printed
         assert not (tmp_path / "all").exists()
     assert main(["run", "merge", *map(str, shards), "--run", str(whole)]) == 2
     assert "already exists" in capsys.readouterr().err
 
 
-def test_damage_is_found_and_a_cut_merge_is_begun_again(shards: list[Path], tmp_path: Path) -> None:
+def test_damage_is_found_and_an_interrupted_merge_is_repeated(shards: list[Path], tmp_path: Path) -> None:
     copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]
     spoilt = copies[1] / "blobs" / only_in(copies[1], copies[0])
     kept = spoilt.read_bytes()
@@ -274,7 +274,7 @@ def left_by_merge(folder: Path) -> list[str]:
 
 
 def only_in(run: Path, other: Path) -> Path:
-    """A blob that one of two shards has: pictures of edits are a shard's own, originals are shared."""
+    """Return a blob that only the first of two shards has: edits differ by shard, originals are shared."""
     sha256 = min({str(row[0]) for row in rows(run, "blob")} - {str(row[0]) for row in rows(other, "blob")})
     return Path(sha256[:2]) / sha256
 
@@ -289,7 +289,7 @@ def written_to(run: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("stage", ["join", "verify"])
-def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
+def test_a_merge_killed_at_any_stage_leaves_nothing_and_is_repeated(
     stage: str, shards: list[Path], tmp_path: Path
 ) -> None:
     child = os.fork()
@@ -305,7 +305,7 @@ def test_killed_at_any_stage_a_merge_leaves_nothing_and_is_begun_again(
         assert verify(reader).ok
 
 
-def test_what_was_withdrawn_from_a_shard_stays_away(
+def test_images_withdrawn_from_a_shard_are_not_merged(
     recipe: Recipe, shards: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copies = [Path(shutil.copytree(run, tmp_path / run.name)) for run in shards]

@@ -1,4 +1,4 @@
-"""`[loop] restore = "outside"` in a build: what is kept, what is judged, what is frozen, what leaves in a release."""
+"""`[loop] restore = "outside"` in a build: the kept, judged, frozen and released parts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def edits(reader: JournalReader) -> list[Attempt]:
     return [attempt for row in rows for attempt in reader.attempts(row.id)]
 
 
-def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> None:
+def test_answer_restored_image_mask_share_and_residual_are_kept(run: Path) -> None:
     with JournalReader.open(run) as reader:
         (attempt,) = edits(reader)
         original = decode(
@@ -83,16 +83,16 @@ def test_answer_restored_picture_mask_share_and_residual_are_kept(run: Path) -> 
     assert 0 <= float(str(score.detail["residual_px"])) < 0.3
 
 
-def test_a_release_holds_the_answer_beside_the_restored_picture(run: Path, tmp_path: Path) -> None:
+def test_a_release_contains_the_answer_and_the_restored_image(run: Path, tmp_path: Path) -> None:
     export_run(run, tmp_path / "out", ExportOptions(("parquet",), licences=("CC-BY-4.0",)))
     assert verify_release(tmp_path / "out").ok
     lines = [path.read_text() for path in (tmp_path / "out").rglob("*.jsonl")]
     with JournalReader.open(run) as reader:
         (attempt,) = edits(reader)
-    said = "".join(lines)
+    text = "".join(lines)
     assert attempt.raw is not None
-    assert attempt.raw in said
-    assert "residual_px" in said
+    assert attempt.raw in text
+    assert "residual_px" in text
 
 
 def test_a_run_keeps_its_setting(one_image: Path, run: Path) -> None:

@@ -37,38 +37,38 @@ def states(run: Path) -> dict[str, tuple[int, TaskState]]:
         return {row.task.id: (row.generation, row.state) for row in reader.tasks()}
 
 
-def test_retry_opens_exactly_those_and_build_goes_on_with_them(
+def test_retry_reopens_only_matching_tasks_and_build_continues_them(
     catalogue: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = states(run)
     assert (
         main(["run", "retry", str(run), "--outcome", "refused", "--step", "edit", "--dry-run", "--json"]) == 0
     )
-    told = json.loads(capsys.readouterr().out)
-    assert (told["matched"], told["continued"], told["reopened"]) == (3, 0, 0) and states(run) == before
+    data = json.loads(capsys.readouterr().out)
+    assert (data["matched"], data["continued"], data["reopened"]) == (3, 0, 0) and states(run) == before
     assert main(["run", "retry", str(run), "--outcome", "refused", "--state", "failed", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    data = json.loads(capsys.readouterr().out)
     failed_before = {task for task, (_, state) in before.items() if state is TaskState.FAILED}
-    assert failed_before and (told["continued"], told["reopened"]) == (3, len(failed_before))
+    assert failed_before and (data["continued"], data["reopened"]) == (3, len(failed_before))
     for task, (generation, state) in states(run).items():
-        again = task in told["tasks"]
+        again = task in data["tasks"]
         assert (generation, state) == (
             (int(task in failed_before), TaskState.PENDING) if again else before[task]
         )
     recipe = quick_recipe(catalogue)
     summary = asyncio.run(run_build(recipe, run, method=quick_method(CallLog(None))))
-    assert sum(summary.closed.values()) == len(told["tasks"])
+    assert sum(summary.closed.values()) == len(data["tasks"])
     with JournalReader.open(run) as reader:
         for task in failed_before:
             attempts = reader.attempts(task)
             assert {a.superseded for a in attempts if a.generation == 0} == {True}
             assert any(a.generation == 1 and not a.superseded for a in attempts)
-        for task in set(told["tasks"]) - failed_before:
+        for task in set(data["tasks"]) - failed_before:
             assert {(a.generation, a.superseded) for a in reader.attempts(task)} == {(0, False)}
 
 
 def everything(run: Path) -> dict[str, list[object]]:
-    """Every attempt with its verdict, by task: what a release is made of."""
+    """Every attempt with its verdict, by task: the material of a release."""
     with JournalReader.open(run) as reader:
         return {
             row.task.id: [(row.state, row.round), *reader.attempts(row.task.id)] for row in reader.tasks()
@@ -76,10 +76,10 @@ def everything(run: Path) -> dict[str, list[object]]:
 
 
 @pytest.mark.parametrize("judges", [1, 2])
-def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
+def test_late_outage_of_a_judge_repeats_no_instruction_and_no_edit(
     catalogue: Path, tmp_path: Path, judges: int
 ) -> None:
-    """All tasks stop at the last judge; going on makes the run that it would have been, and pays for nothing twice."""
+    """All tasks stop at the last judge; the resumed run equals an uninterrupted one, and no call is paid for twice."""
     recipe, log = quick_recipe(catalogue), CallLog(tmp_path / "log")
     good = quick_method(log, judges=judges)
     cut = Judges(lambda request: Outcome(OutcomeKind.MALFORMED, "the answer was cut at max_output_tokens"))
@@ -101,7 +101,7 @@ def test_late_outage_of_a_judge_costs_no_instruction_and_no_edit_again(
         (["--outcome", "refused", "--finding", "AMDD"], "--finding 'AMDD': did you mean 'AMD'?"),
     ],
 )
-def test_retry_bad_words_are_one_line(
+def test_retry_refuses_bad_arguments_in_one_line(
     run: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "retry", str(run), *arguments]) == 2

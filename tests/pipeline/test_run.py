@@ -35,7 +35,7 @@ def build(recipe: Recipe, run: Path, method: Method, limit: int | None = None) -
 
 
 class Remembers(QuickWriter):
-    """Keeps every request that it was handed."""
+    """Keeps every request that it received."""
 
     def __init__(self) -> None:
         super().__init__(CallLog(None))
@@ -91,7 +91,7 @@ def test_refusals_consume_rounds_and_stop_the_task(catalogue: Path, tmp_path: Pa
         assert all(a.edit_outcome and a.edit_outcome.kind is OutcomeKind.REFUSED for a in attempts)
 
 
-def test_bytes_that_are_no_image_are_malformed_and_kept(catalogue: Path, tmp_path: Path) -> None:
+def test_bytes_that_are_not_an_image_are_malformed_and_kept(catalogue: Path, tmp_path: Path) -> None:
     def broken(request: EditRequest) -> EditedImage:
         return EditedImage(EncodedImage(b"<html>busy</html>", "image/jpeg"))
 
@@ -111,10 +111,10 @@ def test_frozen_part_may_not_change(catalogue: Path, tmp_path: Path) -> None:
     other = quick_recipe(catalogue).model_copy(update={"name": "other"})
     with pytest.raises(InputError, match=r"the name is now other, .*started with quick; name, .*frozen"):
         build(other, tmp_path / "run", quick_method(CallLog(None)))
-    told = refused("judge", "audit", "--run", tmp_path / "run")
+    printed = refused("judge", "audit", "--run", tmp_path / "run")
     assert (
         f"not the run of an audit; to audit with its images: plantain judge audit {tmp_path / 'run'} --judge"
-        in told
+        in printed
     )
 
 
@@ -137,7 +137,7 @@ def test_changed_model_stops_a_half_done_task_with_a_sentence(catalogue: Path, t
 ROUNDS = 4
 
 
-class Says(QuickWriter):
+class Scripted(QuickWriter):
     """Writes the next of some instructions, by the round."""
 
     def __init__(self, *words: str) -> None:
@@ -148,13 +148,13 @@ class Says(QuickWriter):
         return Reply(self.words[request.round - 1])
 
 
-def test_with_the_same_words_the_verdict_is_the_stored_one_and_with_others_it_is_judged_again(
+def test_an_unchanged_instruction_reuses_the_verdict_and_others_are_judged_again(
     catalogue: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls, run = count(1), tmp_path / "run"
     judge = Judges(lambda request: observed(False, f"call {next(calls)}"))
     editor = Draws(lambda request: drawn(request.original.data, 4))
-    writer = Says("draw it", "draw it", "draw it larger", "draw it")
+    writer = Scripted("draw it", "draw it", "draw it larger", "draw it")
     method = replace(
         quick_method(CallLog(), max_rounds=ROUNDS), writer=writer, editor=editor, judges=(judge,)
     )
@@ -165,15 +165,15 @@ def test_with_the_same_words_the_verdict_is_the_stored_one_and_with_others_it_is
     with JournalReader.open(run) as reader:
         (row,) = reader.tasks()
         assert (row.state, row.round) == (TaskState.FAILED, ROUNDS)
-        told = [a.verdict.observations.reason if a.verdict else None for a in reader.attempts(row.task.id)]
-        assert told == ["call 1", "call 1", "call 2", "call 1"]
+        reasons = [a.verdict.observations.reason if a.verdict else None for a in reader.attempts(row.task.id)]
+        assert reasons == ["call 1", "call 1", "call 2", "call 1"]
         assert all(a.judge_outcome and a.judge_outcome.ok for a in reader.attempts(row.task.id))
         assert verify(reader).ok
 
-    def said(*words: str) -> str:
+    def printed(*words: str) -> str:
         assert main(list(words)) == 0
         return capsys.readouterr().out
 
-    assert said("show", str(run), row.task.id).count("came back unchanged: the image of round 1") == 3
+    assert printed("show", str(run), row.task.id).count("came back unchanged: the image of round 1") == 3
     page = write_report(run).read_text()
     assert page.count("Came back unchanged: the image of round 1.") == 3

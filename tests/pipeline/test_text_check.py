@@ -81,7 +81,7 @@ def test_a_swapped_marker_fails_the_round_and_the_next_one_succeeds(run: Path) -
         fidelity = first.verdict.observations.criteria[Criterion.FIDELITY_PRESERVATION]
         assert not fidelity.passed
         assert "marker R" in fidelity.evidence
-        # What the judge itself had said stays beside it, as a member's verdict does.
+        # The judge's own verdict is kept as well, as a member's verdict is.
         own = [stored for stored in reader.verdicts(row.id) if stored.round == 1 and not stored.decisive]
         assert [stored.verdict.qualified for stored in own] == [True]
         assert second.verdict.qualified

@@ -115,7 +115,7 @@ def test_chain_ends_at_a_rejected_edit_and_is_changed_and_withdrawn_with_its_sou
 
 # 200 x 200 of 1024 x 1024 pixels are 3.8 %, 4.9 % as the comparison blurs them; 16 x 16 are 0.02 %
 @pytest.mark.parametrize(("drift", "far", "share"), [(2, 200, "4.9 %"), (1, 16, "less than 0.1 %")])
-def test_drift_from_the_original_that_no_turn_shows_fails(
+def test_accumulated_drift_from_the_original_fails(
     one_image: Path, tmp_path: Path, drift: int, far: int, share: str
 ) -> None:
     assert build(one_image, tmp_path, [True], "AMD Diabetes", turns=2, drift=drift, far=far) == "2 2, 2 0"
@@ -144,7 +144,7 @@ def test_turns_of_an_image_are_one_cluster_and_their_sources_are_not_real_to_rea
     assert {case.cluster for case in open_study(study).cases} == {name}
 
 
-def test_one_turn_is_as_no_turns_and_the_number_is_frozen(one_image: Path, tmp_path: Path) -> None:
+def test_one_turn_equals_no_turns_and_the_number_is_frozen(one_image: Path, tmp_path: Path) -> None:
     none, one = (quick_recipe(one_image, **loop).frozen_part() for loop in ({}, {"turns": 1}))
     assert none == one and "turns" not in str(none)
     assert build(one_image, tmp_path, [True], "AMD Cataract", turns=1) == ""

@@ -26,11 +26,11 @@ from plantain.roles import JudgeRequest
 
 WHY = "the borders of the finding cannot be certified"
 VERDICTS = {"Diabetes": (None,), "AMD": (False, None), "Cataract": (False, True)}
-"""By finding, what the judge says of instruction compliance, round by round."""
+"""By finding, the judge's verdict on instruction compliance, round by round."""
 
 
 def judge() -> Judges:
-    left = {finding: list(said) for finding, said in VERDICTS.items()}
+    left = {finding: list(verdicts) for finding, verdicts in VERDICTS.items()}
 
     def answer(request: JudgeRequest) -> Observations:
         assert request.finding is not None

@@ -1,4 +1,4 @@
-"""Withdrawing a patient from a real run, its catalogue and its releases; also killed half-way, and asked for twice."""
+"""Withdrawing a patient from a real run, its catalogue and its releases; also killed half-way, and repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.quick import CallLog, quick_method, quick_picture, quick_recipe
+from pipeline.quick import CallLog, quick_image, quick_method, quick_recipe
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import BlobStore, JournalReader, verify
@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     consent = Consent("the owner", "letter of today")
     with Catalogue.create(root / "catalogue") as catalogue:
         for number in range(4):
-            image, data = quick_picture(number)
+            image, data = quick_image(number)
             group = GONE if number < 2 else STAYS
             own = replace(image, group=group, licence=Licence.CREDENTIALED, consent=consent)
             catalogue.add(own, data, bytes(32))
@@ -81,7 +81,7 @@ def holding(root: Path, *words: str) -> list[str]:
     ]
 
 
-def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
+def test_withdrawal_removes_all_of_the_patient_and_nothing_else(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, catalogue = case / "run", case / "catalogue"
@@ -111,9 +111,9 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
     assert files(run) == before
 
     assert main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["folders"] == foretold["folders"]
-    of_run = next(one for one in told["folders"] if one["kind"] == "run")
+    document = json.loads(capsys.readouterr().out)
+    assert document["folders"] == foretold["folders"]
+    of_run = next(one for one in document["folders"] if one["kind"] == "run")
     assert of_run["images"] == 2
     assert of_run["tasks"] == len(gone) == 4  # two eyes, two findings
     # The release was made in the folder that this case is a copy of, and calls its images by pseudonyms.
@@ -134,12 +134,12 @@ def test_everything_of_the_patient_goes_and_the_rest_stays_whole(
     with Catalogue.open(catalogue) as left:
         assert [image.id for image in left.images()] == ["retina-2", "retina-3"]
 
-    again = export_run(run, case / "anew", OPTIONS)
+    again = export_run(run, case / "again", OPTIONS)
     assert again.facts.split_groups == 1
-    assert main(["verify", str(case / "anew"), "--against", str(run)]) == 0
+    assert main(["verify", str(case / "again"), "--against", str(run)]) == 0
 
 
-def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Path) -> None:
+def test_a_later_build_does_not_restore_the_patient(case: Path, tmp_path: Path) -> None:
     assert main(["run", "withdraw", str(case / "run"), "--group", GONE]) == 0
     # The catalogue still has the patient, and a new finding makes the plan be enumerated again.
     recipe = quick_recipe(case / "catalogue", findings=("AMD", "Cataract"))
@@ -154,7 +154,7 @@ def test_a_later_build_does_not_bring_the_patient_back(case: Path, tmp_path: Pat
         assert {row.task.image_id for row in reader.tasks()} == {"retina-2", "retina-3"}
 
 
-def test_a_withdrawal_that_was_killed_is_finished_by_the_next_call(
+def test_a_killed_withdrawal_is_completed_by_the_next_call(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = case / "run"
@@ -206,14 +206,14 @@ def test_the_catalogue_of_the_runs_recipe_and_a_new_export_are_named(
         journal.execute("INSERT INTO meta VALUES (?, ?)", (COMMANDS, typed))
     again = f"plantain run withdraw {run} {catalogue} --group {GONE}"
     assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
-    told = capsys.readouterr().out
-    assert f"{catalogue} still contains it: {again}\n" in told
-    assert told.splitlines()[-1].startswith(f"next: plantain export {run} --to ")
+    printed = capsys.readouterr().out
+    assert f"{catalogue} still contains it: {again}\n" in printed
+    assert printed.splitlines()[-1].startswith(f"next: plantain export {run} --to ")
     assert main(again.split()[1:]) == 0
     assert "still contains" not in capsys.readouterr().out
 
 
-def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> None:
+def test_withdrawing_a_patients_last_image_removes_the_patients_name(case: Path) -> None:
     for name in ("retina-0", "retina-1"):
         assert main(["run", "withdraw", str(case / "run"), str(case / "catalogue"), "--image", name]) == 0
     assert holding(case / "run", "retina-0", "retina-1", GONE) == []
@@ -221,10 +221,10 @@ def test_a_patients_last_image_takes_the_patients_name_with_it(case: Path) -> No
     assert main(["run", "withdraw", str(case / "catalogue"), "--group", GONE]) == 0  # withdrawn before
 
 
-def test_everything_derived_from_a_run_goes_whoever_wrote_it(
+def test_withdrawal_removes_every_file_derived_from_a_run(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What remains is the list of a run's own files in the documentation of its folder: no page, table or copy."""
+    """Only the files listed in the documentation of a run's folder remain: no page, table or copy."""
     run = case / "run"
     for name in ("rejudged.html", "next-years-page.html", "attention/a/retina-0_0.png", ".page.html.part"):
         (run / name).parent.mkdir(parents=True, exist_ok=True)
@@ -241,9 +241,9 @@ def test_everything_derived_from_a_run_goes_whoever_wrote_it(
     assert main(["run", "withdraw", str(run), "--group", GONE, "--json", "--dry-run"]) == 0
     assert json.loads(capsys.readouterr().out)["folders"][1]["folder"] == str(case / "study")
     assert main(["run", "withdraw", str(run), "--group", GONE]) == 0
-    told = capsys.readouterr().out
-    assert f"{case / 'study'}: removed " in told
-    assert "inside in it is a folder of its own" in told
+    printed = capsys.readouterr().out
+    assert f"{case / 'study'}: removed " in printed
+    assert "inside in it is a folder of its own" in printed
     own = {"journal.sqlite", "lock", "blobs", "inside", CROSSWALK, REGISTER}
     assert {path.name.removesuffix("-wal").removesuffix("-shm") for path in run.iterdir()} <= own
     assert not BlobStore(run / "blobs").path(stray.sha256).exists()

@@ -68,7 +68,7 @@ class Wreck:
 
 
 def killed_builds(folder: Path, kills: Sequence[int], accepted: int = 0, turns: int = 1) -> Iterator[Wreck]:
-    """Build the folder's catalogue as `crash_driver.py` says; each wreck is to be resumed."""
+    """Build the folder's catalogue with `crash_driver.py`; each wreck must be resumed."""
     with started("killed/crash_driver.py", folder, accepted, turns, *kills) as driver:
         assert driver.stdout is not None
         for k in kills:

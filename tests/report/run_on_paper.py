@@ -1,6 +1,6 @@
-"""A small run written by hand into a real journal, every state and oddity in it, so that tables can be counted by hand.
+"""A small run with every state and oddity, written into a real journal, so that tables can be counted by hand.
 
-Pictures are real images that arrive with the dependencies; the "edits" are soft ellipses drawn on them.
+Originals are real images that are installed with the dependencies; the "edits" are soft ellipses drawn on them.
 
 Tasks (image, finding, direction, rounds, state):
     chest   Pneumothorax      add     fail, pass                    success 2
@@ -54,10 +54,10 @@ from plantain.rubrics import MED_BANANA, decide, majority
 
 HOSTILE = "<script>alert('plantain')</script> & \"肺\" \u202e$x^2$ \x1b[31mred"
 SIDE = 320
-"""Smaller than a real run's pictures, so that building one takes a moment."""
+"""Smaller than a real run's images, so that a run is built quickly."""
 
 LICENCES = ("--licence", "matplotlib=CC0-1.0", "--licence", "pydicom-data=CC0-1.0")
-"""What an export of the run must name."""
+"""Licences that an export of the run must name."""
 
 MODELS = {Step.WRITE: "offline/templates", Step.EDIT: "offline/procedural", Step.JUDGE: "offline/instruments"}
 REFUSED = Outcome(OutcomeKind.REFUSED, "the editor declined: cannot show this side")
@@ -75,7 +75,7 @@ PASS: Failure = {}
 
 @dataclass(frozen=True)
 class Planned:
-    """One task: its rounds (what failed, or an outcome of edit or judge) and how it ends."""
+    """One task: its rounds (failures, or an outcome of edit or judge) and its final state."""
 
     image: str
     finding: str
@@ -102,9 +102,9 @@ PLAN = (
 
 
 def build_run(run: Path, *, hostile: bool = False) -> Path:
-    """Writes the run into the folder `run`. `hostile`: labels, reasons and notes try to break out of the page.
+    """Write the run into the folder `run`. `hostile`: labels, reasons and notes try to break out of the page.
 
-    In a thread of its own: beside a browser this one has an event loop.
+    In a separate thread: while a browser is open, this one has an event loop.
     """
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, _build(run, hostile)).result()
@@ -155,12 +155,12 @@ class _Writer:
     opened: list[int] = field(default_factory=list)
 
     async def round(
-        self, generation: int, number: int, what: Failure | Outcome | tuple[Failure, ...]
+        self, generation: int, number: int, result: Failure | Outcome | tuple[Failure, ...]
     ) -> None:
         instruction = _instruction(self.task, number, self.hostile)
         attempt = Attempt(self.task.id, generation, number, instruction)
         await self._call(generation, number, Step.WRITE, OK, answer=instruction, attempt=attempt)
-        if what is REFUSED:
+        if result is REFUSED:
             refused = replace(attempt, edit_outcome=REFUSED)
             await self._call(generation, number, Step.EDIT, REFUSED, attempt=refused)
             return
@@ -178,12 +178,12 @@ class _Writer:
             support="local",
         )
         await self._call(generation, number, Step.EDIT, OK, attempt=attempt, blobs=blobs, flaky=number == 1)
-        if isinstance(what, Outcome):
+        if isinstance(result, Outcome):
             await self._call(
-                generation, number, Step.JUDGE, what, attempt=replace(attempt, judge_outcome=what)
+                generation, number, Step.JUDGE, result, attempt=replace(attempt, judge_outcome=result)
             )
             return
-        panel = what if isinstance(what, tuple) else (what,)
+        panel = result if isinstance(result, tuple) else (result,)
         verdicts = tuple(
             self._verdict(generation, number, failure, member) for member, failure in enumerate(panel)
         )

@@ -44,7 +44,7 @@ def test_the_same_run_in_another_folder_has_the_same_bytes(report: Path, tmp_pat
     assert write_report(twin, tmp_path / "report.html").read_bytes() == report.read_bytes()
 
 
-def test_page_holds_no_address_and_a_closed_policy(html: str) -> None:
+def test_page_has_no_address_and_a_closed_policy(html: str) -> None:
     body = re.sub(r'data:image/jpeg;base64,[^"]+', "", html)
     addresses = set(re.findall(r"https?://[^\s\"'<)]+", body))
     # XML names, never fetched
@@ -53,20 +53,20 @@ def test_page_holds_no_address_and_a_closed_policy(html: str) -> None:
     assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
 
 
-def test_pictures_are_small_and_edits_carry_the_synthetic_mark(html: str) -> None:
+def test_images_are_small_and_edits_have_the_synthetic_mark(html: str) -> None:
     gallery = html[html.index('id="gallery"') :]
-    pictures = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', gallery)
+    images = re.findall(r'<img src="data:image/jpeg;base64,([^"]+)" alt="([^"]+)"', gallery)
     # 9 whole originals; 8 tasks with an edit: one enlarged original and one edit each; frames of the 5 tasks with
     # more than one round: 2 + 5 + 2 (its second round of three was refused) + 2 + 2 = 13
-    assert len(pictures) == 9 + 2 * 8 + 13
-    for data, alt in pictures:
+    assert len(images) == 9 + 2 * 8 + 13
+    for data, alt in images:
         raw = base64.b64decode(data)
         assert len(raw) <= THUMBNAIL.limit
-        picture = Image.open(io.BytesIO(raw))
-        assert max(picture.size) <= THUMBNAIL.side
-        if alt != "Original around the change":  # which of them is synthetic, the next test counts
+        image = Image.open(io.BytesIO(raw))
+        assert max(image.size) <= THUMBNAIL.side
+        if alt != "Original around the change":  # the next test counts the synthetic ones
             edited = alt.startswith("Synthetic edit") or alt == "Original image chest2"
-            assert (picture.info.get("xmp") == XMP_PACKET) == edited
+            assert (image.info.get("xmp") == XMP_PACKET) == edited
 
 
 def test_numbers_are_in_the_json(report: Path) -> None:
@@ -95,7 +95,7 @@ def test_report_opens_with_the_outcome_and_the_next_commands(html: str) -> None:
         "view RUN",
     ):
         assert f"plantain {command}" in head
-    # The page puts its own folder in: every RUN is marked for that.
+    # The page inserts its own folder: every RUN is marked for that.
     commands = "".join(re.findall(r"<code[^>]*>plantain .*?</code>", html))
     assert commands.count("RUN") == commands.count('<span class="run">RUN</span>')
 
@@ -108,7 +108,7 @@ def test_trust_in_the_judge_is_one_badge_that_links_to_its_card(html: str) -> No
     assert html.count("no interval") == 1
 
 
-def test_the_head_has_six_tasks_of_all_modalities_and_the_failed_one_last(paper_run: Path) -> None:
+def test_head_has_six_tasks_of_all_modalities_with_the_failed_one_last(paper_run: Path) -> None:
     with JournalReader.open(paper_run) as reader:
         ids = leading(reader, select(reader, 60, seed=7).ids)
         tasks = [reader.task(task) for task in ids]
@@ -123,7 +123,7 @@ def test_selection_is_seeded_and_ordered(paper_run: Path) -> None:
         assert first == select(reader, 4, seed=1)
         assert list(first.ids) == sorted(first.ids) and not first.complete
         assert select(reader, 60, seed=1).complete
-        # 10 tasks, one of which nothing has happened to
+        # 10 tasks, one of them without an attempt
         assert len(select(reader, 60, seed=1).ids) == 9
 
 
@@ -137,7 +137,7 @@ def test_synthetic_source_is_named(paper_run: Path) -> None:
     assert remarks["Pneumothorax", "add"] == ""
 
 
-def test_a_large_report_has_a_sample_and_leads_to_the_viewer(
+def test_large_report_has_a_sample_and_links_to_the_viewer(
     paper_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plantain.report.page.GALLERY", 3)
@@ -147,7 +147,7 @@ def test_a_large_report_has_a_sample_and_leads_to_the_viewer(
 
 
 def test_fifty_tasks_take_less_than_five_megabytes(report: Path) -> None:
-    # 9 tasks are shown here, up to six of them twice: five times the page bounds one of 50
+    # 9 tasks are shown here, up to six of them twice: five times the page is an upper bound for 50 tasks
     assert 5 * report.stat().st_size < 5_000_000
 
 
@@ -167,7 +167,7 @@ def screen(browser: Any, report: Path) -> Screen:
 
 
 @pytest.mark.parametrize(("width", "theme"), SIZES_AND_THEMES)
-def test_pages_open_from_disk_and_can_be_read_without_network_or_complaint(
+def test_pages_are_readable_from_disk_without_network_and_warnings(
     browser: Any, report: Path, task_page: Path, width: int, theme: str
 ) -> None:
     screen = Screen(browser, width, 900, color_scheme=theme)

@@ -1,4 +1,4 @@
-// What a person sees first: pixels wider than the window, top of the first image, text in lines of fewer than 40
+// The first view of a page: pixels wider than the window, top of the first image, text in lines of fewer than 40
 // characters outside tables, galleries, labels of pairs and headings, text below the contrast of WCAG 2.2 AA (1.4.3), and images that are not there.
 (largeLetters) => {
   const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1});

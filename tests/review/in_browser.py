@@ -49,14 +49,14 @@ def running(study: Study) -> Iterator[tuple[Ratings, str]]:
 
 
 class Screen:
-    """A page with its requests, errors and console; `data-turn` counts what it has shown."""
+    """A page with its requests, errors and console; `data-turn` counts the views that it has shown."""
 
     def __init__(self, browser: Any, width: int, height: int, **context: object) -> None:
         self.page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def then(self, act: Callable[..., object], *args: object) -> None:

@@ -1,4 +1,4 @@
-"""Small studies from drawn pictures: three models, a few cases, no run needed."""
+"""Small studies from drawn images: three models, a few cases, no run needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODELS = ("acme/zebra-9", "beta/yak-2", "gamma/xerus-7")
 
 
 def drawn(case: int, model: int) -> np.ndarray:
-    """A grey picture with a disc for each model but the original; sizes in bytes and pixels differ by model."""
+    """A grey image with a disc for each model but the original; sizes in bytes and pixels differ by model."""
     rng = np.random.default_rng([case, model])
     side = 64 if model < 3 else 80  # one model answers in another size
     pixels = np.full((side, side, 3), 60 + 5 * (case % 20), np.uint8)

@@ -133,7 +133,7 @@ def test_a_reader_may_go_back_by_button_and_browser(browser: Any, tmp_path: Path
     assert sum(study.by_item[item][1].kind is not ItemKind.TRAINING for item in items) == 1
 
 
-def test_a_region_is_what_the_page_shows(browser: Any, tmp_path: Path):
+def test_the_stored_region_equals_the_region_on_the_page(browser: Any, tmp_path: Path):
     """Box, brush, eraser and undo to the pixel; a proposal that was undone is not stored."""
     study = small_study(tmp_path / "s", ReaderTask.CHOOSE_ROI, cases=1)
     with at_first_item(browser, study) as (screen, ratings):
@@ -167,7 +167,7 @@ def test_a_region_is_what_the_page_shows(browser: Any, tmp_path: Path):
         page.mouse.down()
         page.mouse.move(*at(30, 25))
         page.mouse.up()
-        for tool in "he":  # what the brush adds, the eraser takes away
+        for tool in "he":  # the eraser removes the stroke of the brush
             screen.press(tool)
             page.mouse.click(*at(45, 45))
         proposed()

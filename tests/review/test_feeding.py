@@ -1,8 +1,8 @@
-"""What a study feeds, ratings of others that come in, what a study is made from; and a messy study by hand.
+"""Exports of a study to other commands, imported ratings, sources of a study; and a messy study by hand.
 
-The last is counted again from what was planted: numpy, scipy and scikit-learn, none of our functions. Readers tie,
+The last is checked against the planted answers with numpy, scipy and scikit-learn, none of our functions. Readers tie,
 cannot judge, change their minds, read half or nothing; training and repeats are answered at the other end of
-the scale, so that any of them that leaked into a number would move it.
+the scale, so that any of them that leaked into a number would change it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_ranks_of_each_dimension_become_its_own_ratings(tmp_path: Path):
     assert first == {"EA": {-1.0}, "CP": {-2.0}, "VQ": {-3.0}}
 
 
-def test_ratings_of_others_come_in_once(tmp_path: Path):
+def test_external_ratings_are_imported_once(tmp_path: Path):
     study = small_study(tmp_path / "s", ReaderTask.RATE, cases=2)
     names = [name for name, _ in study.blocks[0].criteria]
     rows = [",".join(["source", "model", *names])]
@@ -69,7 +69,7 @@ def test_ratings_of_others_come_in_once(tmp_path: Path):
 
 
 def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path):
-    """What a release carries is what its run had: the same tasks, instructions and pixels."""
+    """A study from a release has the same tasks, instructions and pixels as one from its run."""
     printed("export", own_run, "--to", tmp_path / "out", "--layout", "med-banana", *LICENCES)
     found = [
         new_from(tmp_path / f"s{number}", source, "--task", "accept")
@@ -88,10 +88,10 @@ def test_a_study_is_made_from_a_release(own_run: Path, tmp_path: Path):
 def test_a_study_is_made_from_a_benchmarks_run(tmp_path: Path):
     """Every sample with the first scored output of each arm; the pixels are those of the run's blobs."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=3)
-    said = json_of("review", "new", tmp_path / "s", "--from", made.run, "--task", "pair,rate")
+    data = json_of("review", "new", tmp_path / "s", "--from", made.run, "--task", "pair,rate")
     study = open_study(tmp_path / "s")
     assert (
-        said["cases"] == 3 and len(study.models) >= 2 and {case.stratum for case in study.cases} == {"Skin"}
+        data["cases"] == 3 and len(study.models) >= 2 and {case.stratum for case in study.cases} == {"Skin"}
     )
     with BenchRun.open(made.run) as opened:
         assert set(study.models) <= set(opened.arms)
@@ -111,27 +111,27 @@ HALF, NOTHING = 3, 4
 
 @dataclass
 class Planted:
-    """What each reader said last of each main item, by item; abstentions are left out."""
+    """The last answer of each reader to each main item, by item; abstentions are left out."""
 
     study: Study
     answers: dict[tuple[int, str], Any] = field(default_factory=dict)
 
     def of(self, reader: int, source: str, model: str = "") -> Any:
-        for (who, item), said in self.answers.items():
+        for (who, item), answer in self.answers.items():
             block_item = self.study.by_item[item][1]
             same = self.study.by_case[block_item.case].source == source
             if who == reader and same and (not model or block_item.shown == (model,)):
-                return said
+                return answer
         return None
 
 
 def plant(
     study: Study,
     say: Callable[[np.random.Generator, int, Case, Item], Any],
-    beside: Callable[[Item], Any],
+    other: Callable[[Item], Any],
     wrap: Callable[[Any], dict[str, Any]],
 ) -> Planted:
-    """Fills a study: `say` for main items, `beside` for everything that must not count."""
+    """Fill a study: `say` answers main items, `other` everything that must not count."""
     rng, planted = np.random.default_rng(11), Planted(study)
     ratings = Ratings.open(study)
     for number in range(READERS):
@@ -141,13 +141,13 @@ def plant(
                 continue
             slots = slot_order(study, item, reader.number) if item.shown else []
             main_item = item.kind is ItemKind.MAIN
-            said = say(rng, number, study.by_case[item.case], item) if main_item else beside(item)
-            told = [wrap(beside(item)), wrap(said)] if rng.random() < 0.3 else [wrap(said)]  # a changed mind
+            answer = say(rng, number, study.by_case[item.case], item) if main_item else other(item)
+            sent = [wrap(other(item)), wrap(answer)] if rng.random() < 0.3 else [wrap(answer)]  # mind changed
             if main_item and rng.random() < 0.12:
-                told = [*told, {"cannot": "too dark"}]
+                sent = [*sent, {"cannot": "too dark"}]
             elif main_item:
-                planted.answers[number, item.id] = said
-            for turn, value in enumerate(told):
+                planted.answers[number, item.id] = answer
+            for turn, value in enumerate(sent):
                 ratings.save(reader.code, item.id, f"key{turn:05d}", "b1", slots, place, value, 900)
     ratings.close()
     kinds = {item.kind for item in study.blocks[0].items}
@@ -158,7 +158,7 @@ def plant(
 CHECKS = ("--training", "1", "--repeats", "0.4")
 
 
-def test_rank_is_scipys_mean_over_images(tmp_path: Path):
+def test_rank_equals_scipys_mean_over_images(tmp_path: Path):
     """`bench rank --study`: Spearman and Kendall of a metric with the mean of the raters' ranks, image by image."""
     made = make_all(tmp_path, organs=("Skin",), per_organ=7)
     study = new_from(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench", *CHECKS)
@@ -167,12 +167,12 @@ def test_rank_is_scipys_mean_over_images(tmp_path: Path):
         study,
         lambda rng, *_: {name: int(rng.integers(3, 7)) for name in criteria.values()},
         lambda _: dict.fromkeys(criteria.values(), 10),
-        lambda said: {"scores": said},
+        lambda scores: {"scores": scores},
     )
-    told = json_of("bench", "rank", made.run, "--study", study.folder, "--judge", JUDGE)
-    assert told["raters"] == ["R01", "R02", "R03", "R04"]  # R05 has read nothing
-    rows = {(row["metric"], row["dimension"]): row for row in told["rows"]}
-    models = told["models"]
+    ranked = json_of("bench", "rank", made.run, "--study", study.folder, "--judge", JUDGE)
+    assert ranked["raters"] == ["R01", "R02", "R03", "R04"]  # R05 has read nothing
+    rows = {(row["metric"], row["dimension"]): row for row in ranked["rows"]}
+    models = ranked["models"]
     with BenchRun.open(made.run) as opened:
         arms = {arm.label: arm for arm in opened.arms.values()}
     samples = [sample.id for sample in Benchmark.load(made.bench).samples]
@@ -182,11 +182,11 @@ def test_rank_is_scipys_mean_over_images(tmp_path: Path):
             for i, sample in enumerate(samples):
                 ranks = []
                 for reader in range(READERS):
-                    said = [planted.of(reader, sample, model) for model in models]
-                    seen = [n for n, one in enumerate(said) if one is not None]
+                    scores = [planted.of(reader, sample, model) for model in models]
+                    seen = [n for n, one in enumerate(scores) if one is not None]
                     line = np.full(len(models), np.nan)
                     if len(seen) > 1:
-                        given = stats.rankdata([said[n][criterion] for n in seen])
+                        given = stats.rankdata([scores[n][criterion] for n in seen])
                         line[seen] = (given - 1) / (len(seen) - 1)
                     ranks.append(line)
                 known = np.isfinite(ranks).any(axis=0)
@@ -210,31 +210,31 @@ def accepted(own_run: Path) -> tuple[Path, Planted, list[str]]:
         study,
         lambda rng, *_: {name: bool(rng.random() < 0.6) for name in names},
         lambda item: dict.fromkeys(names, True),
-        lambda said: {"criteria": said, "codes": []},
+        lambda criteria: {"criteria": criteria, "codes": []},
     )
     return own_run, planted, names
 
 
 def answers_by_source(planted: Planted) -> dict[str, list[dict[str, bool]]]:
-    """Task -> what each reader who judged it said."""
+    """Task -> the answers of all readers who judged it."""
     found: dict[str, list[dict[str, bool]]] = {}
-    for (_, item), said in planted.answers.items():
-        found.setdefault(planted.study.by_case[planted.study.by_item[item][1].case].source, []).append(said)
+    for (_, item), answer in planted.answers.items():
+        found.setdefault(planted.study.by_case[planted.study.by_item[item][1].case].source, []).append(answer)
     return found
 
 
 def test_the_card_has_scikit_learns_kappa(accepted):
-    """What `judge audit --study` writes into a card: verdicts and the majority of readers; a tie is no majority."""
+    """The card of `judge audit --study` compares verdicts with the majority of readers; a tie is not a majority."""
     run, planted, names = accepted
-    told = agreement_with_people(planted.study.folder, run, "offline/instruments")
+    agreement = agreement_with_people(planted.study.folder, run, "offline/instruments")
     people, judge = list[bool](), list[bool]()
     with JournalReader.open(run) as reader:
-        for source, said in sorted(answers_by_source(planted).items()):
+        for source, answers in sorted(answers_by_source(planted).items()):
             last = [v for v in reader.verdicts(source) if v.verdict.judge == "offline/instruments"][-1]
             seen = {str(k): v.passed for k, v in last.verdict.observations.criteria.items()}
-            people.append(all(2 * sum(one[name] for one in said) > len(said) for name in names))
+            people.append(all(2 * sum(one[name] for one in answers) > len(answers) for name in names))
             judge.append(all(seen[name] for name in names))
-    figure, expected = told["people/people"], cohen_kappa_score(people, judge)
+    figure, expected = agreement["people/people"], cohen_kappa_score(people, judge)
     assert (figure.n, figure.kind) == (len(people), "kappa")
     assert figure.value == (pytest.approx(expected, abs=1e-12) if np.isfinite(expected) else None)
 
@@ -243,26 +243,26 @@ def test_readers_as_a_judge_are_their_majority(accepted):
     """`judge rejudge --judge people/STUDY`: each criterion by the majority; others are not applicable."""
     run, planted, names = accepted
     expected = answers_by_source(planted)
-    for _ in range(2):  # a second time nothing is asked again, and the same is said
+    for _ in range(2):  # a second call asks nothing again and gives the same result
         rejudged = json_of("judge", "rejudge", run, "--judge", f"people/{planted.study.folder}")
-        told = {one["judge"]: one for one in rejudged["judges"]}
-        assert told["people/people"]["judged"] == len(expected)
+        judges = {one["judge"]: one for one in rejudged["judges"]}
+        assert judges["people/people"]["judged"] == len(expected)
     with JournalReader.open(run) as reader:
         found = {
             row.id: [v.verdict for v in reader.verdicts(row.id) if v.verdict.judge == "people/people"]
             for row in reader.tasks()
         }
-    assert {source for source, said in found.items() if said} == set(expected)
-    for source, said in expected.items():
+    assert {source for source, verdicts in found.items() if verdicts} == set(expected)
+    for source, votes in expected.items():
         (verdict,) = found[source]
         for name in names:
-            yes = sum(one[name] for one in said)
+            yes = sum(one[name] for one in votes)
             given = next(v for k, v in verdict.observations.criteria.items() if str(k) == name)
-            assert (given.passed, given.confidence) == (2 * yes > len(said), pytest.approx(yes / len(said)))
-        assert verdict.qualified == all(2 * sum(one[n] for one in said) > len(said) for n in names)
+            assert (given.passed, given.confidence) == (2 * yes > len(votes), pytest.approx(yes / len(votes)))
+        assert verdict.qualified == all(2 * sum(one[n] for one in votes) > len(votes) for n in names)
 
 
-def test_chosen_regions_are_what_the_rule_says(tmp_path: Path):
+def test_chosen_regions_follow_the_rule(tmp_path: Path):
     """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's vote of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))

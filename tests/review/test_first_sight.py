@@ -55,7 +55,7 @@ def test_the_viewer_shows_images_first(browser: Any, address: str, width: int, t
         assert_first_sight(page)
 
 
-def test_a_failed_edit_and_why_in_two_clicks_or_three_keys(browser: Any, address: str):
+def test_a_failed_edit_and_its_reason_need_two_clicks_or_three_keys(browser: Any, address: str):
     """Every criterion, what failed and both images are in the window of 1280 x 900, without scrolling."""
     with window(browser, 1280, 900, "light") as page:
         assert open_failed(page, address) == 2
@@ -149,7 +149,7 @@ def test_a_reader_sees_images_count_and_save(
             assert line == (["1 to 4 yes, again no · Enter saves · ? all keys"] if width == 1280 else [])
 
 
-def test_the_count_is_the_readers_own_and_criteria_and_save_fit_900_pixels(browser: Any, tmp_path: Path):
+def test_the_readers_own_count_is_shown_and_criteria_and_save_fit_900_pixels(browser: Any, tmp_path: Path):
     study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, ReaderTask.ACCEPT, cases=3, training=2)
     with at_first_item(browser, study) as (screen, _ratings):
         page = screen.page

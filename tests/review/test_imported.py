@@ -52,8 +52,8 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path):
     assert len(study.cases) == 6 and study.models == MODELS
     (answers := tmp_path / "anna.csv").write_text("case\nc1\n")
     names = ", ".join(name for name, _ in study.blocks[0].criteria)
-    told = refused("review", "import", folder, answers)
-    assert f"columns model, {names}: are missing; the header has 'case'" in told
+    error = refused("review", "import", folder, answers)
+    assert f"columns model, {names}: are missing; the header has 'case'" in error
     answers.write_text(
         f"case,model,{names.replace(' ', '')}\nc1,mine{',yes' * len(study.blocks[0].criteria)}\n"
     )
@@ -67,14 +67,14 @@ def test_readers_of_imported_pairs_judge_the_run(pairs: Path, tmp_path: Path):
     (judge,) = (one for one in rejudged["judges"] if one["judge"] == "people/people")
     assert judge["judged"] == 6
     with JournalReader.open(run) as reader:
-        said = Counter()
+        counts = Counter()
         for row in reader.tasks(TaskState.STOPPED):
             (stored,) = reader.verdicts(row.id)
             case = next(case for case in study.cases if case.source == row.id)
             (model,) = set(case.images) - {ORIGINAL}
             shares = {one.confidence for one in stored.verdict.observations.criteria.values()}
-            said[model, stored.verdict.qualified, round(max(shares), 3)] += 1
-    assert said == {(MODELS[0], True, 0.667): 3, (MODELS[1], False, 0.0): 3}
+            counts[model, stored.verdict.qualified, round(max(shares), 3)] += 1
+    assert counts == {(MODELS[0], True, 0.667): 3, (MODELS[1], False, 0.0): 3}
 
 
 def test_a_table_of_pairs_is_a_source_with_the_columns_of_import(pairs: Path, tmp_path: Path):
@@ -111,7 +111,7 @@ def test_the_validation_preset_draws_judged_edits_in_turn(paper_run: Path, tmp_p
         assert line in refused(*words[:2], tmp_path / "no", *words[3:], *more)
 
 
-def test_a_study_that_finds_no_room_leaves_nothing_half(
+def test_a_study_on_a_full_disk_leaves_no_partial_files(
     pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def full(path: Path, data: bytes, mode: int = 0o644) -> None:

@@ -1,4 +1,4 @@
-"""People beside a judge: agreement counted by hand, in the judge's card, and the readers as a judge of the run."""
+"""Readers compared with a judge: agreement counted by hand, in the judge's card, and readers as a judge of the run."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
     first = made.models[0]
     read_all(made, 1, lambda _, block, item, slots: all_criteria(block, slots == [first]))
     whole = agreement_with_people(made.folder, run, JUDGE)["people/both"]
-    # whatever the judge says of the two equal edits of a task, one reader's word is yes and the other no: chance
+    # One reader accepts one of two equal edits of a task and rejects the other, whatever the judge's verdict: chance
     assert whole.n == 2 * len(made.cases) and whole.value == pytest.approx(0.0)
 
     again = Path(shutil.copytree(run, tmp_path / "again"))
     assert main(["judge", "rejudge", str(again), "--judge", f"people/{made.folder}"]) == 0
     with JournalReader.open(again) as reader:
         rows = [one.verdict for one in reader.verdicts(made.cases[0].source)]
-    (said,) = [one for one in rows if one.judge == "people/both"]
-    for criterion in said.observations.criteria.values():  # one reader with two minds is one reader
+    (verdict,) = [one for one in rows if one.judge == "people/both"]
+    for criterion in verdict.observations.criteria.values():  # one reader with two minds is one reader
         assert (criterion.passed, criterion.confidence, criterion.evidence) == (
             False,
             0.5,
@@ -63,10 +63,10 @@ def test_edits_of_several_runs_are_compared_each_with_its_own_readers(run: Path,
         )
 
 
-def test_it_stands_in_the_judges_card(run: Path, study: Study, tmp_path: Path):
+def test_agreement_is_in_the_judges_card(run: Path, study: Study, tmp_path: Path):
     kinds = ("--pairs", "1", "--kinds", "no change", "--study", study.folder)
-    told = json_of("judge", "audit", run, "--judge", JUDGE, *kinds, "--to", tmp_path)["agreement"]
-    assert "people/study" in told and "readers among themselves" in told
+    agreement = json_of("judge", "audit", run, "--judge", JUDGE, *kinds, "--to", tmp_path)["agreement"]
+    assert "people/study" in agreement and "readers among themselves" in agreement
     kept = read_card(tmp_path / "card.json")
     assert kept.agreement["people/study"].n == len(study.cases)
     # the third agrees with the others on brains only
@@ -74,7 +74,7 @@ def test_it_stands_in_the_judges_card(run: Path, study: Study, tmp_path: Path):
     assert "people/study" in (tmp_path / "card.html").read_text().lower()
 
 
-def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: Path):
+def test_incomparable_studies_are_refused_in_one_line(run: Path, study: Study, tmp_path: Path):
     with pytest.raises(InputError, match="nobody/here has judged none of the edits"):
         agreement_with_people(study.folder, run, "nobody/here")
     other = small_study(tmp_path / "s", ReaderTask.PAIR)
@@ -87,7 +87,7 @@ def test_what_cannot_be_compared_is_one_line(run: Path, study: Study, tmp_path: 
     )
 
 
-def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study, tmp_path: Path):
+def test_a_release_contains_the_study_without_identities(run: Path, study: Study, tmp_path: Path):
     study = open_study(Path(shutil.copytree(study.folder, tmp_path / "study")))
     ratings = Ratings.open(study)
     item, secret = study.blocks[0].items[0], "Mrs Zebra told me so"
@@ -100,14 +100,14 @@ def test_a_release_carries_the_study_and_tells_of_nobody(run: Path, study: Study
     assert main(words) == 0
     assert main(["verify", str(tmp_path / "out"), "--json"]) == 0
     folder = tmp_path / "out" / "studies" / "study"
-    told = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(told) == {"answers.csv", "dictionary.csv", "study.json", "HASH"}
-    for data in told.values():
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(files) == {"answers.csv", "dictionary.csv", "study.json", "HASH"}
+    for data in files.values():
         assert secret.encode() not in data and b"images/" not in data
         assert b"chest2" not in data  # a patient's group
-    groups = {row["cluster"] for row in csv.DictReader(io.StringIO(told["answers.csv"].decode()))}
+    groups = {row["cluster"] for row in csv.DictReader(io.StringIO(files["answers.csv"].decode()))}
     assert groups == {f"g{n:04d}" for n in range(1, 1 + len({case.cluster for case in study.cases}))}
-    assert study.digest.encode() in told["HASH"]
+    assert study.digest.encode() in files["HASH"]
     assert "is not empty; name a new folder" in refused(*words)
     for case in study.cases:  # other edits of the same tasks, as in a study of another run
         for model in study.models:

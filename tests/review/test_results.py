@@ -51,7 +51,7 @@ def read(tmp_path_factory):
         yield study, ratings
 
 
-def test_what_was_planted_comes_out(read):
+def test_planted_answers_are_recovered(read):
     study, ratings = read
     found = analyse(study, rows_of(study, ratings))
     accept, pair, regions = found["blocks"]
@@ -69,14 +69,14 @@ def test_what_was_planted_comes_out(read):
     assert accept["judged"] == 3 * 18  # three readers, six cases, three models: no check, no repeat
 
 
-def test_commands_say_it_as_page_and_json(read, tmp_path: Path):
+def test_commands_write_results_as_page_and_json(read, tmp_path: Path):
     study, _ = read
     assert main(["review", "results", str(study.folder), "--to", str(tmp_path / "r.html")]) == 0
     page = (tmp_path / "r.html").read_text()
     assert MODELS[0] in page and "<script src" not in page
     assert json_of("review", "results", study.folder)["blocks"][0]["task"] == "accept"
-    said = json_of("review", "export", study.folder, "--to", tmp_path / "out")
-    assert said["hash"] == study.digest and {"answers.csv", "HASH"} <= set(said["files"])
+    document = json_of("review", "export", study.folder, "--to", tmp_path / "out")
+    assert document["hash"] == study.digest and {"answers.csv", "HASH"} <= set(document["files"])
     first = (tmp_path / "out" / "answers.csv").read_bytes()
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "answers.csv").read_bytes() == first
@@ -85,8 +85,8 @@ def test_commands_say_it_as_page_and_json(read, tmp_path: Path):
     assert main(["review", "export", str(study.folder), "--to", str(tmp_path / "full")]) == 2
 
 
-def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp_path: Path):
-    """The feedback tells the truth: what is set right after it is history, and no proof of having learnt."""
+def test_first_training_answer_and_last_main_answer_count(tmp_path: Path):
+    """An answer that is corrected after the feedback is kept as history, and does not prove learning."""
     study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2, training=2)
     ratings = Ratings.open(study)
     desk = Desk(study, ratings, ratings.invite()[0])
@@ -99,7 +99,7 @@ def test_training_counts_as_it_was_answered_first_and_every_answer_comes_out(tmp
         desk.answer(token, f"key{len(given):05d}", {"real": real}, 1)
         given.append((items[position].id, real))
 
-    for right in (False, False, True, True):  # all wrong, then as the feedback said
+    for right in (False, False, True, True):  # all wrong, then as in the feedback
         answer(len(given) % 2, right)
     first = {row.item: row for row in rows_of(study, ratings)}
     assert [first[items[n].id].right for n in (0, 1)] == [False, False]
@@ -150,7 +150,7 @@ def test_invite_and_refusals(read, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("readers", "cases"), [(0, 2), (1, 1), (2, 2)])
-def test_a_study_of_few_has_a_page_and_json(tmp_path: Path, readers: int, cases: int):
+def test_a_small_study_has_a_page_and_json(tmp_path: Path, readers: int, cases: int):
     study = small_study(tmp_path / "s", cases=cases)
 
     def say(reader: int, block: Block, item: Item, _: list[str]) -> dict:
@@ -167,7 +167,7 @@ def test_a_study_of_few_has_a_page_and_json(tmp_path: Path, readers: int, cases:
         assert "nan" not in printed("review", "results", study.folder, *form).split()
 
 
-def test_ratings_that_were_cut_off_are_named(read, tmp_path):
+def test_truncated_ratings_are_named(read, tmp_path):
     study = shutil.copytree(read[0].folder, tmp_path / "s")
     file = study / "ratings.sqlite"
     with closing(sqlite3.connect(file)) as ratings:
@@ -177,7 +177,7 @@ def test_ratings_that_were_cut_off_are_named(read, tmp_path):
     assert f"{file}: damaged" in refused("review", "results", study)
 
 
-def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Path):
+def test_agreement_with_the_judge_equals_the_papers_validation(tmp_path: Path):
     """100 edits, 2 readers: 81 % of readings agree, the judge rejects 12 % and accepts 7 % against them.
 
     The shares are those of Med-Banana-50K's human validation, planted here as 81, 12 and 7 edits.
@@ -196,11 +196,11 @@ def test_agreement_with_the_judge_is_that_of_the_papers_validation(tmp_path: Pat
     shares = {name: judge[name]["value"] for name in ("agreement", "strict", "lenient")}
     assert shares == pytest.approx({"agreement": 0.81, "strict": 0.12, "lenient": 0.07})
     assert judge["accepted"] == {"readings": 2 * 57, "same": 2 * 50}
-    said = printed("review", "results", study.folder)
-    assert "agree" in said and "0.81" in said and "too strict" in (study.folder / "results.html").read_text()
+    text = printed("review", "results", study.folder)
+    assert "agree" in text and "0.81" in text and "too strict" in (study.folder / "results.html").read_text()
 
 
-def test_readers_ranks_correlate_as_scipy_says(tmp_path: Path):
+def test_correlation_of_readers_ranks_equals_scipy(tmp_path: Path):
     """Spearman of two readers' ranks with ties, by case; the mean of scipy's values."""
     study = small_study(tmp_path / "s", ReaderTask.RANK, cases=3)
     given = [[(1, 2, 3), (1, 3, 2)], [(1, 1, 3), (1, 2, 3)], [(3, 2, 1), (1, 2, 3)]]
@@ -217,7 +217,7 @@ def test_readers_ranks_correlate_as_scipy_says(tmp_path: Path):
         assert block["agreement"]["spearman"]["value"] == pytest.approx(expected)
 
 
-def test_plan_says_power_hours_and_the_smallest_design():
+def test_plan_reports_power_hours_and_the_smallest_design():
     design = ["--readers", "5", "--cases", "100", "--effect", "0.15"]
     found = json_of("review", "plan", *design)
     assert 0.7 < found["power"] < 0.85 and 0.03 < found["type_1"] < 0.065
@@ -225,9 +225,9 @@ def test_plan_says_power_hours_and_the_smallest_design():
     assert found["smallest"]["power"] >= 0.8
     sizes = {(row["readers"], row["cases"]): row["power"] for row in found["table"]}
     assert sizes[5, 100] == found["power"] < sizes[8, 100]
-    said = printed("review", "plan", "--readers", "2", "--cases", "12", "--effect", "0.2")
+    text = printed("review", "plan", "--readers", "2", "--cases", "12", "--effect", "0.2")
     # 10 readers x 12 cases x 2 models x 20 s = 1.33 h
-    assert "fewer than 4 readers cannot reach it" in said and "10 readers x 12 cases, 1.3 hours" in said
+    assert "fewer than 4 readers cannot reach it" in text and "10 readers x 12 cases, 1.3 hours" in text
 
 
 @pytest.mark.parametrize(

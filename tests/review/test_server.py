@@ -53,7 +53,7 @@ def opened(folder: Path, *tasks: ReaderTask, **more):
 
 
 def read_whole(visitor: Visitor) -> int:
-    """Reads every block to its end; how many answers were given."""
+    """Read every block to its end; return the number of answers given."""
     given = 0
     for block in visitor.get("/api/me").json()["blocks"]:
         for position in range(block["items"]):
@@ -61,15 +61,15 @@ def read_whole(visitor: Visitor) -> int:
             for url in [case["original"], case["truth"], *case["slots"], *case["proposals"]]:
                 if url:
                     assert visitor.get(url).status_code == 200
-            told = visitor.answer(case, answer_to(case), f"{given:016d}")
-            assert told.status_code == 200, told.text
+            response = visitor.answer(case, answer_to(case), f"{given:016d}")
+            assert response.status_code == 200, response.text
             given += 1
         assert visitor.post(f"/api/close/{block['id']}").status_code == 200
     return given
 
 
-def test_nothing_that_a_reader_gets_tells_a_model(tmp_path: Path):
-    """Names of models, and any value that goes with one model only, over all bodies, headers and pictures."""
+def test_no_response_to_a_reader_reveals_a_model(tmp_path: Path):
+    """No model's name, nor a value that identifies one model, in any body, header or image."""
     study, ratings, app = opened(tmp_path / "s", cases=2, training=1, repeats=0.3)
     readers = [Visitor(app, ratings.invite()[1]) for _ in range(2)]
     for reader in readers:
@@ -90,15 +90,15 @@ def test_nothing_that_a_reader_gets_tells_a_model(tmp_path: Path):
                 assert response.headers["content-type"] == "image/png" and "etag" not in response.headers
                 assert b"adobe" not in response.content  # the mark of synthetic images
                 by_size.add(len(response.content))
-    # the images of a case have one length, whoever made them
+    # the images of a case have one length, whichever model made them
     assert len(by_size) <= len({case.served_bytes for case in study.cases} | masks)
-    # no address of a picture is handed to two readers, nor twice to one for two items
+    # no address of an image is given to two readers, nor twice to one for two items
     paths = [{r.url.path for r in reader.seen if r.url.path.startswith("/image/")} for reader in readers]
     assert not paths[0] & paths[1]
     ratings.close()
 
 
-ROUTES = [  # (method, path, nobody, reader)
+ROUTES = [  # (method, path, no session, reader)
     ("GET", "/", 303, 200),
     ("GET", "/enter", 200, 200),
     ("GET", "/static/study.js", 200, 200),
@@ -151,13 +151,13 @@ def test_every_route_by_role(paired):
     }  # fmt: skip
 
 
-def test_what_is_anothers_does_not_exist(paired):
+def test_items_of_another_reader_are_not_found(paired):
     _, ratings, app = paired
     one, other = (Visitor(app, ratings.invite()[1]) for _ in range(2))
     mine = one.get("/api/case/b1/0").json()
     assert other.get(mine["slots"][0]).status_code == 404
     assert other.answer(mine, {"better": "left"}).status_code == 404
-    assert one.get("/api/case/b1/3").status_code == 404  # not yet: only what comes next is handed out
+    assert one.get("/api/case/b1/3").status_code == 404  # not yet: only the next item is served
     assert one.answer(mine, {"better": "left"}).status_code == 200
     assert not other.get("/api/me").json()["blocks"][0]["answered"]
 
@@ -180,7 +180,7 @@ def test_forged_requests_are_refused(paired):
         headers = {"Content-Type": "application/json"}
         assert reader.web.post("/api/answer", content=content, headers=headers).status_code == 413
     assert not reader.get("/api/me").json()["blocks"][0]["answered"]
-    # a session that somebody planted is not taken over, and signing in ends the old one
+    # a planted session cookie is not accepted, and signing in ends the old one
     planted = Visitor(app)
     planted.web.cookies.set(COOKIE, "planted", domain="127.0.0.1")
     entered = planted.web.post("/enter", json={"token": token})
@@ -191,7 +191,7 @@ def test_forged_requests_are_refused(paired):
     assert reader.get("/api/me").status_code == 401
 
 
-def test_headers_of_safety_stand_everywhere(paired):
+def test_every_response_has_security_headers(paired):
     _, ratings, app = paired
     reader = Visitor(app, ratings.invite()[1])
     for path in ("/", "/api/me", "/static/look.css", "/nowhere", "/image/x"):
@@ -228,11 +228,11 @@ def at_regions(study: Study, ratings: Ratings, app) -> tuple[Visitor, str]:
         ([1], "answer: an object"),
     ],
 )
-def test_hostile_answers_are_one_line_and_store_nothing(paired, value, line):
+def test_hostile_answers_are_refused_in_one_line_and_not_stored(paired, value, line):
     visitor, _ = at_regions(*paired)
     case = visitor.get("/api/case/b2/0").json()
-    told = visitor.answer(case, value)
-    assert told.status_code == 422 and line in told.json()["detail"]
+    response = visitor.answer(case, value)
+    assert response.status_code == 422 and line in response.json()["detail"]
     assert not visitor.get("/api/me").json()["blocks"][1]["answered"]
 
 
@@ -254,7 +254,7 @@ def test_a_drawn_region_comes_back_exact(paired):
 
 
 @pytest.mark.parametrize(("task", "known"), [(ReaderTask.ACCEPT, 1), (ReaderTask.RATE, 0)])
-def test_training_says_how_many_answers_it_shows(tmp_path: Path, task: ReaderTask, known: int):
+def test_training_states_the_number_of_answers_with_feedback(tmp_path: Path, task: ReaderTask, known: int):
     _, ratings, app = opened(tmp_path / "s", task, training=1)
     (block,) = Visitor(app, ratings.invite()[1]).get("/api/me").json()["blocks"]
     assert (block["training"], block["with_feedback"]) == (1, known)
@@ -268,14 +268,14 @@ def test_training_shows_the_truth_and_comes_before_the_main_cases(tmp_path: Path
     for position in range(2):
         case = visitor.get(f"/api/case/b1/{position}").json()
         assert case["answer"] is None  # nothing is filled in beforehand
-        told = visitor.answer(case, {"real": True}, f"{position:016d}").json()
-        assert told["feedback"]["truth"] in ("real", "edited")
+        response = visitor.answer(case, {"real": True}, f"{position:016d}").json()
+        assert response["feedback"]["truth"] in ("real", "edited")
     case = visitor.get("/api/case/b1/2").json()
     assert "feedback" not in visitor.answer(case, {"real": True}, "m" * 16).json()
     ratings.close()
 
 
-def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_path: Path):
+def test_credentialed_images_wait_for_the_agreement_and_stay_on_loopback(tmp_path: Path):
     from plantain.records import InputError
     from plantain.review.results.writing import export_files
     from plantain.review.serving import check_host
@@ -298,7 +298,7 @@ def test_credentialed_pictures_wait_for_the_agreement_and_stay_on_loopback(tmp_p
     ratings.close()
 
 
-def test_an_answer_that_finds_no_room_is_not_stored_and_said_in_one_line(tmp_path: Path):
+def test_an_answer_on_a_full_disk_is_refused_in_one_line_and_not_stored(tmp_path: Path):
     """SQLite may take no page more, which it reports as it reports a full disk, until there is room again."""
     _, ratings, app = opened(tmp_path / "s", ReaderTask.PAIR)
     visitor = Visitor(app, ratings.invite()[1])
@@ -306,14 +306,14 @@ def test_an_answer_that_finds_no_room_is_not_stored_and_said_in_one_line(tmp_pat
     limit = "PRAGMA max_page_count = {}"
     ratings._db.execute(limit.format(ratings._db.execute("PRAGMA page_count").fetchone()[0]))
     value, saved = {"better": "left", "comment": "x" * 1900}, 0
-    while (told := visitor.answer(case, value, f"{saved:016d}")).status_code == 200:
+    while (response := visitor.answer(case, value, f"{saved:016d}")).status_code == 200:
         saved += 1
-    assert told.status_code == 507
-    assert told.json() == {"detail": "not saved: the disk is full; please inform the owner of the study"}
+    assert response.status_code == 507
+    assert response.json() == {"detail": "not saved: the disk is full; please inform the owner of the study"}
     assert len(ratings.history()) == saved > 0 and not ratings._db.in_transaction
-    assert visitor.get("/api/me").json()["blocks"][0]["answered"] == 1  # reading goes on
+    assert visitor.get("/api/me").json()["blocks"][0]["answered"] == 1  # reading continues
     ratings._db.execute(limit.format(1 << 30))
-    for _ in range(2):  # as the browser sends it again, and once more
+    for _ in range(2):  # as the browser repeats it, twice
         assert visitor.answer(case, value, f"{saved:016d}").status_code == 200
     assert len(ratings.history()) == saved + 1
     ratings.close()

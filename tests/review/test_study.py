@@ -66,7 +66,7 @@ def test_a_changed_study_is_refused(study, tmp_path: Path):
 
 
 def test_served_images_of_a_case_differ_in_pixels_only(study):
-    """On disk edits carry the mark of synthetic images; what is served has one length and no metadata."""
+    """On disk edits carry the mark of synthetic images; served files have one length and no metadata."""
     for case in study.cases:
         stored = {model: (study.folder / IMAGES / name).read_bytes() for model, name in case.images.items()}
         assert {model for model, data in stored.items() if declared_synthetic(data)} == set(MODELS)
@@ -81,7 +81,7 @@ def test_served_images_of_a_case_differ_in_pixels_only(study):
     assert (np.asarray(Image.open(io.BytesIO(served(files[0], length))).convert("RGB")) == pixels).all()
 
 
-def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_running(study):
+def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_in_a_row(study):
     block = next(block for block in study.blocks if block.task is ReaderTask.PAIR)
     places, lefts, twice = Counter(), Counter(), 0
     for reader in range(1000):
@@ -117,20 +117,20 @@ def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
     with pytest.raises(InputError, match="closed"):
         save("key-3", {"better": "right"})
     assert token.encode() not in (made.folder / "ratings.sqlite").read_bytes()
-    assert MODELS[0].encode() in (made.folder / "ratings.sqlite-wal").read_bytes()  # what stood where is kept
+    assert MODELS[0].encode() in (made.folder / "ratings.sqlite-wal").read_bytes()  # slots are kept
     ratings.close()
 
 
-def test_training_is_on_cases_of_its_own(tmp_path: Path):
+def test_training_has_cases_of_its_own(tmp_path: Path):
     made = new_study(
         tmp_path / "s",
         material(5),
         ["p"],
         StudySettings("x", 0, (ReaderTask.ACCEPT,), MED_BANANA, training=2),
     )
-    told = {item.case for item in made.blocks[0].items if item.kind is ItemKind.TRAINING}
+    training = {item.case for item in made.blocks[0].items if item.kind is ItemKind.TRAINING}
     read = {item.case for item in made.blocks[0].items if item.kind is ItemKind.MAIN}
-    assert len(told) == 2 and len(read) == 3 and not told & read
+    assert len(training) == 2 and len(read) == 3 and not training & read
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_training_is_on_cases_of_its_own(tmp_path: Path):
         ({"tasks": (ReaderTask.DESCRIBE_OK,)}, "description"),
     ],
 )
-def test_what_the_material_does_not_allow_is_refused(tmp_path: Path, wanted: dict, line: str):
+def test_more_than_the_material_allows_is_refused(tmp_path: Path, wanted: dict, line: str):
     poor = [replace(one, description="") for one in material(5, MODELS[:1])]
     asked = {"name": "x", "seed": 0, "tasks": (ReaderTask.ACCEPT,), "rubric": MED_BANANA} | wanted
     with pytest.raises(InputError, match=line):
@@ -178,7 +178,7 @@ def test_a_withdrawn_patient_is_in_no_file_and_other_answers_stay(tmp_path: Path
         assert {one.item for one in ratings.current()} == set(after.by_item)
 
 
-def test_a_withdrawal_that_was_killed_is_finished_by_doing_it_again(
+def test_a_killed_withdrawal_is_completed_by_repeating_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered(tmp_path / "s")
@@ -194,7 +194,7 @@ def test_a_withdrawal_that_was_killed_is_finished_by_doing_it_again(
     withdraw_from_study(tmp_path / "s", {GONE})  # nothing is left of it
 
 
-def test_a_study_is_withdrawn_from_by_its_own_name_unless_it_is_served(
+def test_withdrawal_from_a_study_by_name_is_refused_while_it_is_served(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered(tmp_path / "s")

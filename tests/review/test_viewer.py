@@ -63,12 +63,12 @@ FILTERS = [  # counted in the plan of `run_on_paper`
 
 
 @pytest.mark.parametrize(("query", "tasks"), FILTERS)
-def test_states_and_searches_show_just_those_tasks(web: TestClient, query: str, tasks: int):
+def test_states_and_searches_filter_the_tasks(web: TestClient, query: str, tasks: int):
     page = web.get(f"/?{query}")
     assert page.status_code == 200 and len(listed(page.text)) == tasks
 
 
-def test_pages_go_forwards_and_back_and_leave_nothing_out(run: Path):
+def test_pages_forwards_and_back_contain_every_task(run: Path):
     with JournalReader.open(run) as reader:
         whole = [task.id for task in page_of(reader, TaskQuery(), size=100).tasks]
         assert whole == [row.id for row in reader.tasks()]
@@ -104,7 +104,7 @@ def test_a_task_shows_rounds_judges_calls_and_its_neighbours(web: TestClient, ru
     assert web.get(f"/task/{listed(brain)[0]}").text.count("superseded by a retry") == 2
 
 
-def test_nothing_of_a_run_is_taken_for_markup_and_nothing_is_written(web: TestClient, run: Path):
+def test_text_of_a_run_is_escaped_and_viewing_writes_nothing(web: TestClient, run: Path):
     before = {
         path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file() and "-shm" not in path.name
     }
@@ -128,12 +128,12 @@ def test_nothing_of_a_run_is_taken_for_markup_and_nothing_is_written(web: TestCl
         "/?text=" + "x" * 300,
     ],
 )  # fmt: skip
-def test_what_there_is_not_is_one_page_that_says_so(web: TestClient, path: str):
+def test_unknown_addresses_get_one_short_page(web: TestClient, path: str):
     page = web.get(path)
     assert page.status_code in (404, 422) and "Traceback" not in page.text and len(page.text) < 2500
 
 
-def test_only_reading_and_only_by_the_names_of_this_machine(web: TestClient, run: Path):
+def test_only_reads_under_names_of_this_machine_are_answered(web: TestClient, run: Path):
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert web.request(method, "/").status_code == 405
     assert web.get("/", headers={"Host": "evil.example"}).status_code == 421
@@ -142,7 +142,7 @@ def test_only_reading_and_only_by_the_names_of_this_machine(web: TestClient, run
     } <= {"GET", "HEAD"}
 
 
-def test_thumbnails_are_marked_and_go_with_their_image(run: Path, tmp_path: Path):
+def test_thumbnails_are_marked_and_removed_with_their_image(run: Path, tmp_path: Path):
     copy = shutil.copytree(run, tmp_path / "run")
     web = web_of(RunView(copy))
     with JournalReader.open(copy) as reader:
@@ -151,7 +151,7 @@ def test_thumbnails_are_marked_and_go_with_their_image(run: Path, tmp_path: Path
     files = set(copy.rglob("*"))
     made = web.get(f"/thumbnail/edited/{edited}")
     assert made.headers["content-type"] == "image/jpeg" and set(copy.rglob("*")) == files
-    assert XMP_PACKET in made.content  # the mark of what is synthetic
+    assert XMP_PACKET in made.content  # the mark of synthetic images
     assert main(["run", "withdraw", str(copy), "--image", "chest2"]) == 0
     assert web.get(f"/thumbnail/edited/{edited}").status_code == 404
 
@@ -198,21 +198,21 @@ def test_a_benchmarks_run_is_shown_by_arms_samples_and_scores(tmp_path: Path):
         assert one.count("<h2>Output ") == len(reader.attempts(swept.id)) == 6 and len(values) == 6
         assert all(f"<td>{score.score.value:.4f}</td>" in one for score in values)
         for attempt in reader.attempts(swept.id):
-            picture = web.get(f"/image/{attempt.edited}")
-            assert picture.headers["content-type"] == "image/png" and picture.content == reader.read_blob(
+            response = web.get(f"/image/{attempt.edited}")
+            assert response.headers["content-type"] == "image/png" and response.content == reader.read_blob(
                 attempt.edited
             )
         refused = next(a for row in rows for a in reader.attempts(row.id) if a.edited is None)
         assert "the provider declined" in web.get(f"/task/{refused.task_id}").text
 
 
-def test_what_is_none_of_these_is_said_in_one_line(tmp_path: Path):
-    for what in (tmp_path / "none", tmp_path):
-        refused("view", what)
+def test_other_folders_are_refused_in_one_line(tmp_path: Path):
+    for folder in (tmp_path / "none", tmp_path):
+        refused("view", folder)
 
 
 @pytest.mark.parametrize("words", [["view"], ["review", "serve"]])
-def test_without_the_extra_one_line_names_it(words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_extra_is_named_in_one_line(words: list[str], run: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "fastapi")
     assert "needs the package fastapi: in plantain's clone: pip install -e '.[review]'" in refused(
         *words, run

@@ -1,4 +1,4 @@
-"""`[engine]`: what may be said of it, and that a lost worker costs a call tries of their own."""
+"""`[engine]`: which settings it accepts, and that a lost worker has its own retry count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def recipe(**engine: object) -> Recipe:
     return Recipe.model_validate({"name": "r", "data": {"catalogue": "c"}, "engine": engine})
 
 
-def test_engine_is_no_part_of_what_a_run_freezes() -> None:
+def test_engine_is_not_frozen() -> None:
     assert recipe(kind="ray", workers=4).frozen_part() == recipe().frozen_part()
 
 
@@ -35,22 +35,22 @@ def test_workers_by_role() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [("worker = 3", "did you mean 'workers'"), ("editor = { cpus = 0 }", "takes nothing fits without end")],
 )
-def test_what_is_wrong_is_named(text: str, said: str, tmp_path: Path) -> None:
+def test_wrong_engine_settings_are_named(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(f"[engine]\n{text}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_toml(file, Settings, "settings file")
 
 
 def test_a_lost_worker_has_tries_of_its_own_and_opens_no_circuit_breaker() -> None:
-    told = Exchange()
-    before = exchange.set(told)
+    exchanged = Exchange()
+    before = exchange.set(exchanged)
     outcome = answered_by("a processor", "ActorDiedError", "")
     exchange.reset(before)
-    assert outcome is not None and told.ran_on == "a processor"
+    assert outcome is not None and exchanged.ran_on == "a processor"
     assert outcome == Outcome(
         OutcomeKind.TRANSPORT, "worker lost, with its answer if it had one: ActorDiedError"
     )

@@ -36,7 +36,7 @@ def status(run: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
     return {name: found[name] for name in ("cost_usd", "held_usd", "calls_held")}
 
 
-def test_held_money_is_shown_and_becomes_what_the_bill_says(
+def test_held_money_is_shown_and_settled_by_the_bill(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -64,7 +64,7 @@ def test_held_money_is_shown_and_becomes_what_the_bill_says(
 
 
 @pytest.mark.parametrize("amount", ["-1", "nan", "inf"])
-def test_an_amount_that_is_none_is_refused(
+def test_an_invalid_amount_is_refused(
     tmp_path: Path, amount: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(make(tmp_path / "run"))

@@ -1,4 +1,4 @@
-"""`[settings.ROLE]`: what each role's model is asked with, what is frozen of it, and what it costs at most."""
+"""`[settings.ROLE]`: the settings sent for each role, the frozen part of them, and the most that a call can cost."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def asked_of(recipe: Recipe) -> list[Reply[Any]]:
 
 
 def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
-    """Writer and judge are one model here, and are asked differently; what nobody says is the provider's section's."""
+    """Writer and judge are one model with different settings; unset values come from the provider's section."""
     assert all(reply.outcome.ok for reply in asked_of(recipe(server, SETTINGS)))
     write, edit, judge = (call.fields for call in server.calls)
     asked = [call["generationConfig"] for call in (write, edit, judge)]
@@ -99,14 +99,14 @@ def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
     assert [call.get("serviceTier") for call in (write, edit, judge)] == [None, "flex", "priority"]
 
 
-def test_what_is_said_is_frozen_and_what_is_not_changes_nothing(server: FakeProvider) -> None:
-    plain, said = recipe(server, {}), recipe(server, SETTINGS)
+def test_stated_settings_are_frozen_and_defaults_change_nothing(server: FakeProvider) -> None:
+    plain, stated = recipe(server, {}), recipe(server, SETTINGS)
     assert plain.frozen_part()["settings"] == {}
-    assert said.frozen_part()["settings"] == SETTINGS
+    assert stated.frozen_part()["settings"] == SETTINGS
     empty = recipe(server, {"judge": {}})
     assert empty.frozen_part() == plain.frozen_part()
-    setup, none = RunSetup(said.terms), RunSetup(plain.terms)
-    name = said.models.judges[0]
+    setup, none = RunSetup(stated.terms), RunSetup(plain.terms)
+    name = stated.models.judges[0]
     assert none.judge(name).fingerprint != setup.judge(name).fingerprint
     assert "service_tier" not in none.judge(name).fingerprint
 
@@ -135,7 +135,7 @@ def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
 
 
 def test_choices_are_those_of_the_installed_sdks() -> None:
-    """What openai 3.54 and google-genai 3.4 have, read from their own types."""
+    """The choices of openai 3.54 and google-genai 3.4, read from their own types."""
 
     def words(literal: Any) -> set[str]:
         return {
@@ -163,7 +163,7 @@ def test_choices_are_those_of_the_installed_sdks() -> None:
 @pytest.mark.parametrize(
     "provider", ["gemini", "openai", "openai-compatible", "azure", "vertex", "diffusers"]
 )
-def test_an_address_may_change_when_a_run_is_resumed_and_what_changes_answers_may_not(provider: str) -> None:
+def test_a_resumed_run_may_change_an_address_but_no_setting_of_answers(provider: str) -> None:
     fields = settings_class(provider).model_fields
     free = {name for name, field in fields.items() if FREE in field.metadata}
     assert {"concurrency", "requests_per_minute", "prices"} <= free
@@ -198,7 +198,7 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[limits]\nbudget = 5\n", "unknown key 'limits.budget'; did you mean 'budget_usd'?"),
         ("[providers.gemni]\n", "providers.gemni: no such provider; did you mean 'gemini'?"),
@@ -206,12 +206,12 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(tmp_path: Path) -> None
         ("nonsense", "is not valid TOML"),
     ],
 )
-def test_what_is_wrong_is_named_with_file_and_field(tmp_path: Path, text: str, said: str) -> None:
+def test_wrong_settings_are_named_with_file_and_field(tmp_path: Path, text: str, message: str) -> None:
     path = settings(tmp_path, text)
     with pytest.raises(InputError) as problem:
         load_terms(path, ("gemini/x",))
     assert str(problem.value).startswith(str(path))
-    assert said in str(problem.value)
+    assert message in str(problem.value)
     assert "\n" not in str(problem.value)
 
 

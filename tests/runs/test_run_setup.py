@@ -49,7 +49,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a case finds what it needs."""
+    """The folder, addresses and licence of one case."""
 
     folder: Path
     hosted: str
@@ -173,13 +173,13 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def servers() -> Iterator[tuple[FakeProvider, FakeProvider]]:
-    """The provider under test, and what stands on loopback."""
+    """The provider under test, and a server on loopback."""
     with FakeProvider([describing_or(gemini_route)]) as away, FakeProvider([openai_route]) as here:
         yield away, here
 
 
 def describing_or(route: Callable[..., object]) -> Callable[..., object]:
-    """The fake of descriptions answers what is asked in its words, another route all else."""
+    """The fake of descriptions answers requests that ask for rephrasings, `route` all others."""
 
     def answer(request: object) -> object:
         asked = json.dumps(request.fields.get("generationConfig", {}))  # type: ignore[attr-defined]
@@ -189,7 +189,7 @@ def describing_or(route: Callable[..., object]) -> Callable[..., object]:
 
 
 def in_a_new_process(arguments: list[str]) -> int:
-    """The command, knowing only what files say: whatever a process noted of derived pictures is gone."""
+    """Run the command as a new process would: forget which images were derived in this one."""
     permission._SOURCES.clear()
     return main(arguments)
 
@@ -202,7 +202,7 @@ def placed(
 
 @pytest.mark.parametrize("checked", [True, False], ids=["all checks", "the gate alone"])
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_credentialed_leaves(
+def test_no_credentialed_image_is_sent(
     name: str,
     checked: bool,
     servers: tuple[FakeProvider, FakeProvider],
@@ -218,24 +218,24 @@ def test_nothing_credentialed_leaves(
     capsys.readouterr()
     with RecordedConnections() as connections:
         code = in_a_new_process(made.arguments)
-    said = capsys.readouterr().err
+    error = capsys.readouterr().err
     port = int(servers[0].url.rpartition(":")[2])
     assert servers[0].calls == [] and port not in {there[1] for there in connections}
-    assert code in (1, 2) and "credentialed" in said and NAME in said and "agreement" in said, said
-    assert "retina-" not in said
+    assert code in (1, 2) and "credentialed" in error and NAME in error and "agreement" in error, error
+    assert "retina-" not in error
     if not checked:
-        assert ELSEWHERE in said
+        assert ELSEWHERE in error
         with JournalReader.open(made.run) as reader:
             assert [*sent_with_sources(reader)] == [] and reader.spent_usd() == 0.0
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_goes_is_journalled_asked_once_and_within_the_budget(
+def test_sent_images_are_journalled_and_requested_once_within_the_budget(
     name: str, servers: tuple[FakeProvider, FakeProvider], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = placed(tmp_path, servers, Licence.OPEN, monkeypatch)
     away = servers[0]
-    # The budget first: one call, then the run stops and can go on.
+    # The budget first: one call, then the run stops and can be resumed.
     assert main(CASES[name](place, "concurrency = 2\nmax_calls = 1").arguments) == 3
     assert len(away.calls) <= 1
     made = CASES[name](place, "concurrency = 2")
@@ -259,7 +259,7 @@ def test_what_goes_is_journalled_asked_once_and_within_the_budget(
 
 
 @pytest.mark.parametrize("licence", [Licence.CREDENTIALED, Licence.OPEN])
-def test_what_training_measures_is_judged_through_the_run_setup(
+def test_held_out_edits_are_judged_through_the_run_setup(
     licence: Licence,
     servers: tuple[FakeProvider, FakeProvider],
     tmp_path: Path,

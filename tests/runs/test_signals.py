@@ -1,4 +1,4 @@
-"""What ends a terminal or a job's time lets a build finish the calls in flight: none stays open, and none is lost."""
+"""A closed terminal or a job's time limit lets a build finish the calls in flight: none stays open or is lost."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def in_terminal() -> None:
 
 
 def drained(master: int, whole: bool) -> None:
-    """Read what is printed, so that a full terminal holds nobody up; only until the first request otherwise."""
+    """Read the output, so that a full terminal blocks no writer; only until the first request otherwise."""
     try:
         while whole and os.read(master, 4096):
             pass

@@ -1,4 +1,4 @@
-"""How many calls are in flight: what a person says, else what keeps the devices busy."""
+"""How many calls are in flight: the stated number, else enough to keep the devices busy."""
 
 from __future__ import annotations
 

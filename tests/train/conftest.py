@@ -1,4 +1,4 @@
-"""Without the torch extra nothing here can run."""
+"""Skip these tests without the torch extra."""
 
 import pytest
 

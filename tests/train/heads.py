@@ -43,7 +43,7 @@ def record(seed: int, **changes: object) -> SourceImage:
 
 
 def catalogue_of(folder: Path, count: int, side: int = 160, **changes: object) -> Path:
-    """A catalogue of so many heads; those labelled glioma have the ring."""
+    """A catalogue of `count` heads; those labelled glioma have the ring."""
     changes["geometry"] = Geometry(side, side, "pad", 0, 0, side, side)
     with Catalogue.create(folder) as catalogue:
         for seed in range(count):

@@ -1,4 +1,4 @@
-"""The how-to page about other trainers: its script writes what they read.
+"""The how-to page on other trainers: its script writes files that they read.
 
 Column names: the defaults and options of diffusers' train_instruct_pix2pix.py. Folders: the comments of ai-toolkit's
 example configurations of Kontext and Qwen-Image-Edit. CSV: DiffSynth-Studio's documentation and its script of Qwen.
@@ -34,7 +34,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release, and what the page's script makes of it."""
+    """A release, and the files written from it by the page's script."""
     folder = tmp_path_factory.mktemp("other")
     make_run(folder / "run", images=12)
     licences = ("CC-BY-4.0",)
@@ -80,7 +80,7 @@ def test_diffsynth_finds_the_images_of_its_metadata(folder: Path) -> None:
         ).is_file()
 
 
-TOLD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
+RECORD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
 
 
 def a_finished_training(folder: Path) -> tuple[Path, Callable[[], object]]:
@@ -107,11 +107,11 @@ def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
 
 
 @pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_checkpoint, a_releases_table])
-def test_a_link_that_leads_out_is_one_line(
+def test_link_to_outside_the_folder_gives_one_line(
     make: Callable[[Path], tuple[Path, Callable[[], object]]], tmp_path: Path
 ) -> None:
     outside, received = tmp_path / "outside", tmp_path / "received"
-    outside.write_text(json.dumps(TOLD), encoding="utf-8")
+    outside.write_text(json.dumps(RECORD), encoding="utf-8")
     received.mkdir()
     path, read = make(received)
     path.unlink(missing_ok=True)
@@ -120,11 +120,11 @@ def test_a_link_that_leads_out_is_one_line(
         read()
 
 
-def test_a_planted_part_file_is_not_written_through(tmp_path: Path) -> None:
+def test_planted_link_is_replaced_and_its_target_kept(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("mine", encoding="utf-8")
     for planted in (f"{DONE}.part", f".{DONE}.part", DONE):
         (tmp_path / planted).symlink_to(outside)
-    write_json(tmp_path / DONE, TOLD)
+    write_json(tmp_path / DONE, RECORD)
     assert outside.read_text(encoding="utf-8") == "mine"
-    assert read_finished(tmp_path / DONE, "mine") == TOLD
+    assert read_finished(tmp_path / DONE, "mine") == RECORD

@@ -1,4 +1,4 @@
-"""What a release says of its examples: which belong together, and which nothing may be learned from."""
+"""Examples read from a release: their clusters, and those that must not be trained on."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from plantain.catalogue.store import Catalogue
 from plantain.records import InputError, SourceImage
 from plantain.train.releases import ReleasePreferences, StoredOriginals
 
-PICTURE = b"no training looks at these bytes"
+DATA = b"no training looks at these bytes"
 
 
 def image(name: str, **changes: object) -> tuple[SourceImage, bytes]:
     data, own = (
-        PICTURE + name.encode(),
+        DATA + name.encode(),
         {"id": name, "source_sha256": hashlib.sha256(name.encode()).hexdigest()},
     )
     prepared = hashlib.sha256(data).hexdigest()
@@ -48,8 +48,8 @@ def release(folder: Path, images: Sequence[tuple[SourceImage, bytes]], splits: S
     return folder / "release"
 
 
-def test_what_comes_from_one_picture_is_one_cluster(tmp_path: Path) -> None:
-    # No source gave a patient: an image, two findings drawn on it, and another slice of its file. A stranger.
+def test_examples_of_one_image_are_one_cluster(tmp_path: Path) -> None:
+    # No source named a patient: an image, two findings drawn on it, another slice of its file; an unrelated image.
     eye = image("eye")
     drawn = [image(f"eye+{name}", synthetic=True) for name in ("AMD", "Glaucoma")]
     slice_ = image("slice", source_sha256=eye[0].source_sha256, frame=3)
@@ -70,7 +70,7 @@ def test_a_release_s_own_splits_are_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_a_record_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_record_in_another_format_is_refused(tmp_path: Path) -> None:
     made = release(tmp_path, [image("a")], [""])
     table = pq.read_table(made / "data/preference/0.parquet").to_pylist()
     table[0]["record"] = '{"direction": "add", "finding": "AMD", "split": "", "image": {"id": 3}}'

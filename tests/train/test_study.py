@@ -1,4 +1,4 @@
-"""The fine-tuning study and preference training as wholes, on tiny models and small pictures."""
+"""Complete fine-tuning studies and preference trainings on tiny models and small images."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def small(**changes: object) -> FinetunePlan:
     return FinetunePlan(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path, base: TrainingBase) -> None:
+def test_study_trains_every_model_once_and_resumes_after_a_stop(tmp_path: Path, base: TrainingBase) -> None:
     source, plan, progress = Moles(4), small(), Counting()
     assert not train_study(source, base, plan, tmp_path, progress=progress, stop=lambda: progress.steps >= 3)
     assert progress.steps == 3
@@ -84,14 +84,14 @@ def test_a_study_trains_every_model_once_and_goes_on_after_a_stop(tmp_path: Path
     cells = list(cells_of(plan, splits_of(plan, source.listed())))
     assert len(cells) == 4
     for cell in cells:
-        told = json.loads((tmp_path / cell.place / DONE).read_text(encoding="utf-8"))
-        assert sorted(told["trained_on"]) == sorted(cell.training)
+        record = json.loads((tmp_path / cell.place / DONE).read_text(encoding="utf-8"))
+        assert sorted(record["trained_on"]) == sorted(cell.training)
         found = plan_editor(f"diffusers/{tmp_path / cell.place}", OPTIONS)
         assert (found.method.name, found.terms.licence) == ("instruct-pix2pix", "mit")
     assert not list(tmp_path.rglob("*.training"))
 
 
-def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path, base: TrainingBase) -> None:
+def test_trained_adapters_are_usable_as_an_editor_and_as_a_base(tmp_path: Path, base: TrainingBase) -> None:
     plan = small(sizes=(2,), tasks=1, lora_rank=2, learning_rate=1e-2)
     train_study(Moles(4), base, plan, tmp_path, progress=TrainingProgress())
     (cell,) = cells_of(plan, splits_of(plan, Moles(4).listed()))
@@ -105,7 +105,7 @@ def test_trained_adapters_are_an_editor_and_a_base_by_themselves(tmp_path: Path,
     assert all(torch.isfinite(weight).all() for weight in merged.values())
 
 
-def test_splits_are_nested_whole_and_the_same_for_every_size() -> None:
+def test_splits_are_nested_and_keep_their_held_out_samples() -> None:
     listed = [ListedExample(f"{n}", "t", f"c{n // 3}", reserved=n >= 27) for n in range(30)]
     split = split_task(listed, "t", seed=4, largest=16, per_task=30)
     assert len(split.training) >= 16
@@ -165,7 +165,7 @@ def test_a_release_s_test_split_is_neither_trained_on_nor_monitored() -> None:
 
 
 def test_a_training_started_with_other_settings_is_not_resumed(tmp_path: Path, base: TrainingBase) -> None:
-    """Neither in a study nor in preferences: the size of the images is part of what a checkpoint is."""
+    """In a study and in preference training: a checkpoint depends on the size of the images."""
     progress = Counting()
     plan = small(sizes=(2,), tasks=1)
     train_study(Moles(4), base, plan, tmp_path / "a", progress=progress, stop=lambda: progress.steps >= 1)

@@ -195,7 +195,7 @@ def test_every_epoch_sees_each_example_once_in_its_own_order() -> None:
 def test_training_sees_the_canvas_that_an_edit_is_made_on(
     size: tuple[int, int], side: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pixel for pixel what the VAE receives in an edit, and in training."""
+    """The VAE receives equal pixels in an edit and in training."""
     width, height = size
     rng = np.random.default_rng(3)
     image = rng.integers(60, 255, (height, width, 3)).astype(np.uint8)
@@ -231,20 +231,20 @@ def weights(value: float = 1.0) -> dict[str, nn.Parameter]:
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (lambda w: w.sum() * float("inf"), "the loss is inf"),
         (lambda w: (w - w).abs().sqrt().sum(), "the gradient is nan"),  # a loss of 0, whose slope is 0 / 0
     ],
     ids=["loss", "gradient"],
 )
-def test_numbers_out_of_bounds_stop_before_they_are_learned(tmp_path: Path, bad, said: str) -> None:  # type: ignore[no-untyped-def]
+def test_non_finite_loss_or_gradient_stops_before_the_update(tmp_path: Path, bad, message: str) -> None:  # type: ignore[no-untyped-def]
     own = weights()
 
     def loss_of(numbers: list[int], step: int) -> Tensor:
         return bad(own["w"]) if step == 3 else own["w"].mean()
 
-    with pytest.raises(InputError, match=f"training step 4: {said}"):
+    with pytest.raises(InputError, match=f"training step 4: {message}"):
         train_weights(own, loss_of, ONE, SHORT, Session(tmp_path, TrainingProgress()), "one training")
     assert torch.isfinite(own["w"]).all()
     kept = weights(0.0)

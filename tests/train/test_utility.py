@@ -74,8 +74,8 @@ def test_command_with_a_run(
     real, of_run = read_sets(catalogue, run, ("glioma",))
     assert of_run.labels.all()
     assert set(of_run.groups.tolist()) < set(real.groups.tolist())
-    wish = ["--real", catalogue, "--finding", "glioma", "--n", "8", "--seeds", "2", "--json"]
-    assert main(["train", "utility", *map(str, [run, *wish])]) == 0
+    options = ["--real", catalogue, "--finding", "glioma", "--n", "8", "--seeds", "2", "--json"]
+    assert main(["train", "utility", *map(str, [run, *options])]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["areas"]) == set(ARMS)
     assert 0 < found["edits"] <= len(of_run)
@@ -85,7 +85,7 @@ def test_command_with_a_run(
     ("changes", "findings", "words"),
     [({"synthetic": True}, "glioma", "all 24 images are synthetic"), ({}, "gliom", "did you mean 'glioma'")],
 )
-def test_unusable_images_are_one_line(
+def test_unusable_images_give_one_line(
     changes: dict[str, object],
     findings: str,
     words: str,
@@ -94,7 +94,7 @@ def test_unusable_images_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     catalogue = catalogue_of(tmp_path / "catalogue", 24, **changes)
-    wish = [run, "--real", catalogue, "--finding", findings]
-    assert main(["train", "utility", *map(str, wish)]) == 2
+    options = [run, "--real", catalogue, "--finding", findings]
+    assert main(["train", "utility", *map(str, options)]) == 2
     printed = capsys.readouterr()
     assert words in printed.err and printed.err.count("\n") == 1 and not printed.out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from plantain.catalogue.groups import JOINED, DisjointSets
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import replace_file
 from plantain.files.tables import written_csv
-from plantain.pixels.likeness import close_pairs
+from plantain.pixels.likeness import Codes, close_pairs
 
 NEAR = "near_duplicates.csv"
+MANY = 20
+"""Images with the same code up to which every pair of them is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,31 @@ def join_near_duplicates(catalogue: Catalogue) -> list[NearPair]:
         return []
     codes = np.frombuffer(b"".join(code for _, code in known), np.uint8).reshape(len(known), -1)
     pairs = []
-    for first, second, bits in close_pairs(codes):
+    for first, second, bits in _thinned_pairs(codes):
         one, other = sorted((known[first][0], known[second][0]))
         alike = groups[one] == groups[other] and groups[one][1] is not None
         pairs.append(NearPair(one, other, bits, alike))
     pairs.sort(key=lambda pair: (pair.one, pair.other))
     catalogue.regroup(_joined(groups, [pair for pair in pairs if not pair.same_group]))
     return pairs
+
+
+def _thinned_pairs(codes: Codes) -> Iterator[tuple[int, int, int]]:
+    """Yield close pairs; of many images with the same code, each with the first of them alone.
+
+    A thousand blank images would make half a million pairs.
+    """
+    _, code_of, times = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    firsts: dict[int, int] = {}
+    kept = []
+    for place, code in enumerate(code_of.ravel().tolist()):
+        first = firsts.setdefault(code, place)
+        if first == place or times[code] <= MANY:
+            kept.append(place)
+        else:
+            yield first, place, 0
+    for one, other, bits in close_pairs(codes[kept]):
+        yield kept[one], kept[other], bits
 
 
 def write_near_duplicates(path: Path, pairs: list[NearPair]) -> None:

@@ -1,4 +1,4 @@
-"""MedEBench's published layout, written from real pictures."""
+"""MedEBench's published layout, written with real images."""
 
 from __future__ import annotations
 

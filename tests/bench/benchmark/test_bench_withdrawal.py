@@ -1,4 +1,4 @@
-"""Withdrawing a patient whose images went on: into a benchmark made of a build, a run of it, and trained models."""
+"""Withdrawing a patient also from a benchmark made of a build, from its runs, and from trained models."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, image in enumerate(plain.images()):
             group = GONE if number < 2 else STAYS
             allowed = Consent("the owner", "a letter")
-            told = replace(image, group=group, licence=Licence.CREDENTIALED, consent=allowed)
-            catalogue.add(told, plain.read(image), bytes(32))
+            changed = replace(image, group=group, licence=Licence.CREDENTIALED, consent=allowed)
+            catalogue.add(changed, plain.read(image), bytes(32))
     recipe = quick_recipe(root / "catalogue", findings=("AMD", "Cataract"))
     asyncio.run(run_build(recipe, root / "run", method=quick_method(CallLog(None), max_rounds=3)))
     benchmark_from_build(root / "run", root / "bench")
@@ -69,7 +69,7 @@ def case(made: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def theirs(root: Path) -> tuple[set[str], set[str]]:
+def samples_by_patient(root: Path) -> tuple[set[str], set[str]]:
     """Samples of the benchmark that show the patient, and those that do not."""
     with JournalReader.open(root / "run") as reader:
         tasks = {row.id[:12]: reader.image(row.task.image_id).group for row in reader.tasks()}
@@ -82,7 +82,7 @@ def theirs(root: Path) -> tuple[set[str], set[str]]:
     return gone, stay
 
 
-def asked(root: Path) -> list[str]:
+def command_for(root: Path) -> list[str]:
     folders = [str(root / name) for name in ("catalogue", "run", "bench", "bench-run", "models")]
     return ["run", "withdraw", *folders, "--group", GONE]
 
@@ -100,24 +100,24 @@ def assert_gone(root: Path, gone: set[str], stay: set[str]) -> None:
     assert not (root / "bench-run" / "leaderboard.html").exists()
 
 
-def test_samples_outputs_and_pages_go_and_models_are_named(
+def test_samples_outputs_and_pages_are_removed_and_models_are_named(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone, stay = theirs(case)
-    assert main([*asked(case), "--dry-run", "--json"]) == 0
-    foretold = json.loads(capsys.readouterr().out)
+    gone, stay = samples_by_patient(case)
+    assert main([*command_for(case), "--dry-run", "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
     assert {sample.id for sample in Benchmark.load(case / "bench").samples} == gone | stay
-    assert main([*asked(case), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["folders"] == foretold["folders"]
-    by_name = {Path(one["folder"]).name: one for one in told["folders"]}
+    assert main([*command_for(case), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["folders"] == planned["folders"]
+    by_name = {Path(one["folder"]).name: one for one in printed["folders"]}
     assert set(by_name["bench"]["samples"]) == gone
     assert by_name["bench-run"]["tasks"] == 5 * len(gone)  # four baselines and one editor
     (model,) = by_name["models"]["models"]
     trained = json.loads((Path(model) / DONE).read_text())["trained_on"]
     assert set(trained) == gone
     assert_gone(case, gone, stay)
-    # The run goes on with what is left: nothing is generated, and the table is made anew.
+    # The run resumes with the rest: nothing is generated, and the table is written again.
     editor = Brightener()
     wanted = ArmRequest(own={editor.name: editor})
     bench = Benchmark.load(case / "bench")
@@ -129,9 +129,9 @@ def test_samples_outputs_and_pages_go_and_models_are_named(
     assert not any(name in page for name in gone)
 
 
-@pytest.mark.parametrize("after", ["bench-run", "pictures"])
-def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> None:
-    gone, stay = theirs(case)
+@pytest.mark.parametrize("after", ["bench-run", "images"])
+def test_the_same_command_finishes_after_a_kill(after: str, case: Path) -> None:
+    gone, stay = samples_by_patient(case)
     pid = os.fork()
     if pid == 0:
         import plantain.cli.run.consent as command
@@ -141,14 +141,14 @@ def test_killed_anywhere_the_same_command_finishes(after: str, case: Path) -> No
         else:
             native_format.orjson.dumps = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
             command.withdraw_from_run = lambda *_: None
-        main(asked(case))
+        main(command_for(case))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
-    assert main(asked(case)) == 0
+    assert main(command_for(case)) == 0
     assert_gone(case, gone, stay)
 
 
-def test_a_benchmark_alone_knows_its_groups_by_its_own_names(
+def test_benchmark_without_its_build_has_its_own_group_names(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Benchmark.load(case / "bench").samples[0].cluster

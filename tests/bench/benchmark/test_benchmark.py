@@ -1,4 +1,4 @@
-"""Loading benchmarks: MedEBench's published layout and the paper's keys, our own format, and whatever is wrong."""
+"""Loading benchmarks: MedEBench's published layout, the paper's keys, our own format, and all errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_shape_of_the_metadata_is_read(tree: Path, shape: str) -> None:
     assert [sample.id for sample in Benchmark.load(tree).samples] == list("123456")
 
 
-def test_keys_of_the_paper_are_read_and_paths_may_be_left_out(tree: Path) -> None:
+def test_paper_keys_are_read_and_paths_are_optional(tree: Path) -> None:
     keys = {
         "id": "Id",
         "prompt": "Prompt",
@@ -80,7 +80,7 @@ def test_keys_of_the_paper_are_read_and_paths_may_be_left_out(tree: Path) -> Non
     assert all(sample.changed and sample.roi for sample in Benchmark.load(tree).samples)
 
 
-def test_shared_addresses_become_clusters_and_stay_hashed(published: Path, tree: Path) -> None:
+def test_shared_addresses_become_hashed_clusters(published: Path, tree: Path) -> None:
     bench = Benchmark.load(published)
     clusters = {sample.id: sample.cluster for sample in bench.samples}
     assert clusters["3"] == clusters["4"], "www. and the fragment do not make another source"
@@ -105,7 +105,7 @@ def test_missing_files_are_named(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("id", "../1", "an id becomes a file name"),
         ("id", "1", "used twice"),
@@ -113,19 +113,19 @@ def test_missing_files_are_named(tree: Path) -> None:
         ("previous_image", "/etc/hostname", "is outside the benchmark's folder"),
     ],
 )
-def test_a_bad_field_is_named(tree: Path, field: str, value: object, said: str) -> None:
+def test_a_bad_field_is_named(tree: Path, field: str, value: object, message: str) -> None:
     rows = published_rows()
     rows[1][field] = value
     write_rows(tree, rows)
     (found,) = messages(tree)
-    assert said in found and "\n" not in found
+    assert message in found and "\n" not in found
     with pytest.raises(InputError, match="editing"):
         Benchmark.load(tree)
     with pytest.raises(InputError, match=r"no such folder; did you mean '.*/editing'"):
         Benchmark.load(tree.with_name("editng"))
 
 
-def test_sizes_that_differ_are_brought_to_the_previous_image_as_published(tree: Path) -> None:
+def test_other_sizes_are_resized_to_the_previous_image_as_published(tree: Path) -> None:
     whole = np.asarray(Image.open(tree / "changed" / "1.png"))
     half = Image.fromarray(whole).resize((80, 60), Image.Resampling.BICUBIC)
     write_png(tree / "changed" / "1.png", np.asarray(half))
@@ -143,7 +143,7 @@ def test_sizes_that_differ_are_brought_to_the_previous_image_as_published(tree: 
     ]
 
 
-def test_own_format_comes_back_as_it_was_written(tmp_path: Path) -> None:
+def test_own_format_is_read_as_written(tmp_path: Path) -> None:
     out = tmp_path / "own"
     clean = picture("coffee", left=100, top=50)
     marked, mask = spot(clean, (60, 60), 12)
@@ -190,20 +190,20 @@ def test_own_format_comes_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"format": "other"}, "format: expected 'plantain-benchmark'"),
         ({"version": 2}, "version: 2 is not read"),
     ],
 )
-def test_another_format_is_refused(tmp_path: Path, change: dict[str, object], said: str) -> None:
+def test_another_format_is_refused(tmp_path: Path, change: dict[str, object], message: str) -> None:
     data = {"format": "plantain-benchmark", "version": 1, "name": "x", "samples": []} | change
     (tmp_path / "benchmark.json").write_bytes(orjson.dumps(data))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Benchmark.load(tmp_path)
 
 
-def test_digest_follows_content_and_not_the_place(tree: Path, published: Path) -> None:
+def test_digest_depends_on_content_not_on_the_folder(tree: Path, published: Path) -> None:
     assert Benchmark.load(tree).digest == Benchmark.load(published).digest
     rows = published_rows()
     rows[0]["prompt"] = "Remove the mole, please."
@@ -229,7 +229,7 @@ _KEYS = st.sampled_from([*_PUBLISHED, *_OWN])
     rows=st.lists(st.dictionaries(_KEYS | st.text(max_size=8), _JSON, max_size=9) | _JSON, max_size=4),
     own=st.booleans(),
 )
-def test_any_metadata_ends_in_one_line_problems(tmp_path: Path, rows: list[object], own: bool) -> None:
+def test_any_metadata_gives_one_line_problems(tmp_path: Path, rows: list[object], own: bool) -> None:
     data = {"format": "plantain-benchmark", "version": 1, "name": "x", "samples": rows}
     file = tmp_path / ("benchmark.json" if own else "editing_metadata.json")
     file.write_text(json.dumps(data if own else rows), encoding="utf-8", errors="surrogatepass")
@@ -238,7 +238,7 @@ def test_any_metadata_ends_in_one_line_problems(tmp_path: Path, rows: list[objec
     except InputError as error:
         assert "\n" not in str(error)
         return
-    assert not reading.samples, "there is no file that a sample could have"
+    assert not reading.samples, "no sample can have a file here"
     assert reading.problems
     assert all("\n" not in str(problem) for problem in reading.problems)
 
@@ -275,14 +275,14 @@ FULL = np.full_like(DISC, 255)
         (rgba((FULL, DISC)), "transparency", FULL),
     ],
 )
-def test_the_same_disc_is_read_whatever_stores_it(data: bytes, kind: str, grey: np.ndarray) -> None:
+def test_the_same_disc_is_read_from_every_mask_format(data: bytes, kind: str, grey: np.ndarray) -> None:
     mask = read_mask(data, "mask.png")
     assert np.array_equal(mask.region, INSIDE)
     assert mask.kind == kind
     assert np.array_equal(mask.grey, grey), "the grey levels are those that the published code sees"
 
 
-def test_soft_edges_are_cut_at_half_and_said() -> None:
+def test_soft_edges_are_cut_at_half_with_a_remark() -> None:
     soft = cv2.GaussianBlur(DISC, (0, 0), 3)
     mask = read_mask(png(soft), "mask.png")
     assert mask.kind == "soft"

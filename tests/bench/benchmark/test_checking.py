@@ -1,4 +1,4 @@
-"""Checking and describing a benchmark, through the command line as a user does it."""
+"""Checking and describing a benchmark through the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_valid_tree_passes_with_warnings(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out = run(capsys, "check", str(published))
     assert code == 0
     assert out.splitlines()[-2] == "OK: 6 samples from 5 sources, 4 warnings"
@@ -36,7 +36,7 @@ def test_a_sound_tree_passes_with_its_warnings(published: Path, capsys: pytest.C
     assert "example.org" not in out
 
 
-def test_every_problem_has_its_line_and_the_exit_code_is_1(
+def test_every_problem_is_one_line_and_the_exit_code_is_1(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tree / "previous" / "1.png").write_bytes((tree / "previous" / "1.png").read_bytes()[:900])
@@ -60,47 +60,47 @@ def test_every_problem_has_its_line_and_the_exit_code_is_1(
 def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "previous" / "6.png").unlink()
     code, out = run(capsys, "check", str(tree), "--json")
-    told = json.loads(out)
-    assert (code, told["ok"]) == (1, False)
-    (problem,) = told["problems"]
+    data = json.loads(out)
+    assert (code, data["ok"]) == (1, False)
+    (problem,) = data["problems"]
     assert list(problem.values()) == ["editing/previous/6.png", "6", "samples[5].previous", "no such file"]
-    assert {"file", "sample", "field", "detail"} == set(told["warnings"][0]) == set(problem)
+    assert {"file", "sample", "field", "detail"} == set(data["warnings"][0]) == set(problem)
 
 
-def test_other_pixels_are_warned_of(tree: Path) -> None:
+def test_unaligned_pixels_give_a_warning(tree: Path) -> None:
     write_png(tree / "changed" / "1.png", np.roll(picture("chelsea", left=90, top=60), 9, axis=1))
     unaligned = [line for line in found(tree, warning=True) if "not aligned pixel by pixel" in line]
     assert unaligned[0].startswith("changed/1.png: sample 1: pixels")
 
 
-def test_describe_writes_figures_tables_and_says_what_it_could_not_measure(
+def test_describe_writes_figures_and_names_unscored_values(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "to"
     code, out = run(capsys, "describe", str(published), "--to", str(to), "--json", "--clip", "nobody/weights")
-    told = json.loads(out)
+    data = json.loads(out)
     assert code == 0
-    assert told["samples"] == 6
-    assert told["clusters"] == 5
-    assert {row["organ"]: row["samples"] for row in told["organs"]} == {
+    assert data["samples"] == 6
+    assert data["clusters"] == 5
+    assert {row["organ"]: row["samples"] for row in data["organs"]} == {
         "Skin": 2,
         "Spine and Bones": 2,
         "Teeth": 2,
     }
-    assert told["directions"] == {"add": 1, "change": 1, "remove": 4}
+    assert data["directions"] == {"add": 1, "change": 1, "remove": 4}
     # A disc of radius 14 and a square of 9 around each of its points: a share of the 160 x 120 frame.
     share = float(spot(picture("chelsea"), (52, 60), 14)[1].mean())
-    assert told["roi_share"]["median"] == pytest.approx(share)
-    assert told["prompt_image_similarity"]["unscored"] != ""
-    assert told["prompt_image_similarity"]["spread"] is None
+    assert data["roi_share"]["median"] == pytest.approx(share)
+    assert data["prompt_image_similarity"]["unscored"] != ""
+    assert data["prompt_image_similarity"]["spread"] is None
     first = {path.name: path.read_bytes() for path in to.iterdir()}
     assert sorted(first) == ["description.json", "figure-3.svg", "figure-4.svg"]
-    assert told["tasks"][0] == {"organ": "Teeth", "task": "Add or remove braces", "samples": 2, "clusters": 1}
+    assert data["tasks"][0] == {"organ": "Teeth", "task": "Add or remove braces", "samples": 2, "clusters": 1}
     run(capsys, "describe", str(published), "--to", str(to), "--clip", "nobody/weights")
     assert {path.name: path.read_bytes() for path in to.iterdir()} == first, "the same bytes again"
 
 
-def test_the_papers_figures_are_named_with_what_is_missing(
+def test_paper_figures_are_listed_with_missing_data(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out = run(capsys, "describe", str(published), "--paper", "--clip", "nobody/weights")
@@ -111,7 +111,7 @@ def test_the_papers_figures_are_named_with_what_is_missing(
 
 
 def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None:
-    """In closed form: images lie along the first axis, texts at 60 degrees from it."""
+    """In closed form: images are on the first axis, texts at 60 degrees from it."""
 
     class Plane:
         name = "plane"
@@ -131,6 +131,6 @@ def test_similarity_of_prompt_and_image_is_their_cosine(published: Path) -> None
     assert "median 0.500, n = 6" in properties_figure(description)
 
 
-def test_no_benchmark_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_benchmark_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "check", str(tmp_path)]) == 2
     assert "neither benchmark.json nor" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A build turned into a benchmark: what ends at a real image, exact regions, licence and group carried along."""
+"""A build turned into a benchmark: edits with a real image after, exact regions, licence and group."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bench(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     return Benchmark.load(out)
 
 
-def test_every_success_goes_there_and_back(build: Path, bench: Benchmark) -> None:
+def test_every_success_gives_samples_in_both_directions(build: Path, bench: Benchmark) -> None:
     with JournalReader.open(build) as reader:
         rows = list(reader.tasks(TaskState.SUCCESS))
         assert rows
@@ -82,8 +82,8 @@ def test_every_success_goes_there_and_back(build: Path, bench: Benchmark) -> Non
             assert home.key_concept
 
 
-def test_what_comes_from_one_picture_shares_a_cluster(build: Path, bench: Benchmark) -> None:
-    """A patient's images, and a real image with those that a finding was drawn on: intervals draw them together."""
+def test_edits_of_one_image_share_a_cluster(build: Path, bench: Benchmark) -> None:
+    """A patient's images, and a real image with its synthetic findings: intervals resample them together."""
     with JournalReader.open(build) as reader:
         images = {image.id: image for image in reader.images()}
         rows = {row.id[:12]: images[row.task.image_id] for row in reader.tasks()}
@@ -96,7 +96,7 @@ def test_what_comes_from_one_picture_shares_a_cluster(build: Path, bench: Benchm
     assert len({name for found in clusters.values() for name in found}) == len(clusters)
 
 
-def test_only_real_ground_truth_when_asked(build: Path, tmp_path: Path) -> None:
+def test_only_real_ground_truth_on_request(build: Path, tmp_path: Path) -> None:
     made = benchmark_from_build(build, tmp_path / "b", real_only=True)
     bench = Benchmark.load(tmp_path / "b")
     assert (made.synthetic, made.real) == (0, len(bench))
@@ -104,7 +104,7 @@ def test_only_real_ground_truth_when_asked(build: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_build_makes_the_same_bytes(build: Path, bench: Benchmark, tmp_path: Path) -> None:
-    """And it passes the check."""
+    """The benchmark also passes the check."""
     assert check_benchmark(bench.root).errors == ()
     benchmark_from_build(build, tmp_path / "b")
     again = {
@@ -113,11 +113,13 @@ def test_the_same_build_makes_the_same_bytes(build: Path, bench: Benchmark, tmp_
     assert again == {p.relative_to(bench.root): p.read_bytes() for p in bench.root.rglob("*") if p.is_file()}
 
 
-def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_the_sample_counts(
+    build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench", "from-build", str(build), "--to", str(tmp_path / "b"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["real"] == told["synthetic"] == told["successes"]
-    assert told["regions"] == 2 * told["successes"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["real"] == printed["synthetic"] == printed["successes"]
+    assert printed["regions"] == 2 * printed["successes"]
     half = len(Benchmark.load(tmp_path / "b")) // 2
     assert main(["bench", "describe", str(tmp_path / "b"), "--clip", "nobody/weights"]) == 0
     assert f"{half} with a real image after, {half} with a synthetic one" in " ".join(
@@ -129,7 +131,7 @@ def test_command_says_what_it_made(build: Path, tmp_path: Path, capsys: pytest.C
     assert not (tmp_path / "c").exists()
 
 
-def test_an_original_that_is_an_edit_itself_is_never_called_real(build: Path, tmp_path: Path) -> None:
+def test_edited_original_is_never_called_real(build: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(build, tmp_path / "run"))
     with sqlite3.connect(run / "journal.sqlite") as connection:
         changed = connection.execute(
@@ -146,8 +148,8 @@ def test_an_original_that_is_an_edit_itself_is_never_called_real(build: Path, tm
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_leaderboard_says_which_true_images_are_synthetic(build: Path, tmp_path: Path) -> None:
-    """In its warning, its table and its gallery; a picture of one carries the mark, whoever "made" it."""
+def test_leaderboard_marks_synthetic_true_images(build: Path, tmp_path: Path) -> None:
+    """In its warning, its table and its gallery; a synthetic image is marked, whichever arm shows it."""
     benchmark_from_build(build, tmp_path / "b")
     bench = Benchmark.load(tmp_path / "b")
     shown = [arm for arm in baselines() if arm.label in ("copy-input", "ground-truth")]
@@ -163,8 +165,8 @@ def test_leaderboard_says_which_true_images_are_synthetic(build: Path, tmp_path:
         )
     ]
     for caption in ("Before", "Truth"):
-        assert [told for told in marked if told[0].startswith(caption)].count((caption, False)) == half
+        assert [one for one in marked if one[0].startswith(caption)].count((caption, False)) == half
         assert marked.count((f"{caption} (synthetic)", True)) == half
-    # What is copied from a synthetic image is one: as many copies as images before.
+    # A copy of a synthetic image is synthetic: as many copies as images before.
     assert marked.count(("copy-input", True)) == marked.count(("copy-input", False)) == half
     assert not any(caption == "ground-truth" for caption, _ in marked), "it is the truth, shown once"

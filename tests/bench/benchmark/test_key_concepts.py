@@ -52,9 +52,7 @@ def test_concept_is_the_object_of_the_prompt_or_has_a_reason(prompt: str, concep
     assert found in prompt  # attention is read at words of the prompt
 
 
-def test_concepts_are_shown_edited_and_leave_outputs_valid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_editing_concepts_keeps_outputs_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = small_bench(tmp_path / "bench", 3)
     file = tmp_path / "concepts.csv"
     command = ["bench", "prepare", str(before.root), "--concepts", str(file)]

@@ -1,4 +1,4 @@
-"""What a benchmark shares with other places, however it was kept there."""
+"""Images that a benchmark shares with other folders, in any format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from plantain.records import InputError, Licence
 SIZE = (160, 120)
 
 
-def picture(name: str) -> np.ndarray:
+def photo(name: str) -> np.ndarray:
     return cv2.resize(getattr(skimage.data, name)(), SIZE, interpolation=cv2.INTER_AREA)
 
 
@@ -43,7 +43,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
     out = tmp_path_factory.mktemp("leakage") / "bench"
     with BenchmarkWriter(out, "Mixed") as writer:
         for number, name in enumerate(("astronaut", "astronaut", "coffee", "chelsea")):
-            before = picture(name)
+            before = photo(name)
             after = before.copy()
             after[40:80, 40 + number : 90] //= 2
             sample = Sample(
@@ -83,19 +83,19 @@ def parquet(folder: Path, shown: dict[str, bytes]) -> None:
     pq.write_table(table, folder / "train-00000.parquet")
 
 
-@pytest.mark.parametrize("kept", [files, tars, parquet])
-def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
-    kept: object, bench: Benchmark, tmp_path: Path
+@pytest.mark.parametrize("stored", [files, tars, parquet])
+def test_image_is_found_in_another_codec_size_exposure_and_frame(
+    stored: object, bench: Benchmark, tmp_path: Path
 ) -> None:
-    astronaut, square = picture("astronaut"), prepare(picture("coffee"))[0]
+    astronaut, square = photo("astronaut"), prepare(photo("coffee"))[0]
     brighter = np.clip(astronaut * 1.1 + 6, 0, 255).astype(np.uint8)
     shown = {
         "a.jpg": encoded(cv2.resize(brighter, (333, 250)), "JPEG", quality=70),
         "b/square.png": encoded(square, "PNG"),
-        "c.png": encoded(picture("rocket"), "PNG"),
-        "d.webp": encoded(picture("immunohistochemistry"), "WEBP"),
+        "c.png": encoded(photo("rocket"), "PNG"),
+        "d.webp": encoded(photo("immunohistochemistry"), "WEBP"),
     }
-    kept(tmp_path / "place", shown)  # type: ignore[operator]
+    stored(tmp_path / "place", shown)  # type: ignore[operator]
     found = find_leakage(bench, tmp_path / "place")
     assert (found.samples_found, found.clusters_found, found.seen) == (3, 2, 4)
     assert {(pair.cluster, "a.jpg" in pair.other or "row 0" in pair.other) for pair in found.pairs} == {
@@ -108,7 +108,7 @@ def test_a_picture_is_known_in_another_codec_size_exposure_and_frame(
 def test_command_prints_pairs_and_counts(
     bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files(tmp_path / "place", {"a.png": encoded(picture("chelsea"), "PNG")})
+    files(tmp_path / "place", {"a.png": encoded(photo("chelsea"), "PNG")})
     command = ["bench", "leakage", str(bench.root), str(tmp_path / "place")]
     assert main([*command, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
@@ -128,38 +128,36 @@ def _huge_member(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "made", "said"),
+    ("name", "made", "message"),
     [
         ("a.parquet", lambda path: path.write_bytes(b"PAR1"), "a.parquet: not a readable Parquet"),
         ("a.txt", lambda path: path.write_text("none"), "place: no images"),
         ("a.tar", _huge_member, "a.tar: 'a.png' claims "),
     ],
 )
-def test_a_place_that_cannot_be_read_is_one_line(
-    name: str, made: Callable[[Path], object], said: str, bench: Benchmark, tmp_path: Path
+def test_unreadable_folder_gives_one_line(
+    name: str, made: Callable[[Path], object], message: str, bench: Benchmark, tmp_path: Path
 ) -> None:
     (tmp_path / "place").mkdir()
     made(tmp_path / "place" / name)
     with pytest.raises(InputError) as refused:
         find_leakage(bench, tmp_path / "place")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match=r"did you mean '.*/place'"):
         find_leakage(bench, tmp_path / "plac")
 
 
-def test_files_of_systems_are_no_images_and_containers_that_are_not_read_are_named(
+def test_system_files_are_skipped_and_unread_containers_are_named(
     bench: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """AppleDouble files begin with 00051607 (RFC 1740) and are named like the image that they belong to."""
+    """AppleDouble files start with 00051607 (RFC 1740) and are named like the image that they belong to."""
     apple = b"\x00\x05\x16\x07" + bytes(60)
     place = tmp_path / "place"
-    files(place, {"rocket.png": encoded(picture("rocket"), "PNG"), "._rocket.png": apple, "notes.md": b"# A"})
+    files(place, {"rocket.png": encoded(photo("rocket"), "PNG"), "._rocket.png": apple, "notes.md": b"# A"})
     files(place, {"__MACOSX/._b.png": apple, ".cache/huggingface/c.png": b"", "LICENSE": "Müller".encode()})
     files(place, {"cut.png": b"\x89PNG"})
-    tars(
-        place / "shards", {"./a.png": encoded(picture("coffee"), "PNG"), "./._a.png": apple, "b.zip": b"PK\0"}
-    )
+    tars(place / "shards", {"./a.png": encoded(photo("coffee"), "PNG"), "./._a.png": apple, "b.zip": b"PK\0"})
     files(
         place,
         {"rest.zip": b"PK\x03\x04\0", "train/data.arrow": b"ARROW1\0\0", "e.jsonl": b'"' + b"iVBO" * 600},

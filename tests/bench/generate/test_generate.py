@@ -1,4 +1,4 @@
-"""Generating in process: what is made, what is never made again, and what is refused before anything is called."""
+"""Generating in process: new outputs, reused outputs, and requests refused before any call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from plantain.records import InputError, Licence, OutcomeKind, TaskState
 BASELINES = ["copy-input", "resize-only", "jpeg-75", "ground-truth"]
 
 
-def test_baselines_are_always_there(tmp_path: Path) -> None:
+def test_baselines_are_always_generated(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench")
     summary = made(benchmark, tmp_path / "run")
     assert (summary.planned, summary.stopped, summary.closed) == (16, None, {TaskState.SUCCESS: 16})
@@ -44,7 +44,7 @@ def test_baselines_are_always_there(tmp_path: Path) -> None:
     assert reason == "not_applicable: the benchmark has no image after the procedure"
 
 
-def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
+def test_grid_points_are_generated_once_and_can_be_added(tmp_path: Path) -> None:
     benchmark, editor = small_bench(tmp_path / "bench", 3), Brightener()
     run = tmp_path / "run"
     first = made(benchmark, run, by(editor, sweep={"amount": (5.0, 40.0)}))
@@ -70,7 +70,7 @@ def test_grid_is_walked_once_and_only_grows(tmp_path: Path) -> None:
     assert len(set(after.values())) == 12
 
 
-def test_samples_and_arms_added_later_are_the_only_ones_made(tmp_path: Path) -> None:
+def test_only_added_samples_and_arms_are_generated(tmp_path: Path) -> None:
     run, one, other = tmp_path / "run", Brightener("offline/one"), Brightener("offline/other")
     made(small_bench(tmp_path / "small", 3), run, by(one))
     large = small_bench(tmp_path / "large", 5)
@@ -110,7 +110,7 @@ def test_a_changed_benchmark_editor_or_seed_is_refused_in_one_line(tmp_path: Pat
         made(benchmark, tmp_path / "file")
 
 
-def test_refusals_and_wrong_sizes_are_attempts_without_image(tmp_path: Path) -> None:
+def test_refusals_and_wrong_sizes_are_attempts_without_an_image(tmp_path: Path) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
     shy = Brightener("offline/shy", refuses=frozenset({"2"}))
     tall = Brightener("offline/tall", size=(50, 100))
@@ -130,7 +130,7 @@ def test_refusals_and_wrong_sizes_are_attempts_without_image(tmp_path: Path) -> 
         assert "resized from 60x48: bicubic" in call.raw
 
 
-def test_retry_asks_once_more_for_what_was_lost_and_for_nothing_else(tmp_path: Path) -> None:
+def test_retry_repeats_only_failed_outputs(tmp_path: Path) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
     editor = Brightener(refuses=frozenset({"2"}))
     made(benchmark, run, by(editor, seeds=2))
@@ -150,7 +150,7 @@ def test_retry_asks_once_more_for_what_was_lost_and_for_nothing_else(tmp_path: P
     assert made(benchmark, run, again).made == 0
 
 
-def test_prompt_variant_is_handed_over_and_its_absence_is_said(tmp_path: Path) -> None:
+def test_prompt_variant_is_sent_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     benchmark, run, editor = small_bench(tmp_path / "bench", 2), tmp_path / "run", Brightener()
     made(benchmark, run, by(editor, prompt=PromptVariant.REPHRASED))
     label = "offline/brightener"
@@ -162,7 +162,7 @@ def test_prompt_variant_is_handed_over_and_its_absence_is_said(tmp_path: Path) -
     assert reasons == ["", "not_applicable: the sample has no rephrased prompt"]
 
 
-def test_limit_counts_outputs_of_editors_and_leaves_the_rest_for_the_next_time(tmp_path: Path) -> None:
+def test_limit_counts_editor_outputs_and_the_next_run_makes_the_rest(tmp_path: Path) -> None:
     benchmark, run, editor = small_bench(tmp_path / "bench", 3), tmp_path / "run", Brightener()
     summary = made(benchmark, run, by(editor, seeds=2), limit=5)
     # Three samples of two outputs each: two samples fit into five outputs. The baselines' tasks do not count.
@@ -172,14 +172,14 @@ def test_limit_counts_outputs_of_editors_and_leaves_the_rest_for_the_next_time(t
     rest = made(benchmark, run, by(editor, seeds=2))
     assert (rest.stopped, sum(rest.closed.values()), len(editor.requests)) == (None, 1, 6)
     made(benchmark, tmp_path / "other", by(editor, seeds=2), limit=1)
-    assert len(editor.requests) == 6 + 2  # never less than a task
+    assert len(editor.requests) == 6 + 2  # always whole tasks
 
 
-def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None:
+def test_images_of_unknown_licence_are_not_sent_to_hosted_models(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench", 2, licence=Licence.UNKNOWN)
     hosted = Brightener("somewhere/model")
-    said = r"image '1' of small has no known licence .* and somewhere/model is a hosted"
-    with pytest.raises(InputError, match=said):
+    message = r"image '1' of small has no known licence .* and somewhere/model is a hosted"
+    with pytest.raises(InputError, match=message):
         made(benchmark, tmp_path / "run", by(hosted))
     assert not hosted.requests
     assert not (tmp_path / "run").exists()
@@ -187,31 +187,31 @@ def test_images_of_unknown_licence_go_to_no_hosted_model(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         ({"sweep": {"guidance": (7.5,)}}, "has no parameter 'guidance'; it can vary amount"),
         ({"shots": (0, 1)}, "--shots: 1 demonstrations; offline/brightener accepts none"),
         ({"shots": (9,)}, "--shots: no task has 10 samples of different sources"),
     ],
 )
-def test_what_an_editor_cannot_do_is_refused_beforehand(
-    wanted: dict[str, object], said: str, tmp_path: Path
+def test_unsupported_requests_are_refused_before_any_call(
+    wanted: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     editor = Brightener()
     with pytest.raises(InputError) as caught:
         made(small_bench(tmp_path / "bench", 8), tmp_path / "run", by(editor, **wanted))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert not editor.requests and not (tmp_path / "run").exists()
 
 
-def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_the_state_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_bench(tmp_path / "bench", 2)
     arguments = ["bench", "generate", str(tmp_path / "bench"), "--run", str(tmp_path / "run")]
     assert main([*arguments, "--limit", "3"]) == 0  # baselines do not count
     assert "8 of 8 tasks to do; waiting for the first task; asking baseline/" in capsys.readouterr().err
     assert main([*arguments, "--json"]) == 0
-    told = orjson.loads(capsys.readouterr().out)
-    assert (told["tasks"], told["stopped"]) == (8, None)
+    printed = orjson.loads(capsys.readouterr().out)
+    assert (printed["tasks"], printed["stopped"]) == (8, None)
     assert main([*arguments, "--to", str(tmp_path / "files")]) == 0
     assert "ground-truth" in capsys.readouterr().out
     assert (tmp_path / "files" / "jpeg-75" / "2_0.png").exists()
@@ -233,7 +233,7 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert reason in out and "must edit the images in" in out
     assert "1 file belongs to no sample of this benchmark and was left out, e.g. 99.png" in err
-    for bad, said in (
+    for bad, message in (
         (["--shots", "1;2"], "--shots: '1;2' is not like 0,1,2,3"),
         (["--shots", "1"], "--shots: name the editors"),
         (["--sweep", "x"], "--sweep"),
@@ -242,15 +242,15 @@ def test_command_says_what_the_run_holds(tmp_path: Path, capsys: pytest.CaptureF
         (["--prompt", "long"], "long"),
     ):
         assert main([*arguments, *bad]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     (tmp_path / "own.py").write_text("def same(image, instruction):\n    return image\n")
     assert main([*arguments, "--editor", str(tmp_path / "own.py:same"), "--limit", "1"]) == 3
-    assert "1 of 10 tasks to do" in capsys.readouterr().err  # 8 of baselines are done, 1 more is for later
+    assert "1 of 10 tasks to do" in capsys.readouterr().err  # 8 baseline tasks are done, 1 task is left
     shutil.rmtree(tmp_path / "bench")
     assert main(arguments) == 2
 
 
-def test_changed_function_replaces_failed_outputs_but_no_images(
+def test_changed_function_replaces_failed_outputs_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_bench(tmp_path / "bench", 2)

@@ -52,7 +52,7 @@ def made(benchmark: Benchmark, run: Path, wanted: ArmRequest, file: Path, **opti
     return asyncio.run(generate(benchmark, run, wanted, terms, **options))  # type: ignore[arg-type]
 
 
-def test_hosted_outputs_cost_money_and_refusals_stay_outputs_without_image(
+def test_hosted_outputs_cost_money_and_refusals_are_outputs_without_an_image(
     tmp_path: Path, server: FakeProvider
 ) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
@@ -78,7 +78,7 @@ def test_hosted_outputs_cost_money_and_refusals_stay_outputs_without_image(
     assert len(server.calls) == 6
 
 
-def test_study_shows_nested_demonstrations_of_the_same_samples(tmp_path: Path, server: FakeProvider) -> None:
+def test_study_sends_nested_demonstrations_for_the_same_samples(tmp_path: Path, server: FakeProvider) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 16, tasks=2), tmp_path / "run"
     wanted = ArmRequest(editors=(EDITOR,), shots=(0, 1, 2, 3))
     summary = made(benchmark, run, wanted, settings(tmp_path, server))
@@ -94,8 +94,8 @@ def test_study_shows_nested_demonstrations_of_the_same_samples(tmp_path: Path, s
     assert sent == {1: len(held_out), 3: len(held_out), 5: len(held_out), 7: len(held_out)}
     by_case: dict[bytes, list[list[bytes]]] = defaultdict(list)
     for call in sorted(server.calls, key=lambda call: len(pictures_sent(call))):
-        *shown_pictures, case = pictures_sent(call)
-        by_case[case].append(shown_pictures)
+        *demonstrations, case = pictures_sent(call)
+        by_case[case].append(demonstrations)
     for ladder in by_case.values():
         assert [len(shown) for shown in ladder] == [0, 2, 4, 6]
         assert all(more[: len(fewer)] == fewer for fewer, more in itertools.pairwise(ladder))

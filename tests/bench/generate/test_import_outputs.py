@@ -1,4 +1,4 @@
-"""Taking in outputs made elsewhere: what is found, what is refused before anything is taken."""
+"""Importing outputs made elsewhere: files found, and files refused before the import starts."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def test_tree_gives_one_arm_for_each_model(tmp_path: Path) -> None:
     assert other.strangers == ("99_0.png",)
 
 
-def test_what_could_harm_is_refused_in_one_line_that_names_the_file(tmp_path: Path) -> None:
+def test_unsafe_file_is_refused_in_one_line_with_its_name(tmp_path: Path) -> None:
     secret = put(tmp_path / "secret", "x.png") / "x.png"
     cases: dict[str, tuple[str, object]] = {
         "link": ("a link", lambda path: path.symlink_to(secret)),
         "folder": ("no plain file", lambda path: path.mkdir()),
         "large": ("MiB; at most 64 MiB", lambda path: path.open("wb").truncate(MAX_FILE_BYTES + 1)),
     }
-    for name, (said, make) in cases.items():
+    for name, (found, make) in cases.items():
         folder = put(tmp_path / name / "model", "1_0.png")
         make(folder / "2_0.png")  # type: ignore[operator]
         with pytest.raises(InputError) as caught:
             find_outputs(tmp_path / name, "", IDS)
-        assert said in str(caught.value) and "2_0.png" in str(caught.value) and "\n" not in str(caught.value)
+        assert found in str(caught.value) and "2_0.png" in str(caught.value) and "\n" not in str(caught.value)
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "model").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match="a link; links are not followed"):
         find_outputs(tmp_path / "here", "", IDS)
 
 
-def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
+def test_single_output_per_sample_needs_no_number(tmp_path: Path) -> None:
     (one,) = find_outputs(put(tmp_path / "mine", "1.png", "2_b.png", "2_0.png"), "", IDS)
     assert sorted(one.files) == [("1", 0), ("2", 0), ("2_b", 0)]
     put(tmp_path, "1_0.png")
@@ -67,7 +67,7 @@ def test_one_output_a_sample_needs_no_number(tmp_path: Path) -> None:
         find_outputs(tmp_path / "nowhere", "", IDS)
 
 
-def test_exported_outputs_are_taken_in_again_to_the_pixel(tmp_path: Path) -> None:
+def test_exported_outputs_are_imported_with_equal_pixels(tmp_path: Path) -> None:
     benchmark, run, editor = small_bench(tmp_path / "bench", 3), tmp_path / "run", Brightener()
     made(benchmark, run, by(editor, seeds=2))
     with BenchRun.open(run) as bench:
@@ -85,7 +85,7 @@ def test_exported_outputs_are_taken_in_again_to_the_pixel(tmp_path: Path) -> Non
     assert all(np.array_equal(one, two) for one, two in zip(before, after, strict=True))
 
 
-def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_path: Path) -> None:
+def test_missing_outputs_can_be_added_later_and_changed_ones_are_refused(tmp_path: Path) -> None:
     benchmark, run = small_bench(tmp_path / "bench", 3), tmp_path / "run"
     folder = tmp_path / "theirs"
     folder.mkdir()
@@ -94,20 +94,20 @@ def test_missing_outputs_count_until_they_come_and_changed_ones_are_refused(tmp_
         (folder / f"{sample.id}_0.png").write_bytes(encode_png(benchmark.changed(sample)))
     (folder / "2_0.png").write_bytes(b"\xff\xd8\xff no picture")
 
-    def take_in() -> list[str]:
+    def imported() -> list[str]:
         made(benchmark, run, ArmRequest(outputs=outputs_at([str(folder)], ids)))
         with BenchRun.open(run) as bench:
             return [one.reason.partition(" (")[0] for one in bench.outputs("outputs/theirs")]
 
     (folder / "2_0.png").rename(folder / "2_0.jpg")
-    first = take_in()
+    first = imported()
     assert first[0] == ""
     assert first[1].startswith("malformed: edited image: ")
     assert first[2] == "no_image: missing: no file for this sample"
     (folder / "3_0.png").write_bytes(encode_png(benchmark.changed(benchmark.samples[2])))
-    assert take_in() == [*first[:2], ""]
+    assert imported() == [*first[:2], ""]
     (folder / "1_0.png").write_bytes(encode_png(benchmark.previous(benchmark.samples[0])))
     with pytest.raises(InputError, match=r"1_0\.png: not the file that .* imported before as outputs/theirs"):
-        take_in()
+        imported()
     (folder / "1_0.png").unlink()
-    assert take_in() == [*first[:2], ""]  # what was taken in stays
+    assert imported() == [*first[:2], ""]  # imported outputs are kept

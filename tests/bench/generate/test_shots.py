@@ -43,7 +43,7 @@ SAMPLES = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(SAMPLES, st.integers(0, 5))
-def test_study_splits_by_source_whatever_the_order(samples: list[Sample], seed: int) -> None:
+def test_study_splits_by_source_in_any_order(samples: list[Sample], seed: int) -> None:
     by_id = {one.id: one for one in samples}
     try:
         study = choose_study(samples, seed)
@@ -82,7 +82,7 @@ def test_papers_six_tasks_are_the_default_and_others_can_be_named() -> None:
         choose_study(samples, 0, named=["Make hair thick"])
 
 
-def test_preset_brings_its_published_grid_unless_another_is_swept(tmp_path: Path) -> None:
+def test_preset_has_its_published_grid_unless_a_sweep_is_given(tmp_path: Path) -> None:
     benchmark = small_bench(tmp_path / "bench", 1)
     editor = Brightener(adjustable=frozenset({"guidance", "image_guidance"}))
 

@@ -1,4 +1,4 @@
-"""A benchmark from raw pairs: what is aligned, refused, described and proposed, and every bad row of the table."""
+"""A benchmark from raw pairs: alignment, refusals, descriptions, proposals, and every bad row of the table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import InputError, Licence
 
 SIZE = (300, 220)
-TOLD = {"organ": "skin", "task": "Remove a mole.", "prompt": "Remove the mole.", "licence": "open"}
+FIELDS = {"organ": "skin", "task": "Remove a mole.", "prompt": "Remove the mole.", "licence": "open"}
 
 
-def row(name: str, **said: str) -> dict[str, str]:
-    return {"id": name} | TOLD | said
+def row(name: str, **fields: str) -> dict[str, str]:
+    return {"id": name} | FIELDS | fields
 
 
 def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
@@ -38,7 +38,7 @@ def write_table(raw: Path, rows: list[dict[str, str]]) -> None:
 
 
 def write_raw(raw: Path) -> list[dict[str, str]]:
-    """A pair seen from elsewhere, an exact one of another size, and one whose halves show different things."""
+    """A pair from another viewpoint, an exact pair of another size, and one whose halves show different objects."""
     places = {"moved": ("chelsea", 60, 40), "exact": ("coffee", 120, 80), "other": ("ihc", 80, 80)}
     for name, (source, left, top) in places.items():
         clean = picture(source, left=left, top=top, size=SIZE)
@@ -51,9 +51,9 @@ def write_raw(raw: Path) -> list[dict[str, str]]:
             clean = picture("chelsea", left=60, top=40, size=SIZE)
         write_png(raw / "before" / f"{name}.png", marked)
         write_png(raw / "after" / f"{name}.png", clean)
-    told = {"modality": "Photograph", "detailed": "The mole was removed.", "key_concept": "the mole"}
+    described = {"modality": "Photograph", "detailed": "The mole was removed.", "key_concept": "the mole"}
     rows = [
-        row("moved", patient="Jane Doe", **told),
+        row("moved", patient="Jane Doe", **described),
         row("exact", url="https://example.org/jane-doe.jpg"),
         row("other", task="Remove a stain"),
     ]
@@ -75,12 +75,12 @@ def made(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
+def test_pairs_are_aligned_and_resized_to_512(made: Path) -> None:
     bench = Benchmark.load(made)
     assert [sample.id for sample in bench.samples] == ["exact", "moved"]
     assert bench.name == "bench"
     exact, moved = bench.samples
-    assert exact.size == (512, 375)  # 300 x 220, brought to 512 on the longest side
+    assert exact.size == (512, 375)  # 300 x 220, resized to 512 on the longest side
     assert max(moved.size) == 512
     assert exact.aligned is True
     assert "quality" in moved.notes[0] and moved.notes[0].startswith("aligned: ")
@@ -94,11 +94,11 @@ def test_pairs_come_into_one_frame_at_512(made: Path) -> None:
     assert "alignment quality" in line or "overlap" in line
 
 
-def test_only_what_the_owner_says_is_said_and_neither_name_nor_address(made: Path) -> None:
+def test_only_the_owners_words_are_stored_without_names_and_addresses(made: Path) -> None:
     bench = Benchmark.load(made)
     moved, exact = bench.sample("moved"), bench.sample("exact")
     assert (moved.detailed, moved.image.modality) == ("The mole was removed.", "Photograph")
-    assert exact.detailed == "", "nothing was told of it"
+    assert exact.detailed == "", "the table has no description of it"
     assert (moved.organ, moved.task, moved.key_concept) == ("Skin", "Remove a mole", "the mole")
     assert moved.image.licence is Licence.OPEN
     assert not moved.image.text_checked
@@ -107,7 +107,7 @@ def test_only_what_the_owner_says_is_said_and_neither_name_nor_address(made: Pat
     assert moved.cluster.startswith("person-") and exact.cluster.startswith("source-")
 
 
-def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> None:
+def test_proposals_cover_the_change_and_wait_for_review(made: Path) -> None:
     bench = Benchmark.load(made)
     for sample in bench.samples:
         proposals = proposed_regions(made, sample.id)
@@ -121,7 +121,7 @@ def test_proposals_lie_where_the_change_is_and_wait_for_people(made: Path) -> No
     assert (region & expected).sum() / (region | expected).sum() > 0.75
 
 
-def test_a_person_chooses_another_region(made: Path, tmp_path: Path) -> None:
+def test_rater_chooses_another_region(made: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(made, tmp_path / "b"))
     before = Benchmark.load(out)
     drawn = np.zeros((375, 512), bool)
@@ -145,7 +145,7 @@ def test_the_same_pairs_make_the_same_bytes(raw: Path, made: Path, tmp_path: Pat
     assert again == {p.relative_to(made): p.read_bytes() for p in made.rglob("*") if p.is_file()}
 
 
-def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
+def test_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     for folder in ("before", "after"):
         write_png(tmp_path / folder / "a.png", skimage.data.astronaut()[0:300, 60:400])
     write_table(tmp_path, [row("a")])
@@ -154,7 +154,7 @@ def test_a_face_is_refused_unless_accepted(tmp_path: Path) -> None:
     assert not isinstance(prepare_pair(*pair, PairRules(accept_faces=True)), str)
 
 
-def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) -> None:
+def test_text_that_may_name_a_patient_is_refused_unless_accepted(tmp_path: Path) -> None:
     reader = open_reader()
     if reader is None:
         pytest.skip(why_no_reader())
@@ -165,16 +165,16 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
         write_png(tmp_path / folder / "a.png", pixels)
     write_table(tmp_path, [row("a")])
     pair = (tmp_path / "before/a.png", tmp_path / "after/a.png")
-    said = prepare_pair(*pair, PairRules(reader=reader))
-    assert isinstance(said, str)
-    assert said.startswith("the image after contains text that may identify a patient (")
-    assert "SMITH" not in said, "what was read is not repeated"
+    reason = prepare_pair(*pair, PairRules(reader=reader))
+    assert isinstance(reason, str)
+    assert reason.startswith("the image after contains text that may identify a patient (")
+    assert "SMITH" not in reason, "the detected text is not repeated"
     accepted = prepare_pair(*pair, PairRules(reader=reader, accept_text=True))
     assert not isinstance(accepted, str)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty; a header row is needed"),
         ("id,organ\na,Skin\n", "'task' is missing"),
@@ -184,14 +184,14 @@ def test_text_that_may_name_somebody_is_refused_unless_accepted(tmp_path: Path) 
         ("id,organ,task,before\nz,Skin,T,moved.png\n", "needs the true image after each edit"),
     ],
 )
-def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str) -> None:
+def test_bad_table_gives_one_line(raw: Path, tmp_path: Path, text: str, message: str) -> None:
     for folder in ("before", "after"):
         (tmp_path / folder).symlink_to(raw / folder)
     (tmp_path / "pairs.csv").write_text(text)
     with pytest.raises(InputError) as caught:
         read_raw(tmp_path)
     found = str(caught.value)
-    assert said in found and "pairs.csv" in found and "\n" not in found
+    assert message in found and "pairs.csv" in found and "\n" not in found
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,7 @@ def test_a_bad_table_is_one_line(raw: Path, tmp_path: Path, text: str, said: str
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_a_table_is_read_as_excel_and_pandas_write_it(
-    raw: Path, tmp_path: Path, text: str, encoding: str
-) -> None:
+def test_tables_of_excel_and_pandas_are_read(raw: Path, tmp_path: Path, text: str, encoding: str) -> None:
     for folder in ("before", "after"):
         (tmp_path / folder).symlink_to(raw / folder)
     (tmp_path / "pairs.csv").write_bytes(text.encode(encoding))
@@ -236,7 +234,7 @@ IHC = picture("ihc", left=80, top=80, size=SIZE)
 
 
 def moved(pixels: Pixels, turn: float, scale: float, dx: float, dy: float) -> tuple[Pixels, np.ndarray]:
-    """The picture seen from elsewhere, in other light, and the map that was used."""
+    """The image from another viewpoint, in other light, and the transform that was used."""
     matrix = cv2.getRotationMatrix2D((SIZE[0] / 2, SIZE[1] / 2), turn, scale)
     matrix[:, 2] += (dx, dy)
     warped = cv2.warpAffine(pixels, matrix, SIZE, flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
@@ -244,7 +242,7 @@ def moved(pixels: Pixels, turn: float, scale: float, dx: float, dy: float) -> tu
 
 
 def corner_error(found: np.ndarray, used: np.ndarray) -> float:
-    """How far a corner lies from itself after the used map and the found one, in pixels."""
+    """Return the largest distance in pixels of a corner from itself after the used transform and the found one."""
     corners = np.array([[0, 0, 1], [SIZE[0], 0, 1], [0, SIZE[1], 1], [SIZE[0], SIZE[1], 1]], float)
     there = corners @ used.T
     back = np.hstack([there, np.ones((4, 1))]) @ found.T
@@ -252,7 +250,7 @@ def corner_error(found: np.ndarray, used: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("pixels", [CAT, COFFEE, IHC], ids=["cat", "coffee", "stain"])
-def test_a_known_map_is_found_again_through_light_and_the_change(pixels: Pixels) -> None:
+def test_known_transform_is_found_despite_light_and_the_edit(pixels: Pixels) -> None:
     marked, _ = spot(pixels, (140, 100), 22)
     after, used = moved(pixels, 6.0, 1.07, 9.0, -6.0)
     found = align(marked, after)

@@ -1,4 +1,4 @@
-"""Pairs described by a hosted model: what leaves the machine, what is paid once only, and what bad answers come to."""
+"""Pairs described by a hosted model: data sent, answers paid only once, and bad answers."""
 
 from __future__ import annotations
 
@@ -98,38 +98,38 @@ def prepare(raw: Path, out: Path, model: str, settings_file: str) -> int:
     return main(["bench", "prepare", *args, "--keep", "text"])
 
 
-def pictures(request: Request) -> list[bytes]:
+def images_in(request: Request) -> list[bytes]:
     form = gemini_format if "generateContent" in request.path else openai_format
     return form.pictures_sent(request)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_one_picture_goes_and_words_come_back(
+def test_one_image_is_sent_and_descriptions_are_stored(
     server: FakeProvider, raw: Path, tmp_path: Path, model: str
 ) -> None:
     out = tmp_path / "out"
     assert prepare(raw, out, model, settings(tmp_path, server, model)) == 0
     bench = Benchmark.load(out)
     given, written = bench.sample("a"), bench.sample("b")
-    assert given.prompt == "Take it off.", "what its owner wrote stays"
+    assert given.prompt == "Take it off.", "the owner's prompt is kept"
     assert written.prompt == "Remove the mole from the cheek."
     assert written.rephrased in ("Take the mole off the cheek.", "Clear the cheek of its mole.")
     assert written.detailed == ANSWER["description"]
     assert (written.key_concept, written.image.modality) == ("the mole", "clinical photograph")
     assert len(server.calls) == 3
     for call in server.calls:
-        (data,) = pictures(call)
+        (data,) = images_in(call)
         both = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
         assert both.shape == (384, 512 + SEAM + 512, 3)
         assert "Jane" not in call.body.decode()
 
 
-def test_what_is_described_is_never_paid_again(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
+def test_described_pairs_are_not_paid_again(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
     file = settings(tmp_path, server, "gemini/m", "[limits]\nmax_calls = 2\nconcurrency = 1")
     out = tmp_path / "out"
     assert prepare(raw, out, "gemini/m", file) == 3
     assert len(server.calls) == 2
-    assert not (out / "benchmark.json").exists(), "what was cut short is no benchmark"
+    assert not (out / "benchmark.json").exists(), "an interrupted preparation writes no benchmark"
     file = settings(tmp_path, server, "gemini/m")
     assert prepare(raw, out, "gemini/m", file) == 0
     assert len(server.calls) == 3
@@ -143,7 +143,7 @@ def test_what_is_described_is_never_paid_again(server: FakeProvider, raw: Path, 
     assert (out / "benchmark.json").read_bytes() == first
 
 
-def test_a_refusal_leaves_the_owners_words(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
+def test_refusal_keeps_the_owners_words(server: FakeProvider, raw: Path, tmp_path: Path) -> None:
     def broken(request: Request, good: Answer) -> Answer:
         form = gemini_format.text_answer
         return form("I cannot say.")
@@ -158,7 +158,7 @@ def test_a_refusal_leaves_the_owners_words(server: FakeProvider, raw: Path, tmp_
     assert "the describer failed (malformed" in (tmp_path / "out" / "rejected.csv").read_text()
 
 
-def test_no_image_of_unknown_licence_leaves(
+def test_images_of_unknown_licence_are_not_sent(
     raw: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = raw / "pairs.csv"

@@ -27,7 +27,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / "tiny-dino"), str(folder / "tiny-sam")
 
 
-def test_confidences_are_those_of_the_pipeline_of_transformers(weights: tuple[str, str]) -> None:
+def test_confidences_equal_those_of_the_transformers_pipeline(weights: tuple[str, str]) -> None:
     """Expected confidences: transformers' zero-shot-object-detection pipeline on the same weights and text."""
     from PIL import Image
     from transformers import pipeline
@@ -66,7 +66,7 @@ def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "message"),
     [
         ("--detector", "small", "--detector: 'small' is neither tiny, base nor a folder of weights"),
         (
@@ -76,17 +76,17 @@ def test_a_benchmark_is_prepared_with_three_proposals_per_sample(
         ),
     ],
 )
-def test_unusable_weights_are_one_line(
+def test_unusable_weights_give_one_line(
     weights: tuple[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     option: str,
     value: str,
-    said: str,
+    message: str,
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     args = grounded(*weights)
     args[args.index(option) + 1] = value
     assert main(["bench", "prepare", str(tmp_path / "raw"), "--to", str(tmp_path / "out"), *args]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

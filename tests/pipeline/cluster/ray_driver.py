@@ -1,7 +1,7 @@
 """Builds on a Ray cluster that a test kills: python ray_driver.py ADDRESS CATALOGUE RUN LOG.
 
-Each line of stdin begins one in a process of its own, whose id is printed; the next line is read when that one has
-ended. What all of them import is imported once.
+Each line of stdin starts a build in a process of its own, whose id is printed; the next line is read when that one has
+ended. Common modules are imported once.
 """
 
 from __future__ import annotations

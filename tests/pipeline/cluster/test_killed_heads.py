@@ -103,7 +103,7 @@ def test_killed_heads_lose_nothing_and_leave_no_worker(cluster: Any, tmp_path: P
         build.kill()
         wait_for(lambda: not workers_alive(cluster))
         there = answered_in(run)
-        assert there >= recorded, "a kill lost what was recorded"
+        assert there >= recorded, "a kill lost recorded answers"
         recorded = there
     mother.communicate(timeout=60)
 

@@ -1,4 +1,4 @@
-"""A provider that says the corpus of echoes wherever it puts words, and the search for keys in what is left of it."""
+"""A provider that inserts the corpus of echoes into all its texts, and the search for keys in the results."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def recipe(catalogue: Path, url: str, *findings: str) -> Recipe:
 
 
 class Echoing:
-    """Says the corpus wherever a provider puts words: in answers, thoughts, reports and errors of every second edit."""
+    """Insert the corpus into answers, thoughts, reports and errors of every second edit."""
 
     def __init__(self) -> None:
-        self.said = cycle(ECHOES)
+        self.echoes = cycle(ECHOES)
         self.heard = self.edits = 0
 
     def some(self, number: int) -> str:
         self.heard += number
-        return "\n".join(islice(self.said, number))
+        return "\n".join(islice(self.echoes, number))
 
     def __call__(self, request: Request, good: Answer) -> Answer:
         if request.path.endswith(":generateContent"):
@@ -47,12 +47,12 @@ class Echoing:
                 if "editing_accuracy" in text:
                     scores = scale(text) | {"differences": self.some(20)}
                     return gemini_format.text_answer(json.dumps(scores))
-                told = report(text)
-                told["reason"] = self.some(20)
-                criterion = told["realism"]
+                answer = report(text)
+                answer["reason"] = self.some(20)
+                criterion = answer["realism"]
                 assert isinstance(criterion, dict)
                 criterion["evidence"] = self.some(20)
-                return gemini_format.text_answer(json.dumps(told))
+                return gemini_format.text_answer(json.dumps(answer))
             return gemini_format.text_answer(f"Brighten the middle. {self.some(40)}")
         self.edits += 1
         if self.edits % 3 == 2:
@@ -61,7 +61,7 @@ class Echoing:
 
 
 def texts_of(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every file but pictures as text, a journal's rows and a shard's cells too."""
+    """Every file but images as text, a journal's rows and a shard's cells too."""
     import pyarrow.parquet as pq
 
     for path in sorted(
@@ -89,12 +89,12 @@ def texts_of(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 FORMS = {form for key in KEYS for encode in ENCODINGS.values() if (form := encode(key))}
-PICTURE = re.compile(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+|[A-Za-z0-9+/]{3000,}={0,2}")
+BASE64_IMAGE = re.compile(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+|[A-Za-z0-9+/]{3000,}={0,2}")
 
 
 def holds_a_key(text: str) -> bool:
-    """Every form of the corpus as it was sent, also escaped once more by a page or JSON; short texts decoded deeply."""
-    bare = PICTURE.sub("", text)
+    """Search for the corpus in every form, also escaped again by a page or JSON; decode short texts deeply."""
+    bare = BASE64_IMAGE.sub("", text)
     layers = (bare, html.unescape(bare), bare.replace("\\\\", "\\").replace('\\"', '"'))
     if any(form in layer for layer in layers for form in FORMS):
         return True

@@ -72,7 +72,7 @@ def test_fate_of_a_job_costs_tries_and_no_results(
     check_whole(tmp_path / "run", summary, jobs)
     ends = {OutcomeKind(kind) for (kind,) in rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call")}
     assert ends == {OutcomeKind.OK} | FATES[fate]
-    if fate in ("expired", "line errors"):  # what a job has not answered is not billed, and holds no money
+    if fate in ("expired", "line errors"):  # unanswered requests are not billed and hold no money
         assert rows(tmp_path / "run", "SELECT count(*) FROM call WHERE cost_usd IS NULL") == [(0,)]
 
 
@@ -127,26 +127,26 @@ def test_cancelled_job_halts_the_run_keeps_its_answers_and_is_resumed(
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
         ("openai", "was not accepted: invalid_json_line"),
         ("gemini", "failed: 3: The request file has a line that is no request."),
     ],
 )
 def test_job_that_is_refused_halts_the_run_with_the_reason(
-    form: str, said: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
+    form: str, message: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     jobs.fates = ["failed"]
     summary = run(recipe(catalogue, server.url, form), tmp_path / "run")
     assert summary.failed
-    assert said in (summary.stopped or "")
+    assert message in (summary.stopped or "")
     check_whole(tmp_path / "run", run(recipe(catalogue, server.url, form), tmp_path / "run"), jobs)
 
 
 def spoiled(
     server: FakeProvider, part: str, method: str, answers: list[Callable[[Answer], Answer]]
 ) -> list[str]:
-    """Has the first requests of a kind answered otherwise; returns what was spoiled so far."""
+    """Replace the answers to the first requests of a kind; return the paths replaced so far."""
     done: list[str] = []
 
     def spoil(request: Request, good: Answer) -> Answer:
@@ -169,7 +169,7 @@ BROKEN: list[Callable[[Answer], Answer]] = [
     ("form", "part", "method"),
     [("gemini", ":batchGenerateContent", "POST"), ("openai", "/v1/batches/", "GET")],
 )
-def test_fault_of_the_wire_is_sat_out_and_no_job_is_made_twice(
+def test_network_faults_are_retried_and_no_job_is_made_twice(
     form: str, part: str, method: str, catalogue: Path, server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     done = spoiled(server, part, method, BROKEN)
@@ -181,7 +181,7 @@ def test_fault_of_the_wire_is_sat_out_and_no_job_is_made_twice(
 
 
 @pytest.mark.parametrize("form", ["openai"])
-def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them(
+def test_interrupt_leaves_jobs_running_and_another_process_collects_them(
     form: str,
     catalogue: Path,
     server: FakeProvider,
@@ -205,8 +205,8 @@ def test_interrupt_leaves_jobs_running_says_so_and_another_process_collects_them
         "resume to collect the answers"
     )
     assert main(["status", str(tmp_path / "run"), "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["batch_jobs"]
-    assert (told["id"], told["state"], told["requests"], told["trouble"]) == (job.id, "running", 9, "")
+    (seen,) = json.loads(capsys.readouterr().out)["batch_jobs"]
+    assert (seen["id"], seen["state"], seen["requests"], seen["trouble"]) == (job.id, "running", 9, "")
     with JournalReader.open(tmp_path / "run") as reader:
         assert len(reader.open_calls()) == 9
         assert any(call.reserved_usd for call in reader.open_calls())
@@ -248,7 +248,7 @@ def test_second_question_of_one_call_is_found_again_after_an_interrupt(
     assert stopped.stopped == "interrupted"
     jobs.on_create, jobs.looks = None, 1
     check_whole(tmp_path / "run", run(made, tmp_path / "run"), jobs)
-    # nine instructions, nine edits, nine reports asked for twice, and none of these 36 questions sent again
+    # nine instructions, nine edits, nine reports requested twice, and none of these 36 questions sent again
     assert list(jobs.asked.values()) == [1] * 36
     assert rows(tmp_path / "run", "SELECT count(*), max(tries) FROM call") == [(27, 1)]
     assert rows(tmp_path / "run", "SELECT DISTINCT outcome FROM call") == [("ok",)]
@@ -258,7 +258,7 @@ def test_second_question_of_one_call_is_found_again_after_an_interrupt(
 def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_the_next_process(
     form: str, server: FakeProvider, jobs: FakeJobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They hold pictures: a provider that does not obey once must not leave them there for good, unsaid."""
+    """They contain images: a provider that fails to delete once must not keep them for good without a message."""
     catalogue = quick_catalogue(tmp_path / "catalogue", images=1)
     made, folder = recipe(catalogue, server.url, form, requests=3, images=3), tmp_path / "run"
     server.routes.insert(0, lambda request: json_answer({}, 500) if request.method == "DELETE" else None)
@@ -268,8 +268,8 @@ def test_files_that_could_not_be_deleted_are_named_by_withdraw_and_deleted_by_th
     assert requests
     with JournalReader.open(folder) as reader:
         image = next(iter(reader.images())).id
-    for told in (["--json", "--dry-run"], ["--json"]):
-        assert main(["run", "withdraw", str(folder), "--image", image, *told]) == 0
+    for options in (["--json", "--dry-run"], ["--json"]):
+        assert main(["run", "withdraw", str(folder), "--image", image, *options]) == 0
         (withdrawn,) = json.loads(capsys.readouterr().out)["folders"]
         assert set(withdrawn["batch_jobs"]) == set(jobs.jobs)
     del server.routes[0]

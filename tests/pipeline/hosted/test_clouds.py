@@ -54,13 +54,13 @@ OPENAI = (
 
 
 @pytest.fixture(autouse=True)
-def _of_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+def _other_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "project-of-somebody")
 
 
 def built(text: str, folder: Path) -> dict[str, Any]:
-    """What a recipe's run came to, without the names of its models."""
+    """Tasks and cost of a recipe's run, without the names of its models."""
     folder.mkdir()
     (folder / "recipe.toml").write_text(text)
     recipe = load_recipe(folder / "recipe.toml")
@@ -96,7 +96,7 @@ def test_recipe_moves_from_gemini_to_vertex(
 
 
 @pytest.mark.parametrize(
-    ("model", "section", "said"),
+    ("model", "section", "message"),
     [
         ("vertex/gemini-3.8-flash", {}, r"providers.vertex.project: is missing"),
         ("vertex/gemini-3.8-flash", {"project": "p", "location": "eu.evil/"}, r"is not a location"),
@@ -112,11 +112,11 @@ def test_recipe_moves_from_gemini_to_vertex(
         ),
     ],
 )
-def test_doors_that_cannot_be_opened_are_named(
-    model: str, section: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+def test_wrong_cloud_settings_are_named(
+    model: str, section: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         resolve_writer(model, options_of(model, **section))
     assert "\n" not in str(caught.value)
 
@@ -147,10 +147,8 @@ def test_recipe_moves_from_openai_to_azure(
     }
 
 
-def test_what_is_sent_for_a_token_follows_no_redirect(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A service account's signed word, and a machine's: an address that says 307 has them sent to another host."""
+def test_token_requests_follow_no_redirect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signed tokens of a service account and of a machine: an address with a 307 redirects them to another host."""
     with FakeProvider([]) as elsewhere, FakeProvider([]) as server:
         server.routes.append(lambda request: Answer(b"", 307, {"Location": f"{elsewhere.url}/take"}))
         server.checks_key = elsewhere.checks_key = lambda path: False

@@ -51,13 +51,13 @@ def quoting_the_key(form: str) -> Any:
 
 
 def answer_with_the_key(form: str) -> Any:
-    """A model that says the key in its answer."""
+    """A model that repeats the key in its answer."""
 
     def spoil(request: Request, good: Answer) -> Answer:
-        said = f"Brighten the middle a little {KEY} and nothing else."
+        text = f"Brighten the middle a little {KEY} and nothing else."
         if form == "gemini":
-            return gemini_format.text_answer(said)
-        return openai_format.text_answer(said, chat=openai_format.is_chat(request))
+            return gemini_format.text_answer(text)
+        return openai_format.text_answer(text, chat=openai_format.is_chat(request))
 
     return spoil
 
@@ -75,16 +75,14 @@ class Trouble:
             for name, fault in FAULTS.items()
             if name not in WAITING and not halts(name) and (spoil := fault(form)) is not None
         }
-        self.waiting |= {"quotes the key": quoting_the_key(form), "says the key": answer_with_the_key(form)}
+        self.waiting |= {"quotes the key": quoting_the_key(form), "the key": answer_with_the_key(form)}
         self.asked: Counter[str] = Counter()
 
     def __call__(self, request: Request, good: Answer) -> Answer:
         step = self.format.step_of(request)
         self.asked[step] += 1
         fits = [
-            name
-            for name in self.waiting
-            if step in ({**STEPS, "says the key": ("write",)}.get(name, (step,)))
+            name for name in self.waiting if step in ({**STEPS, "the key": ("write",)}.get(name, (step,)))
         ]
         if self.asked[step] % 2 or not fits:
             return good

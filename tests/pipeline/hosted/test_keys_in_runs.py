@@ -1,4 +1,4 @@
-"""Keys in whole runs: what a provider echoes is in nothing that is kept or shown, and awkward keys harm no answer."""
+"""Keys in whole runs: echoes of a provider are in no kept or shown text, and awkward keys harm no answer."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
 
 
-def said_by(*words: str) -> str:
-    """What a command prints, on both streams."""
+def output_of(*words: str) -> str:
+    """The output of a command, on both streams."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         assert main(list(words)) == 0, err.getvalue()
     return out.getvalue() + err.getvalue()
 
 
-def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
+def test_no_file_or_output_of_a_run_contains_an_echoed_key(
     catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for logger in LOGGERS:
@@ -54,7 +54,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
         server.key = ""
         summary = asyncio.run(run_build(recipe(catalogue, server.url, "AMD", "Diabetes"), run))
         assert summary.stopped is None, summary
-    assert trouble.heard >= len(ECHOES), "every echo was said at least once"
+    assert trouble.heard >= len(ECHOES), "every echo was sent at least once"
     with JournalReader.open(run) as reader:
         ids = [row.task.id for row in reader.tasks()]
         assert HIDDEN in "".join(a.instruction for task in ids for a in reader.attempts(task))
@@ -73,7 +73,7 @@ def test_no_echo_of_the_corpus_is_in_anything_that_a_run_leaves_or_shows(
     for task in ids[:2]:
         commands += [("show", str(run), task), ("show", str(run), task, "--json")]
     commands.append(("show", str(run), ids[0], "--to", str(tmp_path / "story.html")))
-    shown |= {" ".join(words[:4]): said_by(*words) for words in commands}
+    shown |= {" ".join(words[:4]): output_of(*words) for words in commands}
     shown |= {str(path): text for path, text in texts_of(tmp_path)}
     kinds = {Path(name).suffix for name in shown}
     assert kinds >= {".html", ".json", ".jsonl", ".parquet", ".sqlite", ".md", ".txt"}

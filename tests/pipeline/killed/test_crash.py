@@ -63,7 +63,7 @@ def test_build_killed_between_or_within_turns_asks_no_recorded_call_again(tmp_pa
 
 
 def billed(folder: Path, k: int) -> float:
-    """What the editor asks for the edits that it was asked for: all but one in eight, which it refuses."""
+    """The editor's price of the requested edits: it refuses one in eight, and charges for the others."""
     logs = [folder / f"{when}-{k}.log" for when in ("before", "after")]
     lines = [line for log in logs if log.exists() for line in log.read_text().splitlines()]
     seeds = [int(line.split("\t")[2]) for line in lines if line.split("\t")[1] == "edit"]
@@ -102,7 +102,7 @@ MOST_KILLS = 60
 
 
 @pytest.mark.slow
-def test_killed_again_and_again_a_run_sends_nothing_twice(
+def test_a_run_killed_repeatedly_sends_nothing_twice(
     server: FakeProvider, jobs: FakeJobs, tmp_path: Path
 ) -> None:
     form = "openai"
@@ -136,7 +136,7 @@ def test_killed_again_and_again_a_run_sends_nothing_twice(
     print(len(ends) - 1, "kills", len(jobs.jobs), "jobs")
     assert len(ends) > 5
     assert at_create == set()
-    # every body differs by its seed or pictures: one that was in two jobs would have been paid for twice
+    # every body differs by its seed or images: one that was in two jobs would have been paid for twice
     assert set(jobs.asked.values()) == {1}
     assert set(jobs.keys.values()) == {1}
     run(recipe(catalogue, server.url, form, "online", rounds=2), tmp_path / "online")

@@ -1,4 +1,4 @@
-"""A pilot does the same few tasks of every finding, says go or stop with reasons, and the build goes on from it."""
+"""A pilot does the same few tasks of every finding, recommends go or stop with reasons, and the build resumes it."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_every_finding_is_tried_and_counted(done: tuple[PilotNumbers, Path, Path
     assert numbers.qualified.clusters <= 4
 
 
-def test_the_build_goes_on_without_doing_a_task_again(
+def test_the_build_continues_without_repeating_a_task(
     done: tuple[PilotNumbers, Path, Path], tmp_path: Path
 ) -> None:
     _, pilot, calls = done
-    run = shutil.copytree(pilot, tmp_path / "run")  # the others count what the pilot left
+    run = shutil.copytree(pilot, tmp_path / "run")  # other tests count the tasks of the pilot
     before, log = calls.read_text().splitlines(), CallLog(tmp_path / "calls")
     recipe = quick_recipe(pilot.parent / "catalogue")
     asyncio.run(run_build(recipe, run, method=quick_method(log)))

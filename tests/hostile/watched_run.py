@@ -1,4 +1,4 @@
-"""Runs a command on an artefact in this process, watched: what is opened where, what is started, how it ends."""
+"""Run a command on an artefact in this process and record opened files, started processes, and its exit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hostile.artefacts import COMMANDS, Artefact, spoil
 from plantain.cli import main
 
 SECONDS = 60
-TEMPORARY = f"{tempfile.gettempdir()}/plantain-"  # asked for now: within the hook it would wait for itself
+TEMPORARY = f"{tempfile.gettempdir()}/plantain-"  # evaluated now: inside the hook it would deadlock
 STARTS = ("plantain.pixels.apart",)
 """Modules of our own that are started as processes."""
 
@@ -27,13 +27,13 @@ _watched: list[tuple[Path, list[str]]] = []
 
 
 class TooLong(BaseException):
-    """A command that waits for ever, for example on a pipe."""
+    """A command that waits forever, for example on a pipe."""
 
 
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if not _watched:
         return
-    home, told = _watched[-1]
+    home, problems = _watched[-1]
     if event == "open":
         path, _, flags = arguments
         if isinstance(path, (str, bytes)) and isinstance(flags, int):
@@ -44,25 +44,25 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
                 return
             written = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
             if real.startswith(f"{home}/outside"):
-                told.append(f"opened {real}")
+                problems.append(f"opened {real}")
             elif written and not real.startswith((str(home), TEMPORARY, "/dev/null")):
-                told.append(f"opened {real} for writing")
+                problems.append(f"opened {real} for writing")
     elif event in STARTING and not any(ours in repr(arguments) for ours in STARTS):
-        told.append(f"started {arguments!r}"[:200])
+        problems.append(f"started {arguments!r}"[:200])
 
 
 def watch() -> None:
-    """Once for a process: hooks cannot be taken out."""
+    """Install the hook once for the process: hooks cannot be removed."""
     sys.addaudithook(_hook)
 
 
-def walk(artefact: Artefact, templates: Path, home: Path) -> list[str]:
-    """What went wrong, by command; nothing where each ended as a command may.
+def run_commands(artefact: Artefact, templates: Path, home: Path) -> list[str]:
+    """Return the problems by command, empty if each command ended correctly.
 
     Args:
-        artefact: is made anew for every command.
-        templates: whole things.
-        home: an empty folder of its own.
+        artefact: is created again for every command.
+        templates: complete, unspoilt inputs.
+        home: an empty folder.
     """
     wrong: list[str] = []
     for number, command in enumerate(COMMANDS[artefact.kind]):
@@ -74,22 +74,22 @@ def walk(artefact: Artefact, templates: Path, home: Path) -> list[str]:
         it, new = here / "it", here / "new"
         shutil.copytree(templates / artefact.kind, it, symlinks=True)
         spoil(artefact, it, outside)
-        told: list[str] = []
+        problems: list[str] = []
         words = [word.format(it=it, new=new) for word in command.split()]
-        said, code = _run(words, here, told)
-        if code not in (0, 1, 2, 3) or "Traceback" in said:
-            told.append(f"ended with {code}: {said[-1500:]}")
-        if code == 2 and len(said.strip().splitlines()) > 6:
-            told.append(f"more than a line or two: {said[:500]}")
+        printed, code = _run(words, here, problems)
+        if code not in (0, 1, 2, 3) or "Traceback" in printed:
+            problems.append(f"ended with {code}: {printed[-1500:]}")
+        if code == 2 and len(printed.strip().splitlines()) > 6:
+            problems.append(f"more than a line or two: {printed[:500]}")
         left = sorted(path.name for path in outside.parent.iterdir())
         if left != ["mine.txt"] or outside.read_text(encoding="utf-8") != "mine":
-            told.append(f"the outside was changed: {left}")
-        wrong += [f"{artefact} <- {command}: {one}" for one in told]
+            problems.append(f"the outside was changed: {left}")
+        wrong += [f"{artefact} <- {command}: {one}" for one in problems]
         shutil.rmtree(here, ignore_errors=True)
     return wrong
 
 
-def _run(words: list[str], home: Path, told: list[str]) -> tuple[str, int | None]:
+def _run(words: list[str], home: Path, problems: list[str]) -> tuple[str, int | None]:
     out = io.StringIO()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -97,11 +97,11 @@ def _run(words: list[str], home: Path, told: list[str]) -> tuple[str, int | None
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
-    _watched.append((home, told))
+    _watched.append((home, problems))
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code: int | None = main(words)
-    except (Exception, TooLong, SystemExit):  # noqa: BLE001  (that none comes out is what is tested)
+    except (Exception, TooLong, SystemExit):  # noqa: BLE001  (no exception may leave a command)
         code = None
         out.write(traceback.format_exc())
     finally:
