@@ -43,8 +43,8 @@ def open_editor(name: object, **settings: object) -> DiffusersEditor:
 
 
 def record(reply: Reply[EditedImage]) -> dict[str, object]:
-    said: dict[str, object] = orjson.loads(reply.raw)
-    return said
+    data: dict[str, object] = orjson.loads(reply.raw)
+    return data
 
 
 def processes() -> list[psutil.Process]:
@@ -55,7 +55,7 @@ def processes() -> list[psutil.Process]:
 
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the processes of devices, which have no weights here and start soon, note what they do."""
+    """The folder in which processes of devices, which have no weights here, log their steps."""
     monkeypatch.setattr(DeviceProcess, "module", waiting_device.__name__)
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     monkeypatch.setenv(waiting_device.NOTES, str(tmp_path))
@@ -73,7 +73,7 @@ def wait_for(path: Path) -> None:
 def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed_process(
     tiny_folder: Callable[[str], Path], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Real processes, though without weights: drawing begins when all have asked, as it does after a slow start."""
+    """Real processes, though without weights: drawing starts after all requests, as it does after a slow start."""
     waiting, submit = list[Order](), Devices.submit
     sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101), (65, 101)]
 

@@ -1,4 +1,4 @@
-"""From names and settings to what is loaded: found on disk, chosen by class, gated by licence, or refused."""
+"""From names and settings to loaded weights: found on disk, chosen by class, gated by licence, or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(name: object, **settings: object) -> EditorPlan:
 
 
 def cached(cache: Path, name: str, folder: Path, commit: str = COMMIT) -> Path:
-    """A folder as it lies in the hub's cache."""
+    """A folder in the layout of the hub's cache."""
     place = cache / f"models--{name.replace('/', '--')}"
     (place / "refs").mkdir(parents=True)
     (place / "refs" / "main").write_text(commit)
@@ -57,16 +57,16 @@ def test_preset_finds_its_weights_in_the_hubs_cache(
         plan(name, revision="other")
 
 
-def test_weights_that_are_not_here_are_one_line_that_says_what_to_do(
+def test_missing_weights_are_named_in_one_line_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for name in ("flux2-klein-4b", "some/model"):
         with pytest.raises(InputError) as caught:
             plan(name)
-        said = str(caught.value)
-        assert "allow_downloads = true" in said
-        assert "\n" not in said
+        message = str(caught.value)
+        assert "allow_downloads = true" in message
+        assert "\n" not in message
     with pytest.raises(InputError, match=r"its weights are in no hub.*@FOLDER"):
         plan("medebench-instruct-diffusion")
     with pytest.raises(InputError, match="did you mean 'diffusers/flux1-kontext'"):
@@ -75,8 +75,8 @@ def test_weights_that_are_not_here_are_one_line_that_says_what_to_do(
         plan("./nothing-here/at/all")
 
 
-def test_licence_with_conditions_is_to_be_accepted_by_name(tiny_folder: Callable[[str], Path]) -> None:
-    """Every weights of these classes are FLUX.1-dev's, whatever folder they lie in."""
+def test_a_licence_with_conditions_must_be_accepted_by_name(tiny_folder: Callable[[str], Path]) -> None:
+    """Every weights of these classes are FLUX.1-dev's, whatever folder contains them."""
     for method in ("flux-kontext", "icedit"):
         with pytest.raises(InputError, match=f'accept_licence = \\["{FLUX}"\\]'):
             plan(tiny_folder(method))
@@ -94,7 +94,7 @@ def test_licence_with_conditions_is_to_be_accepted_by_name(tiny_folder: Callable
         ("tags: [x]", "unknown", False),
     ],
 )
-def test_the_weights_own_card_is_believed(
+def test_the_licence_is_read_from_the_weights_own_card(
     tmp_path: Path, header: str, licence: str, conditions: bool
 ) -> None:
     (tmp_path / "README.md").write_text(f"---\n{header}\n---\n# A model\nlicense: none\n")
@@ -102,7 +102,7 @@ def test_the_weights_own_card_is_believed(
     assert (terms.licence, terms.conditions) == (licence, conditions)
 
 
-def test_fingerprint_changes_with_whatever_answers_depend_on(
+def test_the_fingerprint_changes_with_all_that_answers_depend_on(
     tiny_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     folder = tmp_path / "copy"
@@ -127,7 +127,7 @@ def test_fingerprint_changes_with_whatever_answers_depend_on(
     assert len(folder_digest(weights)) == 12
 
 
-def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
+def test_weights_are_downloaded_only_if_allowed_and_after_the_licence(
     tiny_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -146,4 +146,4 @@ def test_download_is_asked_for_only_when_allowed_and_after_the_licence(
     assert plan("flux2-klein-4b", cache_dir=tmp_path, allow_downloads=True).weights.digest == COMMIT[:12]
     assert asked == ["black-forest-labs/FLUX.2-klein-4B"]
     plan("flux2-klein-4b", cache_dir=tmp_path, allow_downloads=True)
-    assert len(asked) == 1  # what is here is not fetched again
+    assert len(asked) == 1  # cached weights are not fetched again

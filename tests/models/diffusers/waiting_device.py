@@ -47,8 +47,8 @@ class Engine:
 
 
 if __name__ == "__main__":
-    stand_in = ModuleType("plantain.models.diffusers.engine")
-    stand_in.Engine = Engine  # type: ignore[attr-defined]
-    sys.modules[stand_in.__name__] = stand_in
+    fake = ModuleType("plantain.models.diffusers.engine")
+    fake.Engine = Engine  # type: ignore[attr-defined]
+    sys.modules[fake.__name__] = fake
     quiet.quiet_libraries = lambda: None
     worker.main(int(sys.argv[1]), sys.argv[2])

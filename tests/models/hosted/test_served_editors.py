@@ -1,4 +1,4 @@
-"""What each kind of server is sent.
+"""Requests to each kind of server.
 
 Fields are those of vLLM-Omni's docs/serving/image_edit_api.md and of SGLang's entrypoints/openai/image_api.py.
 """
@@ -39,7 +39,7 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "other"])
-def test_an_editor_is_sent_what_its_server_takes(server: FakeProvider, kind: str) -> None:
+def test_an_editor_is_sent_the_fields_of_its_server(server: FakeProvider, kind: str) -> None:
     editor = resolve_editor(
         "openai-compatible/m",
         options_of("openai-compatible", base_url=f"{server.url}/v1", server=kind, **ALL),
@@ -54,8 +54,8 @@ def test_an_editor_is_sent_what_its_server_takes(server: FakeProvider, kind: str
     assert [data for _, data in one.parts] == [original(256).data]
     name = "image" if kind == "vllm" else "image[]"
     assert [part for part, _ in several.parts] == [name] * 3
-    said = editor.fingerprint
-    assert (f"left_out={LEFT_OUT[kind]}" in said) if LEFT_OUT[kind] else ("left_out" not in said)
+    text = editor.fingerprint
+    assert (f"left_out={LEFT_OUT[kind]}" in text) if LEFT_OUT[kind] else ("left_out" not in text)
 
 
 @pytest.mark.parametrize("kind", sorted(servers()))
