@@ -20,14 +20,14 @@ def gemini(
     tool: int | None = None,
     prompt_image: int | None = None,
     image: int | None = None,
-    pictures: int = 0,
+    images: int = 0,
     tier: str = "",
     traffic: str = "",
     finish: str = "STOP",
     blocked: str = "",
     total: int | None = None,
 ) -> Body:
-    """An answer of `models.generateContent`; `image` tokens stand in the details, which are left out without it."""
+    """An answer of `models.generateContent`; `image` tokens are in the details, which are missing without it."""
     usage: Body = {}
     for name, value in (
         ("promptTokenCount", prompt),
@@ -56,7 +56,7 @@ def gemini(
     if blocked:
         return body | {"promptFeedback": {"blockReason": blocked}}
     parts: list[Body] = [{"text": "words"}]
-    parts += [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}] * pictures
+    parts += [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}] * images
     return body | {
         "candidates": [{"content": {"parts": parts, "role": "model"}, "finishReason": finish, "index": 0}]
     }
@@ -121,11 +121,11 @@ def images(
     of_text: int | None = None,
     cached: int | None = None,
     cached_image: int | None = None,
-    pictures: int = 1,
+    number: int = 1,
     quality: str = "",
 ) -> Body:
     """An answer of `POST /v1/images/edits`; without `text` no usage, without `of_text` no details of the output."""
-    body: Body = {"created": 1, "data": [{"b64_json": PIXEL}] * pictures}
+    body: Body = {"created": 1, "data": [{"b64_json": PIXEL}] * number}
     if quality:
         body["quality"] = quality
     if text is None:

@@ -29,10 +29,10 @@ STEERING = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class EditSpec:
     """An edit before the method, and so its canvas, is known."""
 
-    picture: bytes
+    image: bytes
     instruction: str = "Remove the dark mole on the cheek"
     seed: int = 0
     side: int | None = 64
@@ -41,37 +41,37 @@ class Wish:
 
 @dataclass(frozen=True)
 class Edit:
-    """What became of it: a PNG of the original's size, or why there is none."""
+    """The result: a PNG of the original's size, or the outcome that explains its absence."""
 
-    picture: bytes | None
+    image: bytes | None
     outcome: Outcome
     record: dict[str, object]
 
 
-def picture(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
+def image(height: int = 101, width: int = 65, seed: int = SEED) -> bytes:
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     return encode_png(pixels)
 
 
-def job(number: int = 0, **changes: object) -> Wish:
-    usual = Wish(picture(seed=number), seed=number, region=encode_mask(REGION))
+def job(number: int = 0, **changes: object) -> EditSpec:
+    usual = EditSpec(image(seed=number), seed=number, region=encode_mask(REGION))
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def framed(wish: Wish, method: str) -> FramedRequest:
-    size = declared_size(wish.picture)
-    frame = METHODS[method].frame.frame(size[0], size[1], wish.side)
-    return FramedRequest(wish.picture, frame, wish.instruction, wish.seed, wish.region, wish.side)
+def framed(spec: EditSpec, method: str) -> FramedRequest:
+    size = declared_size(spec.image)
+    frame = METHODS[method].frame.frame(size[0], size[1], spec.side)
+    return FramedRequest(spec.image, frame, spec.instruction, spec.seed, spec.region, spec.side)
 
 
 def run(
-    engine: Engine, loading: Loading, wishes: Sequence[Wish], steering: Steering | None = None
+    engine: Engine, loading: Loading, specs: Sequence[EditSpec], steering: Steering | None = None
 ) -> list[Edit]:
-    """Edit pictures of one canvas together."""
+    """Edit images of one canvas together."""
     steering = steering or STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
     if "image_guidance" in METHODS[loading.method].takes:
         steering = replace(steering, image_guidance=1.6)
-    requests = [framed(wish, loading.method) for wish in wishes]
+    requests = [framed(spec, loading.method) for spec in specs]
     done = engine.run(Batch(loading, steering, tuple(map(job_of, requests))))
     edits = []
     for request, one in zip(requests, done, strict=True):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fakes.tiny.stable_diffusion import tiny_instruct_pix2pix
-from models.diffusers.engine_jobs import Wish, run
+from models.diffusers.engine_jobs import EditSpec, run
 from plantain.cli import main
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Loading, Steering
@@ -112,13 +112,13 @@ def published(folder: Path) -> dict[str, Tensor]:
 
 def drawn(folder: Path) -> bytes:
     loading = Loading(folder, "instruct-diffusion", safety_checker=False)
-    wish = Wish(fundus_file().read_bytes(), "Remove the optic disc", 1)
-    (done,) = run(Engine("cpu"), loading, [wish], Steering(steps=2))
-    assert done.picture is not None, done.outcome
-    return done.picture
+    spec = EditSpec(fundus_file().read_bytes(), "Remove the optic disc", 1)
+    (done,) = run(Engine("cpu"), loading, [spec], Steering(steps=2))
+    assert done.image is not None, done.outcome
+    return done.image
 
 
-def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
+def test_a_converted_checkpoint_draws_like_its_pipeline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = published(tmp_path / "whole")
@@ -140,21 +140,21 @@ def test_a_published_checkpoint_draws_as_the_pipeline_that_it_is_of(
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"),
+    ("missing", "message"),
     [
         ("model.diffusion_model.middle_block.1.norm.weight", "has no weights for some parts of"),
         ("cond_stage_model.", "holds no weights of a text encoder"),
     ],
 )
-def test_a_checkpoint_that_lacks_weights_leaves_no_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lacking: str, said: str
+def test_a_checkpoint_with_missing_weights_leaves_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str, message: str
 ) -> None:
     state = published(tmp_path / "base")
-    state = {name: weight for name, weight in state.items() if not name.startswith(lacking)}
+    state = {name: weight for name, weight in state.items() if not name.startswith(missing)}
     torch.save({"state_dict": state}, tmp_path / "cut.ckpt")
     command = ["models", "convert", str(tmp_path / "cut.ckpt"), "--to", str(tmp_path / "made")]
     assert main([*command, "--base", str(tmp_path / "base")]) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["base", "cut.ckpt"]

@@ -24,8 +24,8 @@ from plantain.records import Outcome, OutcomeKind
 
 
 def pixels_of(done: Edit) -> np.ndarray:
-    assert done.picture is not None, done.outcome
-    return decode(done.picture)
+    assert done.image is not None, done.outcome
+    return decode(done.image)
 
 
 @pytest.fixture(scope="module")
@@ -44,20 +44,20 @@ def test_every_class_edits_and_a_batch_is_as_good_as_single_runs(
         assert pixels_of(done).shape == (101, 65, 3)
     assert together[0].record["together"] == (2 if METHODS[method].batches else 1)
     apart = np.abs(pixels_of(together[1]).astype(int) - pixels_of(alone[0]).astype(int))
-    assert apart.max() <= 2  # a level in what the model drew; enlarging it can make that two
+    assert apart.max() <= 2  # a level in the drawn image; enlarging it can make that two
     again = run(engine, loading, [job(1)])
-    assert again[0].picture == alone[0].picture
+    assert again[0].image == alone[0].image
     other = run(engine, loading, [job(1, seed=99)])
-    assert other[0].picture != alone[0].picture  # the seed is heard
+    assert other[0].image != alone[0].image  # the seed is used
 
 
-def test_only_the_region_is_drawn_anew(
+def test_only_the_region_is_redrawn(
     tiny_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two seeds, what is handed to the VAE's decoder: around the region it is the original, whichever the seed.
+    """Inputs of the VAE's decoder for two seeds: outside the region they equal the original's.
 
-    Stable Diffusion of four channels was not made for this. Its pipeline samples the original's latents, and gets
-    their mean here: those of random weights lie far apart.
+    Stable Diffusion of four channels was not trained for this. Its pipeline samples the original's latents, and gets
+    their mean here: those of random weights differ greatly.
     """
     monkeypatch.setattr(DiagonalGaussianDistribution, "sample", lambda self, generator=None: self.mode())
     engine, loading = Engine("cpu"), Loading(tiny_folder("imagic"), "sd-inpaint")
@@ -95,14 +95,14 @@ def test_transparent_and_grey_files_reach_the_model_as_three_channels(
         buffer = io.BytesIO()
         image.save(buffer, "PNG")
         files.append(buffer.getvalue())
-    done = run(engine, tiny_loading("instruct-pix2pix"), [job(5, picture=file) for file in files])
+    done = run(engine, tiny_loading("instruct-pix2pix"), [job(5, image=file) for file in files])
     drawn = [pixels_of(one) for one in done]
     assert {one.shape for one in drawn} == {(64, 64, 3)}
     for other in drawn[1:]:
         assert np.abs(drawn[0].astype(int) - other).max() <= 1
 
 
-def test_what_a_safety_checker_blacks_out_is_a_refusal(
+def test_an_image_blocked_by_a_safety_checker_is_refused(
     tiny_folder: Callable[[str], Path], tmp_path: Path
 ) -> None:
     from diffusers import StableDiffusionInstructPix2PixPipeline
@@ -118,14 +118,14 @@ def test_what_a_safety_checker_blacks_out_is_a_refusal(
     engine = Engine("cpu")
     loading = Loading(tmp_path / "strict", "instruct-pix2pix")
     (refused,) = run(engine, loading, [job()])
-    assert refused.picture is None
+    assert refused.image is None
     assert refused.outcome.kind is OutcomeKind.REFUSED
     assert "safety checker" in refused.outcome.reason
     (free,) = run(engine, replace(loading, safety_checker=False), [job()])
-    assert free.picture is not None
+    assert free.image is not None
 
 
-def test_too_little_memory_halves_the_batch_and_says_so() -> None:
+def test_too_little_memory_halves_the_batch_and_is_reported() -> None:
     engine, runner, loading = Engine("cpu"), Cramped(room=2), Loading(Path("x"), "instruct-pix2pix")
     engine._runners[loading] = runner
     done = run(engine, loading, [job(number) for number in range(7)])
@@ -134,11 +134,11 @@ def test_too_little_memory_halves_the_batch_and_says_so() -> None:
     assert "did not fit into memory" in str(done[-1].record["said"])
     runner.sizes.clear()
     run(engine, loading, [job(number) for number in range(3)])
-    assert runner.sizes == [2, 1]  # what was learned stays
+    assert runner.sizes == [2, 1]  # the learned batch size is kept
 
 
 class Picky(Cramped):
-    """Cannot draw what another's seed says; loses its device at the next."""
+    """Cannot draw one seed, and loses its device at another."""
 
     def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
         if any(job.seed == 1 for job in jobs):
@@ -180,7 +180,7 @@ def weights(runner: imagic.ImagicRunner) -> dict[str, torch.Tensor]:
     return {name: weight.clone() for name, weight in runner.pipe.unet.state_dict().items()}
 
 
-def test_weights_are_put_back_so_that_no_image_teaches_the_next(runner: imagic.ImagicRunner) -> None:
+def test_weights_are_restored_after_each_image(runner: imagic.ImagicRunner) -> None:
     before = weights(runner)
     first = edit(runner, 1)
     edit(runner, 2)

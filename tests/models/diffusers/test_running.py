@@ -1,4 +1,4 @@
-"""Fewer bits, backends and several LoRAs: put on what is loaded, refused where it cannot be."""
+"""Fewer bits, backends and several LoRAs: applied to loaded weights, or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.diffusers.engine_jobs import Edit, job, picture, run
+from models.diffusers.engine_jobs import Edit, image, job, run
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Loading, Running, Steering
 from plantain.models.diffusers.methods import METHODS
@@ -24,9 +24,9 @@ REGION = encode_mask(np.eye(64, dtype=bool))
 
 
 def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Edit:
-    wish = job(1, picture=picture(64, 64), region=REGION)
+    spec = job(1, image=image(64, 64), region=REGION)
     steering = Steering(steps=steps, guidance=2.0, strength=1.0)
-    (done,) = run(engine or Engine("cpu"), loading, [wish], steering)
+    (done,) = run(engine or Engine("cpu"), loading, [spec], steering)
     return done
 
 
@@ -38,12 +38,12 @@ def plan(folder: Path, **settings: object) -> EditorPlan:
 def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
     tiny_loading: Callable[[str], Loading], method: str
 ) -> None:
-    """int8 in place of float32, by torchao's own tensors, in every linear layer; the record says it."""
+    """int8 in place of float32, by torchao's own tensors, in every linear layer; the record states it."""
     torchao = pytest.importorskip("torchao.quantization")
     engine, plain = Engine("cpu"), tiny_loading(method)
     eight = replace(plain, running=Running(bits=8))
     done = edit(eight, engine, steps=2)
-    assert done.picture is not None, done.outcome
+    assert done.image is not None, done.outcome
     assert done.record["running"] == {"bits": 8}
     pipe = engine.pipeline(eight)
     denoiser = getattr(pipe, denoiser_name(type(pipe)))
@@ -52,20 +52,20 @@ def test_eight_bits_take_a_quarter_of_the_denoisers_linear_weights(
     assert all(isinstance(each, torchao.Int8Tensor) and each.qdata.dtype is torch.int8 for each in weights)
 
 
-def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str], Path]) -> None:
-    """torchao's int8 weights get no gradient, and nothing says so: Imagic would learn with its biases alone."""
+def test_a_method_that_trains_on_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str], Path]) -> None:
+    """torchao's int8 weights get no gradient, without a warning: Imagic would train its biases only."""
     with pytest.raises(InputError, match="bits: imagic trains the denoiser"):
         plan_editor(f"diffusers/medebench-imagic@{tiny_folder('imagic')}", Settings(bits=8))
 
 
-def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loading]) -> None:
-    for method, running, said in (
+def test_settings_that_need_a_gpu_are_refused_on_a_processor(tiny_loading: Callable[[str], Loading]) -> None:
+    for method, running, message in (
         ("flux-kontext", Running(bits=4), "4 bits run on NVIDIA's GPUs only"),
         ("flux-kontext", Running(tf32=True), "tf32: needs an NVIDIA GPU"),
     ):
         done = edit(replace(tiny_loading(method), running=running))
         assert done.outcome.fatal
-        assert said in done.outcome.reason
+        assert message in done.outcome.reason
 
 
 def test_lora_weights_change_an_edit_and_its_fingerprint_and_fit_or_are_refused(
@@ -89,8 +89,8 @@ def test_lora_weights_change_an_edit_and_its_fingerprint_and_fit_or_are_refused(
     def drawn(lora: str = "") -> tuple[bytes, EditorPlan]:
         made = plan(loading.folder, lora=lora, accept_licence=("flux-1-dev-non-commercial-license",))
         done = edit(made.loading)
-        assert done.picture is not None, done.outcome
-        return done.picture, made
+        assert done.image is not None, done.outcome
+        return done.image, made
 
     with_lora, made = drawn(str(tmp_path / "one.safetensors"))
     plain, without = drawn()

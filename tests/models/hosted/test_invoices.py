@@ -1,6 +1,6 @@
 """The ledger against invoices: what providers' answers come to, priced line by line by hand from their price pages.
 
-An invoice's lines are (tokens, dollars per million); its total is what we added up by hand. Rates stand here as
+An invoice's lines are (tokens, dollars per million); its total is our sum by hand. Rates are here as
 literals from the providers' pages (by genai-prices 0.2.3 and the sources that known.toml names), not from our table.
 """
 # ruff: noqa: E501  (a bill is one line of the table)
@@ -79,22 +79,22 @@ INVOICES = [
     Invoice("tools read, too", G8, bodies.gemini(3_000, 350, tool=800), [(3_800, 0.75), (350, 3.75)], 0.0041625),
     Invoice("a total with thoughts left out", G31, bodies.gemini(3_800, 350, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
     Invoice("thoughts within the answer, and again", G31, bodies.gemini(3_800, 1_250, 900, total=5_050), [(3_800, 2), (1_250, 12)], 0.0226),
-    # Google's page says of some models' batches that caching is billed as in the standard tier, of others half of it.
+    # By Google's page, caching in batches of some models costs as much as in the standard tier, of others half.
     Invoice("batch, cached", G31, bodies.gemini(cached=2_048), [(1_752, 1), (2_048, 0.2), (350, 6)], 0.0042616, batch=True),
     Invoice("batch, cached at half", G8, bodies.gemini(cached=2_048), [(1_752, 0.375), (2_048, 0.0375), (350, 1.875)], 0.00139005, batch=True),
     Invoice("batch, a long prompt, cached", G31, bodies.gemini(300_000, 1_000, cached=200_000), [(100_000, 2), (200_000, 0.4), (1_000, 9)], 0.289, batch=True),
     Invoice("Vertex, bought by the hour", G8, bodies.gemini(traffic="PROVISIONED_THROUGHPUT"), [], 0.0),
     Invoice("priority", G8, bodies.gemini(thoughts=900, tier="priority"), [(3_800, 1.35), (1_250, 6.75)], 0.0135675),
-    # Gemini, pictures
-    Invoice("picture and words", I31, bodies.gemini(1_500, 1_150, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (30, 3)], 0.06804),
-    Invoice("picture after thinking", I31, bodies.gemini(1_500, 1_120, 230, image=1_120, pictures=1), [(1_500, 0.5), (1_120, 60), (230, 3)], 0.06864),
-    # 25 pictures without details: 25 x (1,500 at 0.5, 1,120 at 60, 170 at 3)
-    Invoice("25 without details", I31, bodies.gemini(37_500, 32_250, pictures=25), [(37_500, 0.5), (28_000, 60), (4_250, 3)], 1.7115),
-    Invoice("4K with details", I31, bodies.gemini(1_500, 2_520, image=2_520, pictures=1), [(1_500, 0.5), (2_520, 60)], 0.15195, size="4K"),
-    Invoice("picture blocked", I31, bodies.gemini(1_500, None, 150, finish="IMAGE_SAFETY"), [(1_500, 0.5), (150, 3)], 0.0012),
-    Invoice("batch picture", I31, bodies.gemini(1_500, 1_120, image=1_120, pictures=1), [(1_500, 0.25), (1_120, 30)], 0.033975, batch=True),
-    Invoice("cached, thinking and a picture", I31, bodies.gemini(6_000, 1_170, 500, cached=4_096, prompt_image=1_120, image=1_120, pictures=1), [(6_000, 0.5), (1_120, 60), (550, 3)], 0.07185),
-    Invoice("a count without the picture in its details", I31, bodies.gemini(1_500, 12, image=1_120, pictures=1, total=2_632), [(1_500, 0.5), (1_132 - 12, 60), (12, 3)], 0.067986),
+    # Gemini, images
+    Invoice("image and words", I31, bodies.gemini(1_500, 1_150, image=1_120, images=1), [(1_500, 0.5), (1_120, 60), (30, 3)], 0.06804),
+    Invoice("image after thinking", I31, bodies.gemini(1_500, 1_120, 230, image=1_120, images=1), [(1_500, 0.5), (1_120, 60), (230, 3)], 0.06864),
+    # 25 images without details: 25 x (1,500 at 0.5, 1,120 at 60, 170 at 3)
+    Invoice("25 without details", I31, bodies.gemini(37_500, 32_250, images=25), [(37_500, 0.5), (28_000, 60), (4_250, 3)], 1.7115),
+    Invoice("4K with details", I31, bodies.gemini(1_500, 2_520, image=2_520, images=1), [(1_500, 0.5), (2_520, 60)], 0.15195, size="4K"),
+    Invoice("image blocked", I31, bodies.gemini(1_500, None, 150, finish="IMAGE_SAFETY"), [(1_500, 0.5), (150, 3)], 0.0012),
+    Invoice("batch image", I31, bodies.gemini(1_500, 1_120, image=1_120, images=1), [(1_500, 0.25), (1_120, 30)], 0.033975, batch=True),
+    Invoice("cached, thinking and an image", I31, bodies.gemini(6_000, 1_170, 500, cached=4_096, prompt_image=1_120, image=1_120, images=1), [(6_000, 0.5), (1_120, 60), (550, 3)], 0.07185),
+    Invoice("a count without the image in its details", I31, bodies.gemini(1_500, 12, image=1_120, images=1, total=2_632), [(1_500, 0.5), (1_132 - 12, 60), (12, 3)], 0.067986),
     # OpenAI, words
     Invoice("thinking", "gpt-5", bodies.responses(), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("cached", "gpt-5", bodies.responses(cached=2_048), [(1_752, 1.25), (2_048, 0.125), (1_250, 10)], 0.014946),
@@ -109,11 +109,11 @@ INVOICES = [
     Invoice("written left out", "gpt-5", with_usage(bodies.responses(), output_tokens=None), [(3_800, 1.25), (1_250, 10)], 0.01725),
     Invoice("long prompt", "gpt-5.4", bodies.responses(300_000, 1_000, 0), [(300_000, 5), (1_000, 22.5)], 1.5225),
     Invoice("batch, cached", "gpt-5.4-mini", bodies.responses(cached=1_024), [(2_776, 0.375), (1_024, 0.0375), (1_250, 2.25)], 0.0038919, batch=True),
-    # OpenAI, pictures
+    # OpenAI, images
     Invoice("with words", "gpt-image-1.5", bodies.images(40, 323, 4_260, of_text=100), [(40, 5), (323, 8), (4_160, 32), (100, 10)], 0.136904),
-    Invoice("cached picture", "gpt-image-1.5", bodies.images(140, 1_000, 272, cached=1_024, cached_image=900), [(16, 5), (124, 1.25), (100, 8), (900, 2), (272, 32)], 0.011539),
+    Invoice("cached image", "gpt-image-1.5", bodies.images(140, 1_000, 272, cached=1_024, cached_image=900), [(16, 5), (124, 1.25), (100, 8), (900, 2), (272, 32)], 0.011539),
     Invoice("high, no usage", "gpt-image-2", bodies.images(None), [(7_024, 30)], 0.21072, quality="high"),
-    Invoice("left to the provider, who says it", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
+    Invoice("chosen and named by the provider", "gpt-image-2.5-sunburst", bodies.images(None, quality="medium"), [(439, 30)], 0.01317),
     Invoice("read without details", "gpt-image-2", with_usage(bodies.images(40, 1_200, 196), input_tokens_details=None), [(1_240, 8), (196, 30)], 0.0158),
     Invoice("batch edit", "gpt-image-2", bodies.images(40, 1_200, 196), [(40, 2.5), (1_200, 4), (196, 15)], 0.00784, batch=True),
 ]  # fmt: skip
@@ -126,7 +126,7 @@ def name_of(model: str) -> str:
 
 
 def usage_of(invoice: Invoice) -> Usage:
-    """What our adapters read out of an answer, online or out of a batch's answer file."""
+    """Usage that our adapters read from an answer, online or in a batch's answer file."""
     name, body = name_of(invoice.model), invoice.body
     quality = {"image_quality": invoice.quality} if invoice.quality else {}
     options = options_of(name, image_size=invoice.size, jobs=BatchClient(), **quality)
@@ -177,8 +177,8 @@ def test_addresses_of_regions_have_their_own_price(name: str, section: dict[str,
 
 
 @pytest.mark.parametrize(("completion", "total"), [(1_250, 5_050), (350, 5_050)])
-def test_local_servers_count_thinking_within_the_completion_or_beside_it(completion: int, total: int) -> None:
-    """OpenAI: 3,800 + 1,250 (900 of them thought) = 5,050. xAI and Google's compatible address: 350 + 900 beside it."""
+def test_thinking_of_local_servers_is_counted_once(completion: int, total: int) -> None:
+    """OpenAI: 3,800 + 1,250 (900 of them thought) = 5,050. xAI and Google's compatible address: 350 + 900."""
     usage = read_chat(bodies.chat(3_800, completion, 900, total))
     assert (usage.input_tokens, usage.output_tokens, usage.thinking_tokens) == (3_800, 1_250, 900)
 
@@ -190,11 +190,11 @@ def test_cached_tokens_are_read_where_deepseek_and_moonshot_count_them(name: str
     assert usage.cached_tokens == 2_048
 
 
-def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:
+def test_an_unpriced_tier_has_no_cost() -> None:
     price = price_of("openai/gpt-5", DAY)
     assert price is not None
     assert price.cost(read_responses(bodies.responses(tier="scale"))) is None
-    # Of these models nobody has stated the factor of priority, only a range over all.
+    # The factor of priority of these models is not published, only a range over all.
     for answer in (bodies.gemini(thoughts=900, tier="priority"), bodies.gemini(traffic="ON_DEMAND_PRIORITY")):
         for model in ("gemini-3.1-pro-preview", "gemini-3.5-flash"):
             google = price_of(name_of(model), DAY)
@@ -203,7 +203,7 @@ def test_tier_that_nobody_has_priced_is_no_cost_and_not_a_guess() -> None:
     assert mine.cost(read_responses(bodies.responses(tier="scale"))) == pytest.approx(0.00505)
 
 
-def test_answer_that_leaves_open_what_was_read_or_written_has_no_cost() -> None:
+def test_an_answer_without_token_counts_has_no_cost() -> None:
     """Words are never written from nothing: a gateway that counts none has not counted, and is not free."""
     price = Price(input_per_m=2.0, output_per_m=12.0)
     counts = ("input_tokens", "output_tokens", "total_tokens")
@@ -222,7 +222,7 @@ def test_answer_that_leaves_open_what_was_read_or_written_has_no_cost() -> None:
 
 
 @pytest.mark.parametrize("cached", [3_801, 10**9])
-def test_more_cached_than_was_read_is_no_bill(cached: int) -> None:
+def test_more_cached_than_input_tokens_have_no_cost(cached: int) -> None:
     """Both SDKs: what came from a cache is part of the prompt. Such an answer was booked at $1,200."""
     price = Price(input_per_m=2.0, output_per_m=12.0, cached_per_m=1.2)
     chat = bodies.chat(3_800, 350, 0, 4_150, cached=cached)
@@ -232,14 +232,14 @@ def test_more_cached_than_was_read_is_no_bill(cached: int) -> None:
         read_chat(chat),
     ):
         assert price.cost(usage) is None
-    image = read_gemini(bodies.gemini(1_500, 1_120, cached=cached, image=1_120, pictures=1))
+    image = read_gemini(bodies.gemini(1_500, 1_120, cached=cached, image=1_120, images=1))
     by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
     assert by_tokens.cost(image) == pytest.approx(1_120 * 60e-6), (
         "the image is known, and nearly all of the bill"
     )
 
 
-def test_picture_without_any_count_is_not_free() -> None:
+def test_an_image_without_token_counts_is_not_free() -> None:
     by_tokens = Price(input_per_m=0.5, output_per_m=3.0, image_output_per_m=60.0)
     assert by_tokens.cost(Usage(images=1)) is None
     assert Price(image_out_each=0.04).cost(Usage(images=2)) == pytest.approx(0.08)
@@ -253,7 +253,7 @@ COUNTS, SOME = st.integers(0, 20_000), st.integers(1, 20_000)
 def test_every_adapter_keeps_the_one_token_convention(
     prompt: int, answered: int, thought: int, cached: int, batch: bool
 ) -> None:
-    """What the two SDKs' texts say that a total is: all read and all written, whoever counts thinking where."""
+    """By the two SDKs' texts a total is all input and all output, wherever thinking is counted."""
     cached = min(cached, prompt)
     theirs = bodies.gemini(prompt, answered, thought, cached=cached)
     ours = bodies.responses(prompt, answered + thought, thought, cached=cached)
@@ -271,7 +271,7 @@ def test_every_adapter_keeps_the_one_token_convention(
 @pytest.mark.parametrize(
     ("size", "quality", "tokens"), [("", "", 7_024), ("2048x2048", "high", 28_096), ("", "low", 196)]
 )
-def test_no_picture_of_a_known_size_costs_more_than_is_set_aside(
+def test_no_image_of_a_known_size_costs_more_than_its_reservation(
     size: str, quality: str, tokens: int
 ) -> None:
     """gpt-image-2 at 30 dollars per million: 0.21 for the dearest of 1024x1024, four times that for twice the side."""

@@ -1,4 +1,4 @@
-"""An answer that is asked for once more: what repairs it, what each ask costs, and what is never bought again."""
+"""An answer that is requested again: which faults this repairs, its cost, and answers that are never bought again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE_ASK = {"gemini": (1_200 * 2 + 190 * 12) / 1e6, "openai": (900 * 2 + 120 * 12
 """Dollars of the servers' usual answer at that price, by hand (`fakes.gemini_format`, `fakes.openai_format`)."""
 
 
-def told_tier(form: str, tier: str, spoil: Spoil | None, where: str) -> Spoil:
+def with_tier(form: str, tier: str, spoil: Spoil | None, where: str) -> Spoil:
     """An answer that names its service tier, in its body or in a header."""
 
     def named(request: Request, good: Answer) -> Answer:
@@ -52,7 +52,7 @@ def test_each_ask_of_a_call_is_billed_by_the_tier_that_served_it(
 ) -> None:
     cut = FAULTS["cut words"](provider)
     server.spoil = None
-    server.script = [told_tier(provider, first, cut, where), told_tier(provider, second, None, where)]
+    server.script = [with_tier(provider, first, cut, where), with_tier(provider, second, None, where)]
     reply = fresh(provider, "judge")
     assert reply.outcome.ok
     kept = from_json(Usage, to_json(reply.usage))  # as the journal keeps it
@@ -74,7 +74,7 @@ def without_usage(spoil: Spoil) -> Spoil:
     ("name", "silent", "asks"),
     [("dropped", False, None), ("503", False, 1.0), ("429 bare", False, 1.0), ("429 bare", True, None)],
 )
-def test_second_ask_that_brings_nothing_is_free_only_where_the_provider_said_no(
+def test_a_failed_second_ask_is_free_only_after_an_error_of_the_provider(
     server: FakeProvider, fresh: Caller, provider: str, name: str, silent: bool, asks: float | None
 ) -> None:
     """A lost answer may have been billed, so its call is held; an error is not. The first ask is billed either way."""
@@ -89,7 +89,7 @@ def test_second_ask_that_brings_nothing_is_free_only_where_the_provider_said_no(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("step", ["write", "judge"])
-def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
+def test_an_answer_cut_at_its_limit_is_requested_again_with_a_higher_limit(
     server: FakeProvider, call: Caller, provider: str, step: str
 ) -> None:
     server.spoil = FAULTS["cut words"]("gemini" if provider == "gemini" else "openai")
@@ -99,6 +99,6 @@ def test_answer_cut_at_its_limit_is_never_asked_for_under_the_same_limit(
     asked = server.calls[-2:]
     fields = [request.fields.get("generationConfig", request.fields) for request in asked]
     named = ("maxOutputTokens", "max_output_tokens", "max_tokens")
-    limits = [next(said[name] for name in named if name in said) for said in fields]
+    limits = [next(sent[name] for name in named if name in sent) for sent in fields]
     assert limits == [8_192, 16_384]
     assert reply.usage.output_tokens is not None  # both are billed

@@ -1,4 +1,4 @@
-"""`process/NAME` with a real second process: what it makes, and every way in which it can fail."""
+"""`process/NAME` with a real second process: its edits, and every way in which it can fail."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def command(timeout_s: float = 60.0, **settings: str | int | float | bool) -> Wo
     )
 
 
-def open_editor(name: str = "process/mine", worker: str = "mine", **said: object) -> ProcessEditor:
-    options = Settings(workers={worker: command(**said)})  # type: ignore[arg-type]
+def open_editor(name: str = "process/mine", worker: str = "mine", **settings: object) -> ProcessEditor:
+    options = Settings(workers={worker: command(**settings)})  # type: ignore[arg-type]
     editor = resolve_editor(name, options)
     assert isinstance(editor, ProcessEditor)
     return editor
@@ -60,8 +60,8 @@ def edit_all(editor: ProcessEditor, *requests: EditRequest) -> list[Reply[Edited
     return asyncio.run(scene())
 
 
-def outcome_of(**said: object) -> Outcome:
-    (reply,) = edit_all(open_editor(**said), request())
+def outcome_of(**settings: object) -> Outcome:
+    (reply,) = edit_all(open_editor(**settings), request())
     assert reply.value is None
     return reply.outcome
 
@@ -81,12 +81,12 @@ def test_program_is_started_once_and_given_one_edit_after_another(tmp_path: Path
     assert [len(manifest["jobs"]) for manifest in manifests] == [1, 1, 1, 1]
     assert len({manifest["pid"] for manifest in manifests}) == 1
     assert manifests[0]["settings"]["strength"] == 0.5
-    said = {(one["instruction"], one["seed"]) for manifest in manifests for one in manifest["jobs"]}
-    assert said == {(f"Edit {seed}", seed) for seed in range(4)}
+    given = {(one["instruction"], one["seed"]) for manifest in manifests for one in manifest["jobs"]}
+    assert given == {(f"Edit {seed}", seed) for seed in range(4)}
     assert not Path(manifests[0]["out"]).exists()  # images are not left lying about
 
 
-def test_preset_brings_words_and_canvas(tmp_path: Path) -> None:
+def test_a_preset_sets_the_prompt_and_the_canvas(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     editor = open_editor("process/medebench-seed-x", "seed-x", log=str(log))
     (reply,) = edit_all(editor, request(0, 300, 200, parameters={"steps": 7}))
@@ -101,7 +101,7 @@ def test_preset_brings_words_and_canvas(tmp_path: Path) -> None:
     assert '"mode":"pad"' in reply.raw
 
 
-def test_editor_that_is_told_where_gets_the_region_on_its_canvas() -> None:
+def test_an_editor_of_regions_receives_the_region_on_its_canvas() -> None:
     editor = open_editor("process/brushnet", "brushnet")
     assert editor.takes_region
     mask = np.zeros((100, 200), np.bool_)
@@ -117,7 +117,7 @@ def test_editor_that_is_told_where_gets_the_region_on_its_canvas() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "kind", "said"),
+    ("mode", "kind", "message"),
     [
         ("garbage", OutcomeKind.MALFORMED, "output 0.png"),
         ("missing", OutcomeKind.NO_IMAGE, "wrote no 0.png"),
@@ -125,14 +125,14 @@ def test_editor_that_is_told_where_gets_the_region_on_its_canvas() -> None:
         ("size", OutcomeKind.MALFORMED, "returned 32x32 pixels for 65x101"),
     ],
 )
-def test_bad_answer_is_an_outcome(mode: str, kind: OutcomeKind, said: str) -> None:
+def test_bad_answer_is_an_outcome(mode: str, kind: OutcomeKind, message: str) -> None:
     outcome = outcome_of(mode=mode)
     assert outcome.kind is kind
-    assert said in outcome.reason
+    assert message in outcome.reason
     assert not outcome.fatal
 
 
-def test_crash_says_why_and_the_program_is_started_again(tmp_path: Path) -> None:
+def test_a_crash_is_reported_with_its_reason_and_the_program_restarted(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     editor = open_editor(mode="crash", log=str(log))
 
@@ -177,7 +177,7 @@ def test_fingerprint_changes_with_the_program(tmp_path: Path) -> None:
     assert resolve_editor("process/mine", options).fingerprint != before
 
 
-def test_on_a_worker_of_an_engine_it_makes_the_same_and_normal_form_too() -> None:
+def test_a_worker_of_an_engine_makes_the_same_edit() -> None:
     asked = request(3, 128, 128, direction=Direction.ADD)
     (here,) = edit_all(open_editor(), asked)
 
