@@ -29,8 +29,8 @@ HARMLESS = (
         "blocked before",
         "blocked after",
     ),
-    *("IMAGE_SAFETY", "NO_IMAGE", "text, no picture", "wide picture", "no picture file", "bad base64"),
-    *("same picture", "fenced", "prose around", "cut words", "missing key"),
+    *("IMAGE_SAFETY", "NO_IMAGE", "text, no image", "wide image", "no image file", "bad base64"),
+    *("same image", "fenced", "prose around", "cut words", "missing key"),
 )
 """Faults of the tests' list that concern one call: no bad key, no spent quota, no wait of minutes."""
 
@@ -83,7 +83,7 @@ def main() -> None:
             if fault is not None and step in STEPS.get(name, ("write", "edit", "judge")):
                 return replace(fault(request, good), latency_s=args.latency)
         if step == "edit":
-            return replace(form.picture_answer(next(photographs)), latency_s=args.latency)
+            return replace(form.image_answer(next(photographs)), latency_s=args.latency)
         return good
 
     routes = [gemini_format.gemini_route, openai_format.openai_route]

@@ -126,10 +126,15 @@ def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> No
     assert 0.9 * 60.0 <= budget.committed_usd <= 60.0 + 1e-6  # the budget was used, not just kept
 
 
-def test_call_of_unknown_cost_holds_its_reservation() -> None:
-    costs = StepCosts(bound=0.30, in_flight=3)
+def test_call_of_unknown_cost_holds_what_nineteen_of_twenty_such_calls_cost() -> None:
+    costs = StepCosts()
+    costs.bound, costs.in_flight = 0.30, 3
     budget = Budget(10.0, 0.0, {("m/j", Step.JUDGE): costs})
-    for lost in (1, 2):
-        budget.settle(costs, None)
-        assert budget.held_usd == pytest.approx(lost * 0.30) and budget.lost == lost
+    budget.settle(costs, None)
+    assert budget.held_usd == 0.30  # nothing is known yet
+    for cents in range(1, 21):
+        costs.learn(cents / 100)
+    assert budget.held_usd == 0.19  # the 19th of 20 sorted costs
+    budget.settle(costs, None)
+    assert budget.held_usd == pytest.approx(2 * 0.19) and budget.lost == 2
     assert budget.reserved_usd == 0.30  # the worst case only for calls in flight

@@ -85,9 +85,15 @@ def test_build_stops_at_its_limit_resumes_and_reports(project: Path) -> None:
     ("args", "line"),
     [
         (["build", "none.toml", "--run", "x"], "none.toml: no such recipe"),
+        (["build", "none.toml"], "none.toml: no such recipe"),
         (["build", ".", "--run", "x"], ".: a folder, not a recipe"),
         (["status", "nowhere"], "is not a run"),
         (["bild"], "plantain: no command 'bild'; did you mean 'build'?"),
+        (["eval"], "did you mean 'bench score'?"),  # words of other tools
+        (["generate", "bench"], "did you mean 'bench generate'?"),
+        (["serve"], "did you mean 'review serve'?"),
+        (["resume", "runs/x"], "no command 'resume'; did you mean 'build RECIPE --run DIR'?"),
+        (["run", "mine.toml"], "did you mean 'plantain build mine.toml'?"),
         (["build"], "RECIPE"),
     ],
 )

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress
 
 from fakes.commands import printed, refused
 from plantain.cli import COMMANDS, JOBS
 from plantain.cli.bench import app
-from plantain.cli.terminal.progress import StageProgress, time_left
+from plantain.cli.terminal.progress import StageProgress, TimeLeft, time_left
 
 BASH = shutil.which("bash")
 
@@ -123,3 +124,6 @@ def test_plain_lines_contain_rate_and_time_left(
     # one audited edit of thousands waited for the judge's processes: its time predicts nothing
     assert time_left(1, 3300, 45.6) == "45.6 s each"
     assert time_left(165, 3300, 330.0) == "2.0 s each, about 1.7 h left"
+    bar = Progress(TimeLeft())
+    bar.add_task("", total=3300, completed=1)
+    assert re.fullmatch(r"\d+(\.\d s each|/s)", TimeLeft().render(bar.tasks[0]).plain)

@@ -1,7 +1,7 @@
-"""Making a server on this machine look as if it stood elsewhere, and seeing every connection that a process opens.
+"""A server on this machine that looks like one elsewhere, and a record of all connections that a process opens.
 
-`NAME` resolves to 127.0.0.1 and, beside it, to an address of TEST-NET-3 (RFC 5737), which is nobody's: so it is not
-loopback, though whoever connects to the first address reaches a fake on this machine.
+`NAME` resolves to 127.0.0.1 and also to an address of TEST-NET-3 (RFC 5737), which is not assigned: so it is not
+loopback, though a client that connects to the first address reaches a fake on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _recorders: list[Connections] = []
 
 
 def resolve_as(monkeypatch: pytest.MonkeyPatch, names: dict[str, list[str]]) -> None:
-    """From now on these names stand for these addresses; others for what they did."""
+    """Resolve these names to these addresses, and others as before."""
     real = socket.getaddrinfo
 
     def answer(host: Any, port: Any, *rest: Any, **more: Any) -> Any:
@@ -71,13 +71,13 @@ sys.addaudithook(_hook)
 
 
 class Anything:
-    """Clears every picture, and remembers what it was asked."""
+    """Clears every image, and records the requests for clearance."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Destination, set[str]]] = []
 
-    async def clear(self, model: str, to: Destination, pictures: Collection[Outgoing]) -> None:
-        self.asked.append((to, {picture.sha256 for picture in pictures}))
+    async def clear(self, model: str, to: Destination, images: Collection[Outgoing]) -> None:
+        self.asked.append((to, {image.sha256 for image in images}))
 
     async def connected(self, to: Destination, ip: str) -> None:
         """Needs no record of it."""

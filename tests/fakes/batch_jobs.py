@@ -80,9 +80,9 @@ class FakeJobs:
     def _gemini(self, request: Request, path: str) -> Answer | None:
         if path == "/upload/v1beta/files":
             session = f"s{len(self._sizes)}"
-            said = request.fields["file"]
-            self._sizes[session] = int(said.get("sizeBytes") or said["size_bytes"])
-            self.names[f"files/{session}"] = said.get("displayName") or said["display_name"]
+            file = request.fields["file"]
+            self._sizes[session] = int(file.get("sizeBytes") or file["size_bytes"])
+            self.names[f"files/{session}"] = file.get("displayName") or file["display_name"]
             return json_answer({}, X_Goog_Upload_URL=f"https://upload.example{SESSION}{session}")
         if path.startswith(SESSION):
             session = path.removeprefix(SESSION)
@@ -93,7 +93,7 @@ class FakeJobs:
             return json_answer({"file": {"name": name}}, X_Goog_Upload_Status="final")
         if path == "/v1beta/files" and request.method == "GET":
             kept = [
-                {"name": name, "displayName": said} for name, said in self.names.items() if name in self.files
+                {"name": name, "displayName": text} for name, text in self.names.items() if name in self.files
             ]
             return json_answer({"files": kept})
         if path.endswith(":batchGenerateContent"):
@@ -124,10 +124,10 @@ class FakeJobs:
         metadata: dict[str, Any] = {"state": f"BATCH_STATE_{state}", "displayName": job.key}
         if self._ended(job) and job.answers:
             metadata["output"] = {"responsesFile": f"{job.id.replace('batches', 'files')}-out"}
-        told = {"name": job.id, "done": self._ended(job), "metadata": metadata}
+        answer = {"name": job.id, "done": self._ended(job), "metadata": metadata}
         if ended == "FAILED" and self._ended(job):
-            told["error"] = {"code": 3, "message": "The request file has a line that is no request."}
-        return told
+            answer["error"] = {"code": 3, "message": "The request file has a line that is no request."}
+        return answer
 
     # --- openai -------------------------------------------------------------------------------------
 
@@ -233,22 +233,22 @@ class FakeJobs:
     ) -> bytes:
         key = job.key_of(line)
         if job.form == "gemini":
-            said = {"key": key, "error": error} if error else {"key": key, "response": body}
+            answer = {"key": key, "error": error} if error else {"key": key, "response": body}
         elif error and error["code"] == "server_error":
-            said = {
+            answer = {
                 "custom_id": key,
                 "response": {"status_code": 500, "body": {"error": error}},
                 "error": None,
             }
         elif error:
-            said = {"custom_id": key, "response": None, "error": error}
+            answer = {"custom_id": key, "response": None, "error": error}
         else:
-            said = {
+            answer = {
                 "custom_id": key,
                 "response": {"status_code": 200, "request_id": f"req_{key}", "body": body},
                 "error": None,
             }
-        return json.dumps(said).encode()
+        return json.dumps(answer).encode()
 
     def _ended(self, job: FakeJob) -> bool:
         return job.looks > self.looks

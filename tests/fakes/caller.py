@@ -43,7 +43,7 @@ REQUESTS = {"write": write_request, "edit": edit_request, "judge": judge_request
 
 
 CONTEXT = ("clearance", "jobs", "key_later", "edition")
-"""What a run adds to a provider's settings."""
+"""Fields that a run adds to a provider's settings."""
 
 
 def options_of(name: str, **fields: Any) -> Any:

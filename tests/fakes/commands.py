@@ -12,7 +12,7 @@ from plantain.cli import main
 
 
 def plantain(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command; return its exit code and what it printed."""
+    """Run a command; return its exit code and output."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([*map(str, words)])
@@ -20,7 +20,7 @@ def plantain(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def printed(*words: object) -> str:
-    """Run a command that succeeds; return what it printed."""
+    """Run a command that succeeds; return its output."""
     done = plantain(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -32,7 +32,7 @@ def json_of(*words: object) -> Any:
 
 
 def refused(*words: object) -> str:
-    """Run a command that is invalid input: it exits with 2 and says why in one line, which is returned."""
+    """Run a command that is invalid input: return the one line that gives the reason for exit code 2."""
     done = plantain(*words)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     return done.stderr

@@ -1,4 +1,4 @@
-"""What the fake models say and draw: deterministic in the request, good enough for the loop."""
+"""Texts and images of the fake models: deterministic in the request, good enough for the loop."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def report_text(text: str) -> str:
 
 
 @cache
-def picture(kind: str = ".png", width: int = 256, height: int = 256, shade: int = 90) -> bytes:
-    """A picture with a gradient and a disc, as a file."""
+def an_image(kind: str = ".png", width: int = 256, height: int = 256, shade: int = 90) -> bytes:
+    """An image with a gradient and a disc, as a file."""
     gray = np.linspace(20, 200, width, dtype=np.float32)[None, :].repeat(height, 0).astype(np.uint8)
     cv2.circle(gray, (width // 2, height // 2), max(2, min(width, height) // 6), shade, -1)
     done, data = cv2.imencode(kind, cv2.merge([gray, gray, gray]))

@@ -22,13 +22,13 @@ HTML = b"<!doctype html><html><body>upstream trouble</body></html>"
 Fault = Callable[[str], Spoil | None]
 
 
-def status(code: int, said: str = "no", gemini: str = "", openai: str = "", **headers: str) -> Fault:
+def status(code: int, text: str = "no", gemini: str = "", openai: str = "", **headers: str) -> Fault:
     """An error answer with a body in the provider's own form."""
 
     def make(form: str) -> Spoil:
         if form == "gemini":
-            return lambda request, good: gemini_format.error(code, said, gemini, **headers)
-        return lambda request, good: openai_format.error(code, said, openai, **headers)
+            return lambda request, good: gemini_format.error(code, text, gemini, **headers)
+        return lambda request, good: openai_format.error(code, text, openai, **headers)
 
     return make
 
@@ -52,31 +52,31 @@ def words(change: Callable[[str], str], finish: str = "STOP", cut: str = "") -> 
     def make(form: str) -> Spoil:
         def spoil(request: Request, good: Answer) -> Answer:
             if form == "gemini":
-                said = _words(gemini_format.step_of(request), gemini_format.prompt_text(request))
-                return gemini_format.text_answer(change(said), finish)
-            said = _words(openai_format.step_of(request), openai_format.prompt_text(request))
-            return openai_format.text_answer(change(said), chat=openai_format.is_chat(request), cut=cut)
+                text = _words(gemini_format.step_of(request), gemini_format.prompt_text(request))
+                return gemini_format.text_answer(change(text), finish)
+            text = _words(openai_format.step_of(request), openai_format.prompt_text(request))
+            return openai_format.text_answer(change(text), chat=openai_format.is_chat(request), cut=cut)
 
         return spoil
 
     return make
 
 
-def picture(make: Callable[[], bytes]) -> Fault:
-    """Another file instead of the edited picture."""
+def other_file(make: Callable[[], bytes]) -> Fault:
+    """Another file instead of the edited image."""
 
     def fault(form: str) -> Spoil:
-        answer = gemini_format.picture_answer if form == "gemini" else openai_format.picture_answer
+        answer = gemini_format.image_answer if form == "gemini" else openai_format.image_answer
         return lambda request, good: answer(make())
 
     return fault
 
 
-def same_picture(form: str) -> Spoil:
+def same_image(form: str) -> Spoil:
     """The original itself, byte for byte."""
     if form == "gemini":
-        return lambda request, good: gemini_format.picture_answer(gemini_format.pictures_sent(request)[0])
-    return lambda request, good: openai_format.picture_answer(openai_format.pictures_sent(request)[0])
+        return lambda request, good: gemini_format.image_answer(gemini_format.images_sent(request)[0])
+    return lambda request, good: openai_format.image_answer(openai_format.images_sent(request)[0])
 
 
 def _words(step: str, prompt: str) -> str:
@@ -84,11 +84,11 @@ def _words(step: str, prompt: str) -> str:
 
 
 def _without(key: str) -> Callable[[str], str]:
-    return lambda said: json.dumps({name: value for name, value in json.loads(said).items() if name != key})
+    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
 
 
 def _with(key: str, value: object) -> Callable[[str], str]:
-    return lambda said: json.dumps({**json.loads(said), key: value})
+    return lambda text: json.dumps({**json.loads(text), key: value})
 
 
 def _bad_base64(form: str) -> Spoil:
@@ -139,44 +139,44 @@ FAULTS: dict[str, Fault] = {
     "blocked after": gemini_only(lambda r: gemini_format.text_answer("", "SAFETY")),
     "IMAGE_SAFETY": gemini_only(lambda r: gemini_format.text_answer("", "IMAGE_SAFETY")),
     "NO_IMAGE": gemini_only(lambda r: gemini_format.text_answer("", "NO_IMAGE")),
-    "text, no picture": gemini_only(lambda r: gemini_format.text_answer("I would rather describe it.")),
-    "no data": openai_only(lambda r: openai_format.picture_answer(None)),
+    "text, no image": gemini_only(lambda r: gemini_format.text_answer("I would rather describe it.")),
+    "no data": openai_only(lambda r: openai_format.image_answer(None)),
     "declined": openai_only(
         lambda r: openai_format.text_answer(None, chat=openai_format.is_chat(r), refusal="I will not")
     ),
     "content filter": openai_only(
         lambda r: openai_format.text_answer("so", chat=openai_format.is_chat(r), cut="content_filter")
     ),
-    "wide picture": picture(lambda: content.picture(".png", 384, 256)),
-    "no picture file": picture(lambda: b"not a picture at all"),
+    "wide image": other_file(lambda: content.an_image(".png", 384, 256)),
+    "no image file": other_file(lambda: b"not an image at all"),
     "bad base64": _bad_base64,
-    "same picture": same_picture,
-    "webp picture": picture(lambda: content.picture(".webp")),
-    "fenced": words(lambda said: f"```json\n{said}\n```"),
-    "prose around": words(lambda said: f"Here is what I see.\n{said}\nI hope that helps."),
+    "same image": same_image,
+    "webp image": other_file(lambda: content.an_image(".webp")),
+    "fenced": words(lambda text: f"```json\n{text}\n```"),
+    "prose around": words(lambda text: f"Here is what I see.\n{text}\nI hope that helps."),
     "true as text": words(_with("has_disease", "True")),
-    "cut words": words(lambda said: said[: len(said) // 2], "MAX_TOKENS", "length"),
+    "cut words": words(lambda text: text[: len(text) // 2], "MAX_TOKENS", "length"),
     "missing key": words(_without("realism")),
     "number as flag": words(_with("other_disease", 0)),
-    "empty words": words(lambda said: ""),
+    "empty words": words(lambda text: ""),
     "two reports": words(
-        lambda said: f"{said}\n{_with('has_disease', 'False')(said).replace('true', 'false')}"
+        lambda text: f"{text}\n{_with('has_disease', 'False')(text).replace('true', 'false')}"
     ),
 }
 
 TEXT = ("write", "judge")
-PICTURES = ("wide picture", "no picture file", "bad base64", "same picture", "webp picture")
+IMAGES = ("wide image", "no image file", "bad base64", "same image", "webp image")
 REPORTS = ("fenced", "prose around", "true as text", "missing key", "number as flag", "two reports")
 STEPS: dict[str, tuple[str, ...]] = {
     "IMAGE_SAFETY": ("edit",),
     "NO_IMAGE": ("edit",),
-    "text, no picture": ("edit",),
+    "text, no image": ("edit",),
     "no data": ("edit",),
     "400 moderation": ("edit",),
     "declined": TEXT,
     "content filter": TEXT,
     "cut words": TEXT,
     "empty words": TEXT,
-    **dict.fromkeys(PICTURES, ("edit",)),
+    **dict.fromkeys(IMAGES, ("edit",)),
     **dict.fromkeys(REPORTS, ("judge",)),
 }

@@ -5,19 +5,19 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fakes.content import instruction, picture, report_text
+from fakes.content import an_image, instruction, report_text
 from fakes.server import Answer, Request, json_answer
 
 MODEL = "gemini-fake-001"
 
 
 def gemini_route(request: Request) -> Answer | None:
-    """Answers `:generateContent` by what is asked for: a picture, a report or an instruction."""
+    """Answer `:generateContent` with an image, a report or an instruction, as requested."""
     if not request.path.endswith(":generateContent"):
         return None
     text = prompt_text(request)
     if step_of(request) == "edit":
-        return json_answer(content([picture_part(picture())], images=1))
+        return json_answer(content([image_part(an_image())], images=1))
     words = report_text(text) if step_of(request) == "judge" else instruction(text)
     return json_answer(content([{"text": "thinking about it", "thought": True}, {"text": words}]))
 
@@ -37,7 +37,7 @@ def prompt_parts(request: Request) -> list[str]:
     return [p["text"] for c in request.fields.get("contents", []) for p in c["parts"] if "text" in p]
 
 
-def pictures_sent(request: Request) -> list[bytes]:
+def images_sent(request: Request) -> list[bytes]:
     parts = [p for c in request.fields.get("contents", []) for p in c["parts"]]
     return [base64.urlsafe_b64decode(p["inlineData"]["data"]) for p in parts if "inlineData" in p]
 
@@ -63,7 +63,7 @@ def content(parts: list[dict[str, Any]], finish: str = "STOP", images: int = 0) 
     }
 
 
-def picture_part(data: bytes, kind: str = "image/png") -> dict[str, Any]:
+def image_part(data: bytes, kind: str = "image/png") -> dict[str, Any]:
     return {
         "inlineData": {"mimeType": kind, "data": base64.b64encode(data).decode()},
         "thoughtSignature": "c2ln" * 400,
@@ -74,8 +74,8 @@ def text_answer(text: str, finish: str = "STOP") -> Answer:
     return json_answer(content([{"text": text}] if text else [], finish))
 
 
-def picture_answer(data: bytes) -> Answer:
-    return json_answer(content([picture_part(data)], images=1))
+def image_answer(data: bytes) -> Answer:
+    return json_answer(content([image_part(data)], images=1))
 
 
 def blocked_before() -> Answer:
@@ -87,7 +87,7 @@ def blocked_before() -> Answer:
 
 
 def error(
-    status: int, said: str, code: str = "", details: list[dict[str, Any]] | None = None, **headers: str
+    status: int, text: str, code: str = "", details: list[dict[str, Any]] | None = None, **headers: str
 ) -> Answer:
-    body = {"error": {"code": status, "message": said, "status": code or "UNKNOWN", "details": details or []}}
+    body = {"error": {"code": status, "message": text, "status": code or "UNKNOWN", "details": details or []}}
     return json_answer(body, status, **headers)

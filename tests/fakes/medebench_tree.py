@@ -1,4 +1,4 @@
-"""A benchmark in MedEBench's published layout, written from real pictures, for tests of whatever reads one."""
+"""A benchmark in MedEBench's published layout, written from real images, for tests of its readers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import decode_untrusted
 
 SIZE = (160, 120)
-"""Width and height of the pictures."""
+"""Width and height of the images."""
 
 _DATA = Path(skimage.__file__).parent / "data"
 
 
-def picture(name: str, *, left: int = 0, top: int = 0, size: tuple[int, int] = SIZE) -> Pixels:
-    """A part of a picture that comes with scikit-image, uint8 (H, W, 3)."""
+def sample_image(name: str, *, left: int = 0, top: int = 0, size: tuple[int, int] = SIZE) -> Pixels:
+    """A part of an image that comes with scikit-image, uint8 (H, W, 3)."""
     path = next(_DATA.glob(f"{name}.*"))
     pixels = decode_untrusted(path.read_bytes(), name)
     return np.ascontiguousarray(pixels[top : top + size[1], left : left + size[0]])
 
 
 def spot(pixels: Pixels, centre: tuple[int, int], radius: int) -> tuple[Pixels, Mask]:
-    """The picture with a dark soft mole painted on it, and where."""
+    """The image with a dark soft mole painted on it, and the mask of the mole."""
     mask = np.zeros(pixels.shape[:2], np.uint8)
     cv2.circle(mask, centre, radius, 255, -1)
     alpha = cv2.GaussianBlur(mask.astype(np.float32) / 255, (0, 0), 1.0)[..., None]
@@ -37,7 +37,7 @@ def spot(pixels: Pixels, centre: tuple[int, int], radius: int) -> tuple[Pixels, 
 
 def published_rows() -> list[dict[str, object]]:
     """Six samples with the published file's keys; 3 and 4 are one pair and its reverse, 5 is a removal labelled Add."""
-    said = [
+    stated = [
         ("Skin", "Remove moles, nevi, or black marks.", "Remove the mole.", "https://example.org/a.jpg"),
         ("Skin", "Remove moles, nevi, or black marks.", "Take the mole away.", "https://example.org/b.jpg"),
         ("Teeth", "Add or remove braces.", "Add a mark.", "https://example.org/shared.jpg"),
@@ -46,7 +46,7 @@ def published_rows() -> list[dict[str, object]]:
         ("Bones", "Fix fractures with screws or splints.", "Fix the fracture.", ""),
     ]
     rows: list[dict[str, object]] = []
-    for number, (organ, task, prompt, url) in enumerate(said, 1):
+    for number, (organ, task, prompt, url) in enumerate(stated, 1):
         rows.append(
             {
                 "id": number,
@@ -81,7 +81,7 @@ def write_tree(root: Path) -> Path:
             assert last is not None
             previous, changed, mask = last[1], last[0], last[2]
         else:
-            clean = picture(name, left=left, top=top)
+            clean = sample_image(name, left=left, top=top)
             marked, mask = spot(clean, (40 + 12 * number, 60), 14)
             previous, changed = (clean, marked) if number == 3 else (marked, clean)
             last = (previous, changed, mask)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fakes.content import instruction, picture, report_text
+from fakes.content import an_image, instruction, report_text
 from fakes.server import Answer, Request, Spoil, json_answer
 
 MODEL = "gpt-fake-2026"
 
 
 def openai_route(request: Request) -> Answer | None:
-    """Answers by path and by what is asked for."""
+    """Answer by the path and the requested step."""
     if request.path.endswith("/images/edits"):
-        return picture_answer(picture())
+        return image_answer(an_image())
     if not request.path.endswith(("/responses", "/chat/completions")):
         return None
     text = prompt_text(request)
@@ -41,7 +41,7 @@ def prompt_text(request: Request) -> str:
     return "\n".join(part["text"] for content in contents for part in content if "text" in part)
 
 
-def pictures_sent(request: Request) -> list[bytes]:
+def images_sent(request: Request) -> list[bytes]:
     if request.files:
         return list(request.files.values())
     urls: list[str] = []
@@ -95,20 +95,20 @@ def saying(text: str) -> Spoil:
     return lambda request, good: text_answer(text, chat=is_chat(request))
 
 
-def picture_answer(data: bytes | None) -> Answer:
-    pictures = [{"b64_json": base64.b64encode(data).decode()}] if data is not None else []
+def image_answer(data: bytes | None) -> Answer:
+    images = [{"b64_json": base64.b64encode(data).decode()}] if data is not None else []
     usage = {
         "input_tokens": 400,
         "input_tokens_details": {"image_tokens": 323, "text_tokens": 77},
         "output_tokens": 1056,
     }
-    return json_answer({"created": 1, "data": pictures, "usage": usage})
+    return json_answer({"created": 1, "data": images, "usage": usage})
 
 
-def error(status: int, said: str, code: str = "", **headers: str) -> Answer:
+def error(status: int, text: str, code: str = "", **headers: str) -> Answer:
     body = {
         "error": {
-            "message": said,
+            "message": text,
             "type": code or "invalid_request_error",
             "param": None,
             "code": code or None,

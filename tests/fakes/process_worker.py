@@ -1,6 +1,6 @@
 """A program of another environment, as docs/design/open-models.md describes it: python -I process_worker.py.
 
-Imports nothing of plantain. What it does wrong is told by its settings.
+Imports nothing of plantain. Its settings choose its faults.
 """
 
 import json
@@ -20,7 +20,7 @@ def edit(job, out, settings):
     assert image.size == (job["width"], job["height"])
     path = out / f"{job['id']}.png"
     if mode == "garbage":
-        path.write_bytes(b"\x89PNG\r\n\x1a\n no picture at all")
+        path.write_bytes(b"\x89PNG\r\n\x1a\n no image at all")
     elif mode == "missing":
         pass
     elif mode == "refuse":

@@ -1,4 +1,4 @@
-"""A small editor whose drawing runs on an engine's workers, each of which notes what it was asked before it draws."""
+"""A small editor whose drawing runs on an engine's workers, each of which logs its request before it draws."""
 
 from __future__ import annotations
 

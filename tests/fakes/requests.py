@@ -12,7 +12,7 @@ from plantain.rubrics import MED_BANANA, MEDEBENCH
 
 
 def original(side: int = 1024) -> EncodedImage:
-    """A prepared picture with some structure."""
+    """A prepared image with some structure."""
     ramp = np.linspace(10, 220, side, dtype=np.float32)
     plane = ((ramp[None, :] + ramp[:, None]) / 2).astype(np.uint8)
     return EncodedImage(encode_source(np.stack([plane] * 3, axis=2)), "image/jpeg")
@@ -43,9 +43,9 @@ def write_request(
 
 
 def edit_request(
-    picture: EncodedImage | None = None, instruction: str = "Add a small bright spot."
+    image: EncodedImage | None = None, instruction: str = "Add a small bright spot."
 ) -> EditRequest:
-    return EditRequest(source_image(), picture or original(), instruction, seed=2**62 + 5)
+    return EditRequest(source_image(), image or original(), instruction, seed=2**62 + 5)
 
 
 def judge_request(direction: Direction = Direction.ADD, instruction: str = "Add a spot.") -> JudgeRequest:
@@ -56,7 +56,7 @@ def judge_request(direction: Direction = Direction.ADD, instruction: str = "Add 
 
 
 def scale_request(before: EncodedImage, after: EncodedImage, real: EncodedImage, *words: str) -> JudgeRequest:
-    """MedEBench's question about an edit beside the real result; words are the instruction and its variant."""
+    """MedEBench's question about an edit, with the real result; words are the instruction and its variant."""
     text, variant = (*words, "P")[:2]
     change, skin = Direction.CHANGE, source_image(modality="skin")
     return JudgeRequest(skin, before, after, text, None, change, MEDEBENCH, 7, real, variant)

@@ -1,4 +1,4 @@
-"""The pictures that come with packages, read once in a process: that takes a second, and dozens of tests want one."""
+"""The images that come with packages, read once in a process: that takes a second, and dozens of tests need one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def prepared_samples() -> tuple[tuple[SourceImage, bytes], ...]:
 
 
 def head_in_profile() -> np.ndarray:
-    """A whole head with face and skull from the side, uint16 (256, 256), front to the left; matplotlib brings it.
+    """A whole head with face and skull from the side, uint16 (256, 256), front to the left; it comes with matplotlib.
 
     A pixel is a millimetre.
     """

@@ -21,7 +21,7 @@ KEY = "sk-fake-0123456789abcdef-plantain"
 
 
 SESSION = "/upload/session/"
-"""Under this path files are sent by an address that was handed out before: no key comes with them."""
+"""Under this path files are sent to an address that was given out before, without a key."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back.
+    """An answer of the server.
 
     Attributes:
         latency_s: slept before anything is sent.
@@ -79,7 +79,7 @@ class FakeProvider:
         routes: asked in order for an answer.
         spoil: makes another answer of a good one; the place for faults. `script` is tried first.
         latency_s: of every answer.
-        checks_key: says of a path whether `KEY` has to come with it; the others' routes look for themselves.
+        checks_key: whether requests to a path must contain `KEY`; routes of other paths check it themselves.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class FakeProvider:
             self.calls.append(request)
             step = self.script.pop(0) if self.script else self.spoil
         if self.key and request.key != self.key and self.checks_key(request.path):
-            said = f"Incorrect API key provided: {request.key}"
-            return json_answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
+            message = f"Incorrect API key provided: {request.key}"
+            return json_answer({"error": {"message": message, "code": "invalid_api_key"}}, 401)
         good = next((a for route in self.routes if (a := route(request)) is not None), None)
         if good is None:
             return json_answer({"error": {"message": f"no route {request.path}", "code": 404}}, 404)
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: request lines belong in no test output."""
+        """Write nothing: request lines do not belong in test output."""
 
     def _serve(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -1,4 +1,4 @@
-"""A run whose writer a test asks one thing after another."""
+"""A run whose writer a test calls step by step."""
 
 from __future__ import annotations
 

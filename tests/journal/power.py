@@ -1,7 +1,7 @@
-"""What a disk holds after a power cut, worked out from a trace of a process's system calls.
+"""Contents of a disk after a power cut, inferred from a trace of a process's system calls.
 
-The model is POSIX at its meanest: bytes count once their file was synced, names once their folder was. What was
-written and not synced may survive or not, each page for itself; names that were not synced survive in order or
+The model is POSIX at its meanest: bytes count once their file was synced, names once their folder was.
+Unsynced writes may survive or not, each page for itself; names that were not synced survive in order or
 not at all.
 """
 
@@ -35,17 +35,17 @@ class Event:
 
 def read_trace(path: Path) -> Iterator[Event]:
     """Events of an `strace -f -y -xx` log in the order in which they finished."""
-    begun: dict[str, str] = {}
+    started: dict[str, str] = {}
     for line in path.read_text().splitlines():
         match = _LINE.match(line)
         if match is None or line.split(maxsplit=1)[1].startswith(("---", "+++")):
             continue
         thread, name, rest = match.groups()
         if rest.endswith("<unfinished ...>"):
-            begun[thread] = rest.removesuffix("<unfinished ...>")
+            started[thread] = rest.removesuffix("<unfinished ...>")
             continue
         if " resumed>" in line:
-            rest = begun.pop(thread) + line.split(" resumed>", 1)[1]
+            rest = started.pop(thread) + line.split(" resumed>", 1)[1]
         arguments, _, result = rest.rpartition(" = ")
         number = re.match(r"-?\d+", result)
         if number is None or int(number[0]) < 0:
@@ -91,7 +91,7 @@ class Disk:
         self.unsynced: dict[str, list[tuple[str, _File | None, bool]]] = {}  # by folder: name, what, there?
 
     def play(self, event: Event) -> bool:
-        """Takes one event in; says whether it concerns this disk."""
+        """Apply one event; return True if it concerns this disk."""
         name = event.name
         if name in {"write", "pwrite64"} and event.file in self.seen:
             file = self._file(event.file)

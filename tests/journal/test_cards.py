@@ -1,4 +1,4 @@
-"""A judge's card as a file: what was written comes back, and anything else is refused in one line."""
+"""A judge's card as a file: a written card is read back, and anything else is refused in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CARD = JudgeCard(
 )
 
 
-def test_a_card_comes_back_as_it_was_kept(tmp_path):
+def test_a_card_round_trips(tmp_path):
     keep_card(tmp_path, CARD)
     assert cards_of(tmp_path) == [CARD]
     assert card_for([CARD], "some/judge", "med-banana", "2") is CARD
@@ -33,18 +33,18 @@ def test_a_card_comes_back_as_it_was_kept(tmp_path):
     assert standing_of([CARD], "some/judge", "med-banana", "3").line.endswith("of another prompt or version")
 
 
-def test_the_shape_is_the_published_one_and_the_line_says_what_it_rests_on():
-    said = as_json(CARD)
-    assert {"judge", "gate", "controls", "defects", "repeats", "agreement", "cost_usd"} <= said.keys()
-    assert said["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "images": 40}
-    assert said["line"] == (
+def test_the_card_has_the_published_shape_and_its_line_states_the_evidence():
+    document = as_json(CARD)
+    assert {"judge", "gate", "controls", "defects", "repeats", "agreement", "cost_usd"} <= document.keys()
+    assert document["controls"]["blob"] == {"n": 40, "rate": 0.5, "low": 0.35, "high": 0.65, "images": 40}
+    assert document["line"] == (
         "some/judge: may rank (blobs are accepted); passes right edits more often than wrong ones by "
         "25 points (12 to 38); accepts 50 % (35 to 65) of 40 edits that only draw a blob"
     )
 
 
 @pytest.mark.parametrize("spoilt", [b"", orjson.dumps({**as_json(CARD), "controls": {"blob": {"n": 1}}})])
-def test_what_is_no_card_is_refused_with_its_place(spoilt):
+def test_an_invalid_card_is_refused_with_its_path(spoilt):
     with pytest.raises(InputError, match=r"^here: ") as refused:
         from_json(spoilt, "here")
     assert "\n" not in str(refused.value)

@@ -1,6 +1,6 @@
 """One writer a run, on a file system whose locks can be trusted.
 
-Folders of killed imports and merges: the next command that writes a run beside them removes them.
+Folders of killed imports and merges: the next command that writes a run in the same folder removes them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def test_second_process_is_refused_with_pid_and_host_until_the_first_is_killed(t
         with pytest.raises(RunLocked, match=f"process {holder.pid} on {socket.gethostname()}"):
             RunLock(tmp_path)
         holder.send_signal(signal.SIGKILL)
-    RunLock(tmp_path).release()  # what the killed process left does not block
+    RunLock(tmp_path).release()  # the leftovers of the killed process do not block
 
 
 FORK = """
@@ -99,7 +99,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_writer_of_any_run(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed_by_the_next_writer(tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         with new_run(tmp_path / "killed") as folder:

@@ -1,4 +1,4 @@
-"""A power cut at any system call: what was acknowledged is there, whole, and what is there is whole."""
+"""A power cut at any system call: all acknowledged records survive, and every surviving file is whole."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def cut_everywhere(
     chance: random.Random | None,
     struck: Callable[[Event], bool] = lambda event: False,
 ) -> int:
-    """Cuts the power after every event that changes what the disk would hold; returns how often that was.
+    """Cut the power after every event that changes the disk's contents; return the number of cuts.
 
     Events that `struck` picks never reach the disk.
     """
@@ -155,7 +155,7 @@ def test_power_cut_after_any_system_call(trace: tuple[Path, Path], tmp_path: Pat
         pytest.param(lambda event: event.file.endswith("-wal"), id="log"),
     ],
 )
-def test_any_sync_left_out_would_be_noticed(
+def test_a_missing_sync_is_detected(
     trace: tuple[Path, Path], tmp_path: Path, struck: Callable[[Event], bool]
 ) -> None:
     """The same trace without one kind of sync must fail, or the test above proves nothing."""

@@ -71,8 +71,8 @@ def test_copy_in_a_folder_that_cannot_be_written(tmp_path: Path, what: str) -> N
             path.chmod(0o755)
 
 
-def test_listing_goes_on_while_tasks_are_closed(do: Do, journal: Journal) -> None:
-    """The walk of a build: it closes what it has read while it reads on."""
+def test_listing_continues_while_tasks_are_closed(do: Do, journal: Journal) -> None:
+    """A build closes the tasks that it has read while it reads further ones."""
     do(journal.add_tasks(a_task(number) for number in range(2200)))
     seen = []
     for number, row in enumerate(journal.reader.tasks(TaskState.PENDING)):
@@ -120,8 +120,8 @@ def test_many_threads_put_the_same_and_other_bytes(tmp_path: Path) -> None:
     assert sum(path.is_file() for path in tmp_path.rglob("*")) == 7  # no temporary file is left
 
 
-def test_what_no_row_names_is_collected_when_a_killed_run_is_resumed(tmp_path: Path) -> None:
-    """What the journal names is in its table `blob` (the schema); a killed process may have stored more."""
+def test_unreferenced_blobs_are_removed_when_a_killed_run_is_resumed(tmp_path: Path) -> None:
+    """The journal's table `blob` lists its files; a killed process may have stored more."""
     run = tmp_path / "run"
     asyncio.run(Journal.create(run, HEADER).close())
     orphan, _ = BlobStore(run / "blobs").put(b"pixels", "image/png")
@@ -138,7 +138,7 @@ def test_what_no_row_names_is_collected_when_a_killed_run_is_resumed(tmp_path: P
 HEADER = RunHeader("r", "run", 1, {}, "0")
 
 
-def test_a_link_that_a_stranger_put_there_is_refused(tmp_path: Path) -> None:
+def test_a_planted_link_is_refused(tmp_path: Path) -> None:
     run, home = tmp_path / "run", tmp_path / "home"
     asyncio.run(Journal.create(run, HEADER).close())
     (run / "blobs").rmdir()

@@ -16,8 +16,8 @@ from plantain.journal import DiskFull, Journal, verify
 from plantain.journal import blobs as room
 
 
-def test_no_call_is_started_that_could_not_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """3 MB are less than one edit may bring: the answer would be paid and lost."""
+def test_no_call_starts_without_room_for_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3 MB are less than the possible size of one edit: the answer would be paid and lost."""
 
     async def work() -> None:
         async with await a_run(tmp_path / "run", tasks=5) as journal:

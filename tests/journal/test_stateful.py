@@ -1,4 +1,4 @@
-"""Any interleaving of operations, retries and kills, against a model of what a run must remember."""
+"""Any interleaving of operations, retries and kills, against a model of a run's required records."""
 
 from __future__ import annotations
 
@@ -100,17 +100,17 @@ class Run(RuleBasedStateMachine):
 
     @rule(clean=st.booleans())
     def reopen_run(self, clean: bool) -> None:
-        """Closed and opened, or killed: then the folder is what lay there at that moment."""
+        """Close and open the run, or kill it: then the folder is as it was at that moment."""
         if clean:
             self.loop.run_until_complete(self.journal.close())
             self.journal = Journal.open(self.journal.run)
         else:
-            self._go_on_with(self._copy())
+            self._continue_with(self._copy())
 
     @precondition(lambda self: len(self.tasks) > 1)
     @rule(state=st.sampled_from(CLOSED), round=st.integers(0, 3))
     def kill_amid_many(self, state: TaskState, round: int) -> None:
-        """All tasks are closed at once and the process dies at the first commit: what is kept is what came first."""
+        """All tasks are closed at once and the process dies at the first commit: the first ones are kept."""
         order = sorted(self.tasks)
         copies: list[Path] = []
 
@@ -123,7 +123,7 @@ class Run(RuleBasedStateMachine):
             await asyncio.gather(*(self.journal.close_task(task, state, round, "kill") for task in order))
 
         self.loop.run_until_complete(work())
-        self._go_on_with(copies[0])
+        self._continue_with(copies[0])
         kept = [self.journal.reader.task(task).reason == "kill" for task in order]
         assert kept[0]
         assert kept == sorted(kept, reverse=True)
@@ -138,7 +138,7 @@ class Run(RuleBasedStateMachine):
         shutil.copytree(self.journal.run, folder, ignore=shutil.ignore_patterns("*-shm"))
         return folder
 
-    def _go_on_with(self, folder: Path) -> None:
+    def _continue_with(self, folder: Path) -> None:
         self.journal.on_commit = None
         self.loop.run_until_complete(self.journal.close())
         shutil.rmtree(self.journal.run)

@@ -1,4 +1,4 @@
-"""`verify` finds what is missing or changed."""
+"""`verify` finds missing and changed files."""
 
 from __future__ import annotations
 

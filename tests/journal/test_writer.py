@@ -27,7 +27,7 @@ from plantain.records import (
 )
 
 
-def test_create_refuses_what_is_a_run(do: Do, journal: Journal, tmp_path: Path) -> None:
+def test_create_refuses_the_folder_of_a_run(do: Do, journal: Journal, tmp_path: Path) -> None:
     for another in (lambda: Journal.create(tmp_path, HEADER), lambda: Journal.open(tmp_path)):
         with pytest.raises(RunLocked):
             another()
@@ -38,7 +38,7 @@ def test_create_refuses_what_is_a_run(do: Do, journal: Journal, tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "journal.sqlite", "lock"]
 
 
-def test_images_are_added_once_and_keep_their_picture(do: Do, journal: Journal) -> None:
+def test_images_are_added_once_and_keep_their_pixels(do: Do, journal: Journal) -> None:
     same = journal.put_blob(b"prepared", "image/jpeg")
     noted = dataclasses.replace(an_image(same), note="not a healthy chest")
     assert do(journal.add_images([(noted, same)])) == 0
@@ -154,7 +154,7 @@ def test_wrong_operations_are_refused_and_change_nothing(do: Do, journal: Journa
         do(journal.set_meta("plan_digest", "abe"))
 
 
-def test_operation_that_fails_in_a_group_fails_alone_and_leaves_no_half(do: Do, journal: Journal) -> None:
+def test_an_operation_that_fails_in_a_group_leaves_the_others_whole(do: Do, journal: Journal) -> None:
     task, other = a_task(0).id, a_task(1).id
     call = do(journal.start_call(a_call(task)))
     unknown = Attempt(task, 0, 1, "add", OK, edited="f" * 64)  # found out after its call was settled
@@ -174,7 +174,7 @@ def test_operation_that_fails_in_a_group_fails_alone_and_leaves_no_half(do: Do, 
     assert journal.reader.meta("a") == "1" and not journal.reader.attempts(task)
 
 
-def test_what_a_cancelled_coroutine_asked_for_is_done(do: Do, journal: Journal) -> None:
+def test_an_operation_of_a_cancelled_coroutine_is_completed(do: Do, journal: Journal) -> None:
     async def cancelled() -> bool:
         waiting = asyncio.create_task(journal.set_meta("a", "1"))
         await asyncio.sleep(0)

@@ -25,7 +25,7 @@ def random_sizes(number: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_the_model_leaves_alone_comes_back_where_it_was(name: str) -> None:
+def test_unchanged_pixels_return_to_their_place(name: str) -> None:
     cv2.setNumThreads(1)
     for width, height in random_sizes(3):
         image, centres = dots(width, height)

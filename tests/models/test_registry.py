@@ -29,7 +29,7 @@ from plantain.roles.options import ProviderOptions
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("gemni/x", "did you mean 'gemini'?"),
         ("gemini", "is not provider/model"),
@@ -37,10 +37,10 @@ from plantain.roles.options import ProviderOptions
         ("offline/template", "did you mean 'offline/templates'"),
     ],
 )
-def test_unknown_name_is_one_line_with_the_nearest(name: str, said: str) -> None:
+def test_unknown_name_is_one_line_with_the_nearest(name: str, message: str) -> None:
     with pytest.raises(InputError, match=r"models\.writer") as caught:
         resolve_writer(name)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_another_packages_provider_is_found_by_its_entry_point(
@@ -93,7 +93,7 @@ def test_known_models_are_dated_priced_and_of_our_providers() -> None:
     assert {known_models()[f"openai/{name}"].retired for name in ("gpt-5", "gpt-5-mini")} == {"2026-12-11"}
 
 
-def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
+def test_ends_of_models_are_announced_sixty_days_ahead_with_the_successor() -> None:
     model = "openai/gpt-5"
     assert endings([model, "gemini/unheard-of"], date(2026, 10, 11)) == []
     (soon,) = endings([model, model], date(2026, 10, 12))
@@ -101,17 +101,17 @@ def test_ends_are_told_sixty_days_ahead_and_after_with_what_follows() -> None:
     assert "openai/gpt-6.2-sol" in soon
     (gone,) = endings([model], date(2026, 12, 11))
     assert "has ended on 2026-12-11" in gone
-    # OpenAI's page on deprecations: pictures end by other dates than words, and the SDK's text has them not.
-    (picture,) = endings(["openai/gpt-image-1.5"], date(2026, 11, 25))
-    assert "ends on 2026-12-01, in 6 days" in picture and "openai/gpt-image-2.6-sunburst" in picture
+    # OpenAI's page on deprecations: image models end by other dates than text models, unlike in the SDK's text.
+    (image,) = endings(["openai/gpt-image-1.5"], date(2026, 11, 25))
+    assert "ends on 2026-12-01, in 6 days" in image and "openai/gpt-image-2.6-sunburst" in image
     # Microsoft's page on retirements: Azure keeps a model at least 12 months, by dates of its own.
     (cloud,) = endings(["azure/gpt-5"], date(2026, 12, 11))
     assert cloud.startswith("azure/gpt-5 may end soon: openai ends it on 2026-12-11, other providers")
     assert "azure/gpt-6.2-sol" in cloud
 
 
-def test_prices_are_those_of_the_package_that_they_name() -> None:
-    """`make prices` writes the table; a later genai-prices may differ, and its diff is then for a person to look at."""
+def test_prices_equal_those_of_the_named_package() -> None:
+    """`make prices` writes the table; a later genai-prices may differ, and its diff then needs a review."""
     pytest.importorskip("genai_prices")
     written = PRICES.read_text("utf-8")
     if written.split(",")[0] != f"# genai-prices {version('genai-prices')}":
@@ -121,25 +121,25 @@ def test_prices_are_those_of_the_package_that_they_name() -> None:
     assert made(written, day) == written
 
 
-def test_ends_are_those_that_the_installed_sdk_names() -> None:
-    """The announcements stand in the text below the SDK's list of models."""
+def test_ends_of_models_equal_those_of_the_installed_sdk() -> None:
+    """The announcements are in the text below the SDK's list of models."""
     module = pytest.importorskip("openai.types.shared.chat_model")
     text = " ".join(Path(module.__file__).read_text().split())
     for name, model in known_models().items():
         provider, _, id = name.partition("/")
-        said = [part for part in text.split('- "')[1:] if provider == "openai" and f'"{id}"' in f'"{part}']
-        if said and (announced := re.search(r"shutdown date: (\d{4}-\d\d-\d\d)", said[0])):
+        stated = [part for part in text.split('- "')[1:] if provider == "openai" and f'"{id}"' in f'"{part}']
+        if stated and (announced := re.search(r"shutdown date: (\d{4}-\d\d-\d\d)", stated[0])):
             assert model.retired == announced.group(1), name
 
 
-def test_key_shows_itself_to_nobody() -> None:
+def test_a_key_is_never_shown() -> None:
     key = Secret("sk-a/b c-0123456789")
     assert "sk-" not in repr(key) + str(key) + f"{key!r}{key}"
     with pytest.raises(TypeError):
         key.__reduce__()
 
 
-def test_the_seven_baselines_of_the_paper_with_their_settings() -> None:
+def test_the_seven_baselines_have_the_papers_settings() -> None:
     """MedEBench's appendix; its SEED-X and Gemini have words of their own before the instruction."""
     table = {
         row.name.partition("medebench-")[2]: row for row in presets().values() if "medebench-" in row.name

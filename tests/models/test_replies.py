@@ -1,4 +1,4 @@
-"""Readers of providers' bodies meet anything that is JSON: a value, a named fault or an unusable picture; no crash."""
+"""Readers of providers' bodies meet anything that is JSON: a value, a named fault or an unusable image; no crash."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def answer(candidates: Candidates) -> dict[str, object]:
         [("OTHER", [{"text": "hm", "thought": True}]), ("STOP", [{"text": "Add air."}])],
     ],
 )
-def test_thoughts_are_no_answer(candidates: Candidates) -> None:
+def test_thoughts_are_not_an_answer(candidates: Candidates) -> None:
     assert gemini.read_text(answer(candidates)) == "Add air."
 
 
-def test_pictures_of_thoughts_are_not_counted() -> None:
+def test_images_of_thoughts_are_not_counted() -> None:
     assert gemini.read_usage(answer([("STOP", [FINAL, FINAL, THOUGHT])])).images == 2
 
 
@@ -55,7 +55,7 @@ def test_pictures_of_thoughts_are_not_counted() -> None:
         ([("IMAGE_SAFETY", [THOUGHT])], None),  # declined: the draft is not the edit
     ],
 )
-def test_image_that_is_paid_for_is_not_lost(candidates: Candidates, expected: bytes | None) -> None:
+def test_a_paid_image_is_not_lost(candidates: Candidates, expected: bytes | None) -> None:
     if expected is None:
         with pytest.raises(Fault, match="IMAGE_SAFETY"):
             gemini.read_image(answer(candidates))
@@ -88,9 +88,9 @@ def test_image_behind_an_address_is_not_fetched() -> None:
 
 
 @pytest.mark.parametrize("length", [999, 1001, 10**6])
-def test_pictures_are_not_kept_in_what_is_recorded(length: int) -> None:
+def test_images_are_removed_from_recorded_bodies(length: int) -> None:
     kept = scrub({"a": [{"data": "A" * length}, "some words " * 10]})
     assert isinstance(kept, dict)
-    said = kept["a"][0]["data"]
-    assert said == ("A" * length if length <= 1000 else f"({length} characters of data)")
+    kept_data = kept["a"][0]["data"]
+    assert kept_data == ("A" * length if length <= 1000 else f"({length} characters of data)")
     assert kept["a"][1] == "some words " * 10

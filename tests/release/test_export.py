@@ -70,7 +70,7 @@ def test_a_release_contains_the_run_as_it_was_at_the_start(tmp_path: Path) -> No
     out = tmp_path / "out"
     export_run(run, out, ALL, close_one)
     assert tree(out) == tree(tmp_path / "before")
-    with pytest.raises(InputError, match="is not empty; name a new folder"):
+    with pytest.raises(InputError, match="exists already; name a new folder"):
         export_run(run, out, ALL)
     export_run(run, tmp_path / "after", ALL)
     assert tree(out) != tree(tmp_path / "after")
@@ -81,6 +81,16 @@ def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="name a new folder"):
         export_run(small_run, tmp_path, ALL)
     assert tree(tmp_path).keys() == {"notes.txt"}
+
+
+def test_an_existing_folder_is_refused_even_empty(
+    small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renamed folder would replace its mode, could not replace a mount, and a shell in it would lose it."""
+    monkeypatch.chdir(tmp_path)
+    for folder in (Path(), tmp_path):
+        with pytest.raises(InputError, match="exists already; name a new folder"):
+            export_run(small_run, folder, ALL)
 
 
 def test_credentialed_source_needs_the_agreement(tmp_path: Path) -> None:
@@ -121,11 +131,3 @@ def test_a_full_disk_is_reported_in_one_line_and_leaves_nothing(small_run: Path,
         with pytest.raises(InputError, match="the disk is full"):
             export_run(small_run, tmp_path / "out", ALL, fill)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_folder_may_be_the_present_one(
-    little_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    export_run(little_run, Path(), ExportOptions(("trajectory",), licences=("CC-BY-4.0",)))
-    assert verify_release(tmp_path, against=little_run).problems == ()

@@ -108,7 +108,7 @@ def test_a_release_contains_the_study_without_identities(run: Path, study: Study
     groups = {row["cluster"] for row in csv.DictReader(io.StringIO(files["answers.csv"].decode()))}
     assert groups == {f"g{n:04d}" for n in range(1, 1 + len({case.cluster for case in study.cases}))}
     assert study.digest.encode() in files["HASH"]
-    assert "is not empty; name a new folder" in refused(*words)
+    assert "exists already; name a new folder" in refused(*words)
     for case in study.cases:  # other edits of the same tasks, as in a study of another run
         for model in study.models:
             images = study.folder / "images"

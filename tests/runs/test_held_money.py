@@ -41,7 +41,7 @@ def test_held_money_is_shown_and_settled_by_the_bill(
 ) -> None:
     run = tmp_path / "run"
     asyncio.run(make(run))
-    # Each of the three counts with its reservation: 3 x 0.30.
+    # Two costs are too few to estimate from, so each of the three counts with its reservation: 3 x 0.30.
     assert status(run, capsys) == {"cost_usd": 0.2, "held_usd": 0.9, "calls_held": 3}
     assert main(["status", str(run)]) == 0
     assert f"plantain run retry {run} --settle-held USD\n" in capsys.readouterr().out

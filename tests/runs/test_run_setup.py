@@ -20,7 +20,7 @@ from fakes import gemini_format
 from fakes.away import ELSEWHERE, NAME, RecordedConnections, look_hosted
 from fakes.caller import set_keys
 from fakes.gemini_format import gemini_route
-from fakes.medebench_tree import picture, spot, write_png
+from fakes.medebench_tree import sample_image, spot, write_png
 from fakes.openai_format import openai_route
 from fakes.server import FakeProvider
 from pipeline.quick import quick_catalogue
@@ -116,7 +116,7 @@ def prepare(place: Place, limits: str) -> Made:
     raw, out = place.folder / "raw", place.folder / "out"
     if not raw.exists():
         for name, left in (("a", 60), ("b", 100)):
-            clean = picture("chelsea", left=left, top=40, size=(128, 96))
+            clean = sample_image("chelsea", left=left, top=40, size=(128, 96))
             write_png(raw / "before" / f"{name}.png", spot(clean, (60, 50), 10)[0])
             write_png(raw / "after" / f"{name}.png", clean)
         rows = [f"{name},Skin,Remove a mole,{place.licence}" for name in "ab"]
@@ -149,7 +149,7 @@ def audit(place: Place, limits: str) -> Made:
         own,
         "--json",
     ]
-    return Made([*arguments, "--pairs", "1", "--finding", "AMD", "--kinds", "blob"], run)
+    return Made([*arguments, "--pairs", "1", "--kinds", "blob"], run)
 
 
 CASES: dict[str, Callable[[Place, str], Made]] = {
@@ -248,7 +248,7 @@ def test_sent_images_are_journalled_and_requested_once_within_the_budget(
         assert {sent.agreement for sent, *_ in sent_with_sources(reader)} <= {"licence open"}
         sessions = reader.sessions()
     shown = {
-        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
+        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.images_sent(call)
     }
     assert len(calls) == len(away.calls) > 0
     assert recorded == shown and shown
@@ -288,7 +288,7 @@ def test_held_out_edits_are_judged_through_the_run_setup(
     with JournalReader.open(run) as reader:
         shown = {sent.file for sent, *_ in sent_with_sources(reader)}
     assert shown == {
-        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.pictures_sent(call)
+        hashlib.sha256(sent).hexdigest() for call in away.calls for sent in gemini_format.images_sent(call)
     }
     asked = len(away.calls)
     assert asked and measured() is None and len(away.calls) == asked

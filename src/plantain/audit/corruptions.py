@@ -58,7 +58,7 @@ def soft(mask: Mask, width: float) -> Field:
 
 
 def plainest_grain(pixels: Pixels, mask: Mask) -> float:
-    """Measure fine texture in the plainer tiles near a mask: their 20th percentile in grey levels; 0 without tiles."""
+    """Return the fine texture of the tiles near a mask, in grey levels: their 20th percentile; 0.0 without tiles."""
     plane = pixels[..., 1].astype(np.float32)
     fine = plane - cv2.GaussianBlur(plane, (0, 0), 1.0)
     size = (mask.shape[1] // 16, mask.shape[0] // 16)

@@ -90,7 +90,12 @@ class StoredAttempt:
 
 @dataclass(frozen=True, slots=True)
 class JuryInRun:
-    """A jury with its number in a run; `repeat` counts from 1."""
+    """One repetition of a jury.
+
+    Attributes:
+        number: from 0, different for each repetition, which reserves its draws.
+        repeat: which repetition of the jury it is, from 1.
+    """
 
     jury: Jury
     number: int

@@ -7,9 +7,11 @@ everywhere: simulations and tests run hours in a second.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from plantain.journal.reader import REMEMBERED, assumed_usd
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9
@@ -61,24 +63,35 @@ MARGIN = 1.25
 """Factor of the reservation after a call was billed above our upper bound, as a multiple of that bill."""
 
 
-@dataclass(slots=True)
 class StepCosts:
-    """Costs of one step's calls to one model, in US dollars.
+    """Costs of one step's calls to one model: known costs, and an estimate of unknown ones.
 
     Attributes:
-        bound: estimated maximum cost of a call; set by the gate, which knows the price.
-        dearest: the highest cost so far.
+        bound: estimated maximum cost of a call in US dollars; set by the gate, which knows the price.
+        dearest: the highest cost so far, in US dollars.
         in_flight: number of calls without an answer yet.
-        lost: number of calls that may have been billed at an unknown cost; `held_usd`: their reservations.
-        in_jobs_usd: reserved for calls of earlier processes that batch jobs will answer.
+        lost: number of calls that may have been billed at an unknown cost; `lost_most`: their maximum total cost in
+            US dollars.
+        in_jobs_usd: US dollars reserved for calls of earlier processes that batch jobs will answer.
     """
 
-    bound: float = 0.0
-    dearest: float = 0.0
-    in_flight: int = 0
-    lost: int = 0
-    held_usd: float = 0.0
-    in_jobs_usd: float = 0.0
+    def __init__(
+        self, costs: Iterable[float] = (), *, lost: int = 0, lost_most: float = 0.0, in_jobs_usd: float = 0.0
+    ) -> None:
+        self.bound = self.dearest = 0.0
+        self.in_flight = 0
+        self.lost = lost
+        self.lost_most = lost_most
+        self.in_jobs_usd = in_jobs_usd
+        self._latest: deque[float] = deque(maxlen=REMEMBERED)
+        for cost in costs:
+            self.learn(cost)
+
+    def learn(self, cost_usd: float) -> None:
+        """Record a call's cost for later estimates; free calls are ignored."""
+        if cost_usd > 0.0:
+            self.dearest = max(self.dearest, cost_usd)
+            self._latest.append(cost_usd)
 
     @property
     def most(self) -> float:
@@ -89,14 +102,20 @@ class StepCosts:
     def reserved_usd(self) -> float:
         return self.in_flight * self.most + self.in_jobs_usd
 
+    @property
+    def held_usd(self) -> float:
+        """The estimated cost, in US dollars, of the calls of unknown cost."""
+        return assumed_usd(self._latest, self.lost, self.lost_most)
+
 
 class Budget:
     """The budget of a run: its limit, the money spent and the money reserved. For one event loop.
 
     Whenever a call is sent, spent + held + reserved <= budget. `reserved` is the maximum cost of calls in flight.
-    `held` is the reservation of calls of unknown cost. A provider that bills more than the estimated maximum can exceed
-    the budget. From the first such bill on, every call of its step has a larger reservation, also those in flight, so
-    that a run exceeds its budget at most by the calls in flight at that moment.
+    `held` is the estimated cost of calls of unknown cost; it grows up to their reservation as dearer calls of their
+    kind become known. A provider that bills more than the estimated maximum can exceed the budget.
+    From the first such bill on, every call of its step has a larger reservation, also those in flight, so that a run
+    exceeds its budget at most by the calls in flight at that moment.
 
     Args:
         budget_usd: the limit in US dollars; None for no limit.
@@ -156,14 +175,14 @@ class Budget:
         return self.budget_usd is None or self.committed_usd + usd <= self.budget_usd + TOLERANCE_USD
 
     def settle(self, costs: StepCosts, cost_usd: float | None) -> None:
-        """Record the end of a call in flight; for an unknown cost, None, its reservation stays."""
+        """Record the end of a call in flight; an unknown cost, None, is estimated from similar calls."""
         costs.in_flight -= 1
         if cost_usd is None:
             costs.lost += 1
-            costs.held_usd += costs.most
+            costs.lost_most += costs.most
             return
         self.spent_usd += cost_usd
-        costs.dearest = max(costs.dearest, cost_usd)
+        costs.learn(cost_usd)
 
 
 def cost_of(price: Price | None, outcome: Outcome, usage: Usage) -> float | None:

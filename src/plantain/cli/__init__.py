@@ -9,7 +9,8 @@ import importlib
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -21,7 +22,7 @@ from typer.models import CommandFunctionType as CommandFunction
 
 from plantain.files.secrets import redact_terminal
 from plantain.records import InputError
-from plantain.records.messages import command_line, suggest, typed, working_directory
+from plantain.records.messages import command_line, like_path, suggest, typed, working_directory
 from plantain.version import __version__
 
 if TYPE_CHECKING:
@@ -84,6 +85,14 @@ EXIT_CODES = "Exit codes: 0 done, 1 failed, 2 invalid input, 3 stopped by a limi
 WIDTH = 120
 """Columns that help may use."""
 
+OTHER_WORDS = {
+    "eval": "bench score",
+    "evaluate": "bench score",
+    "resume": "build RECIPE --run DIR",
+    "serve": "review serve",
+}
+"""Commands of other tools, with ours."""
+
 COMPLETING = "_PLANTAIN_COMPLETE"
 """Environment variable that a shell sets to request completions."""
 
@@ -141,6 +150,9 @@ def _usage(error: typer.TyperException, name: str, args: list[str]) -> str:
         return f"{line}; a path with spaces needs quotes"
     if type(error).__name__ != "MissingParameter" or param is None:
         return line
+    recipe = Path(args[1] if name == "build" and args[1:] else "")
+    if recipe.suffix == ".toml" and not recipe.exists():  # wrong, whatever else is missing
+        return f"{recipe}: no such recipe{like_path(recipe)}"
     value = (param.metavar or str(param.name).upper()).strip("[]").removesuffix("...")
     if param.param_type_name == "argument":
         words = [*path, value, *args[len(path) :]]
@@ -203,9 +215,14 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Context) -> list[str]:
         return list(self.homes)
 
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        ctx.args = args[1:]  # for the advice on an unknown command
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
         if cmd_name not in self.homes:
-            hint = suggest(cmd_name, self.homes, otherwise=f"see {ctx.command_path} --help")
+            meant = self._meant(cmd_name, ctx.args)
+            hint = suggest(cmd_name, self.homes, meant, otherwise=f"see {ctx.command_path} --help")
             raise InputError(f"{f'{self.name}: ' if self.name else ''}no command {cmd_name!r}; {hint}")
         module, _, attribute = self.homes[cmd_name][0].partition(":")
         found = getattr(importlib.import_module(module), attribute)
@@ -215,6 +232,21 @@ class LazyGroup(TyperGroup):
             function, found = found, application()
             found.command(name=cmd_name)(function)
         return typer.main.get_command(found)
+
+    def _meant(self, word: str, rest: Sequence[str]) -> str | None:
+        """Return the command for a word of another tool, or of a group below, e.g. "bench score" for "score"."""
+        given = [word] if self.name == "run" else rest if word == "resume" else []
+        recipe = next((text for text in given if text.endswith(".toml")), "")
+        run = next((text for text in given if Path(text).is_dir()), "")
+        if recipe or run:
+            return command_line("build", recipe or "RECIPE", *(("--run", run) if run else ()))
+        if self.name or word in OTHER_WORDS:
+            return None if self.name else OTHER_WORDS[word]
+        for group in ("bench", "judge", "review", "run", "train"):
+            below = self.get_command(typer.Context(self), group) if group in self.homes else None
+            if word in getattr(below, "homes", ()):
+                return f"{group} {word}"
+        return None
 
     def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
         """Complete command names without importing them, or else the group's options."""

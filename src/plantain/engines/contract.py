@@ -42,10 +42,10 @@ class Ran(Generic[T]):
 
 @cache
 def machine_kind() -> str:
-    """Return this process's GPUs, else its processor, and versions: "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
+    """Return the GPU models or the processor, and library versions: "NVIDIA H200; numpy 2.3.4, torch 2.13.0".
 
-    Images computed on two kinds may differ. Torch is not imported: GPUs are read from the driver's files, and only if
-    this process may use some.
+    Images computed on two kinds may differ. GPUs are named only if CUDA_VISIBLE_DEVICES names some; torch is not
+    imported: the driver's files list all GPU models of the machine.
     """
     versions = []
     for name in LIBRARIES:

@@ -52,7 +52,7 @@ class Secret:
 
 
 class MissingKey(InputError):
-    """Raised if no API key is set, or only a placeholder; only calls need one."""
+    """Raised if no API key is set, or only a placeholder; only calls to a provider need a key."""
 
 
 def _redact_logs() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Self
@@ -129,7 +130,7 @@ class JournalReader:
     def spent_usd(self) -> float:
         """Return the cost of all calls in US dollars; calls of unknown cost count nothing.
 
-        Calls that were withdrawn with their images count, those of unknown cost with their reservation.
+        Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd
@@ -318,6 +319,16 @@ def _attempt(row: sqlite3.Row, verdict: Verdict | None) -> Attempt:
 # --- the run's account: the cost of its calls, and its withdrawals ----------------------------------
 
 
+UPPER, LEARNED = 0.95, 5
+"""A call of unknown cost is assumed to have cost this quantile of its step's known costs, once there are as many of
+them; until then the most that it can have cost."""
+
+REMEMBERED = 200
+"""Known costs that count: the latest ones, since prompts grow from round to round and prices change."""
+
+LOOKED_AT = 2_000
+"""Calls, the latest ones, from whose costs the cost of such calls is estimated."""
+
 _IN_JOBS = "SELECT call FROM batch_request WHERE job IS NOT NULL"
 IS_LOST = f"cost_usd IS NULL AND reserved_usd IS NOT NULL AND (state = 'settled' OR id NOT IN ({_IN_JOBS}))"
 _LOST = f"SELECT model, step, count(*), TOTAL(reserved_usd) FROM call WHERE {IS_LOST} AND {{}} GROUP BY 1, 2"
@@ -325,7 +336,7 @@ _STILL_IN_JOBS = (
     "SELECT model, step, TOTAL(reserved_usd) FROM call WHERE state = 'started' AND reserved_usd IS NOT NULL "
     f"AND id IN ({_IN_JOBS}) GROUP BY 1, 2"
 )
-_DEAREST = "SELECT model, step, max(cost_usd) FROM call WHERE cost_usd > 0 GROUP BY 1, 2"
+_LATEST = "SELECT model, step, cost_usd FROM call WHERE cost_usd > 0 ORDER BY id DESC LIMIT ?"
 
 
 @dataclass(slots=True)
@@ -333,26 +344,37 @@ class StepMoney:
     """Costs of one step's calls to one model.
 
     Attributes:
-        dearest: US dollars of the dearest call.
+        latest: US dollars of the latest calls that cost anything, oldest first.
         lost: number of calls of unknown cost: cut off, or open when a process was killed.
-        held_usd: US dollars that were reserved for them, as which they count.
+        lost_most: US dollars that were reserved for them.
         in_jobs_usd: US dollars reserved for calls that batch jobs will answer.
     """
 
-    dearest: float = 0.0
+    latest: list[float] = field(default_factory=list)
     lost: int = 0
-    held_usd: float = 0.0
+    lost_most: float = 0.0
     in_jobs_usd: float = 0.0
+
+
+def assumed_usd(latest: Collection[float], lost: int, most: float) -> float:
+    """Estimate the US dollars of `lost` calls of unknown cost, from the latest costs of similar calls.
+
+    It is `most`, the maximum for all of them, if there are fewer than `LEARNED` costs.
+    """
+    if not lost or len(latest) < LEARNED:
+        return most
+    known = sorted(latest)
+    return min(most, lost * known[math.ceil(UPPER * len(known)) - 1])
 
 
 def money_by_step(connection: sqlite3.Connection, lost: str = "TRUE") -> dict[tuple[str, Step], StepMoney]:
     """Return costs by (model, step), if any; `lost` is an SQL condition that selects calls of unknown cost."""
     found: dict[tuple[str, Step], StepMoney] = defaultdict(StepMoney)
     run = connection.execute
-    for model, step, cost in run(_DEAREST):
-        found[model, Step(step)].dearest = cost
+    for model, step, cost in run(_LATEST, (LOOKED_AT,)):
+        found[model, Step(step)].latest.insert(0, cost)
     for model, step, calls, usd in run(_LOST.format(lost)):
-        found[model, Step(step)].lost, found[model, Step(step)].held_usd = calls, usd
+        found[model, Step(step)].lost, found[model, Step(step)].lost_most = calls, usd
     for model, step, usd in run(_STILL_IN_JOBS):
         found[model, Step(step)].in_jobs_usd = usd
     return dict(found)
@@ -369,24 +391,23 @@ class Account:
     """A run's record of withdrawn content, without readable ids.
 
     Attributes:
-        salt, marks: key, and keyed hashes of groups, images and tasks; `others`: those of merged runs, by key.
+        salt: the run's key of hashes.
+        marks: keyed hashes of groups, images and tasks, by key; a merged run has those of its parts.
         releases: paths of releases that contain images or edits of a group or image, by its hash.
-        cost_usd: cost of the removed calls; unknown costs count as in the budget.
+        cost_usd: cost of the removed calls; unknown costs are estimated as for the budget.
     """
 
     salt: str = ""
-    marks: tuple[str, ...] = ()
+    marks: dict[str, list[str]] = field(default_factory=dict)
     releases: dict[str, list[str]] = field(default_factory=dict)
     cost_usd: float = 0.0
-    others: dict[str, list[str]] = field(default_factory=dict)
 
     def mark(self, text: str) -> str:
         return keyed_mark(self.salt, text)
 
     def marks_of(self, text: str) -> list[str]:
         """Return the keyed hashes with which the name `text` was withdrawn; [] if it was not."""
-        known = {**self.others, **({self.salt: list(self.marks)} if self.salt else {})}
-        return [mark for salt, marks in known.items() if (mark := keyed_mark(salt, text)) in marks]
+        return [mark for salt, marks in self.marks.items() if (mark := keyed_mark(salt, text)) in marks]
 
     def holds(self, text: str) -> bool:
         """Return True if the name `text` was withdrawn."""
@@ -401,14 +422,9 @@ def keyed_mark(salt: str, text: str) -> str:
 def joined_accounts(accounts: Iterable[Account]) -> Account:
     """Merge the withdrawals of several runs: costs are summed, each run's hashes keep the salt that made them."""
     joined = Account()
-    for account in accounts:
-        own = {account.salt: list(account.marks)} if account.salt else {}
-        joined = replace(
-            joined,
-            releases=joined.releases | account.releases,
-            cost_usd=joined.cost_usd + account.cost_usd,
-            others=joined.others | account.others | own,
-        )
+    for one in accounts:
+        marks, releases = joined.marks | one.marks, joined.releases | one.releases
+        joined = Account(marks=marks, releases=releases, cost_usd=joined.cost_usd + one.cost_usd)
     return joined
 
 

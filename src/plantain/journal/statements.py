@@ -127,7 +127,7 @@ def add_images(connection: sqlite3.Connection, images: Sequence[tuple[SourceImag
 
 def add_tasks(connection: sqlite3.Connection, tasks: Sequence[EditTask]) -> int:
     gone = account_of(connection)
-    if gone.marks or gone.others:
+    if gone.marks:
         tasks = [task for task in tasks if not gone.holds(f"task {task.id}")]
     ordered = sorted(tasks, key=lambda task: task.id)
     rows = [(*_columns_of(task), 0, TaskState.PENDING.value, 0, "") for task in ordered]

@@ -18,9 +18,12 @@ from pathlib import Path
 from plantain.journal.blobs import BlobStore
 from plantain.journal.connect import held, temporary_changes
 from plantain.journal.reader import (
+    IS_LOST,
+    REMEMBERED,
     WITHDRAWN,
     Account,
     account_of,
+    assumed_usd,
     meta_value,
     money_by_step,
 )
@@ -98,6 +101,7 @@ def take_out(
         extent = _extent(connection)
         connection.execute("BEGIN IMMEDIATE")
         try:
+            _keep_assumed(connection)
             account = _added(connection, account, asked, releases)
             _leave_note(connection, {*asked.groups, *groups})
             _delete(connection)
@@ -195,17 +199,34 @@ def _refuse_waiting(connection: sqlite3.Connection) -> None:
         )
 
 
+def _keep_assumed(connection: sqlite3.Connection) -> None:
+    """Reserve the assumed cost of each call of unknown cost, in the writer's transaction.
+
+    A withdrawal removes known costs by which the others are estimated: what those are charged must not rise.
+    """
+    connection.executemany(
+        f"UPDATE call SET reserved_usd = ? WHERE model = ? AND step = ? AND {IS_LOST}",
+        [
+            (assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most) / money.lost, model, step)
+            for (model, step), money in money_by_step(connection).items()
+            if money.lost
+        ],
+    )
+
+
 def _added(
     connection: sqlite3.Connection, account: Account, asked: Withdrawal, releases: Iterable[str]
 ) -> Account:
     """The account with this withdrawal in it."""
     (cost,) = connection.execute(f"SELECT TOTAL(cost_usd) FROM call WHERE {_OF_TASKS}").fetchone()
-    cost += sum(money.held_usd for money in money_by_step(connection, _OF_TASKS).values())
+    for money in money_by_step(connection, _OF_TASKS).values():
+        cost += assumed_usd(money.latest[-REMEMBERED:], money.lost, money.lost_most)
     tasks = [task for (task,) in connection.execute("SELECT id FROM gone_task ORDER BY id")]
     named = [account.mark(text) for text in asked.marks().values()]
+    marks = {*account.marks.get(account.salt, ()), *named, *(account.mark(f"task {task}") for task in tasks)}
     return replace(
         account,
-        marks=tuple(sorted({*account.marks, *named, *(account.mark(f"task {task}") for task in tasks)})),
+        marks=account.marks | {account.salt: sorted(marks)},
         releases=account.releases
         | {mark: sorted({*account.releases.get(mark, []), *releases}) for mark in named},
         cost_usd=account.cost_usd + float(cost),

@@ -21,7 +21,7 @@ VERSION = "1"
 
 
 class ProceduralEditor:
-    """The editor `offline/procedural`: draws findings by classical image processing, without learned weights."""
+    """The editor `offline/procedural`: draws or removes findings without learned weights."""
 
     name = "offline/procedural"
     fingerprint = VERSION

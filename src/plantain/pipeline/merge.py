@@ -235,7 +235,7 @@ def _merged_meta(parts: Sequence[Part], *, accept_model_change: bool) -> dict[st
     if changes:
         meta[CHANGES] = orjson.dumps(changes).decode()
     account = joined_accounts(account_of(part.database) for part in parts)
-    if account.others:
+    if account.marks:
         meta[WITHDRAWN] = to_json(account)
     return meta
 

@@ -60,14 +60,10 @@ def further_tasks(
     Args:
         usable: returns False for the id of a task to skip, e.g. one that the run already has.
     """
-    tasks = (
-        (image, _task(image, finding, direction))
-        for image in _capped(recipe, catalogue, taxonomy, finding, direction)
-    )
-    images = (image for image, task in tasks if usable(task.id))
-    return [
-        _task(image, finding, direction) for image in _drawn(most, images, recipe.seed, "cap", finding.name)
-    ]
+    capped = _capped(recipe, catalogue, taxonomy, finding, direction)
+    images = (image for image in capped if usable(_task(image, finding, direction).id))
+    drawn = _drawn(most, images, recipe.seed, "cap", finding.name)
+    return [_task(image, finding, direction) for image in drawn]
 
 
 def _capped(

@@ -53,7 +53,7 @@ def read_prepared(pixels: Pixels, geometry: Geometry, reader: TextReader) -> tup
 
 
 LARGE = 1.25
-"""From this many times the side of a prepared image on, an original has letters that the prepared image has not."""
+"""From this multiple of a prepared image's side on, an original has letters that the prepared image does not show."""
 
 MOST_PIXELS = 24_000_000
 """Larger originals, as scans at several hundred dots an inch, are shrunk to it first, so that memory stays bounded."""

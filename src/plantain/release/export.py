@@ -92,16 +92,14 @@ def export_run(
     The release has the state of the run when the export started, even if a build continues meanwhile.
 
     Raises:
-        InputError: `out` is not empty, no task is closed yet, a source needs an agreement that was not named, edits
+        InputError: `out` exists, no task is closed yet, a source needs an agreement that was not named, edits
             have no licence, or a layout is unknown.
     """
     if not options.layouts:
         raise InputError(f"--layout: none is named; there are {', '.join(LAYOUTS)}")
     chosen(options.layouts)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: not a folder")
-    if out.is_symlink() or (out.exists() and any(out.iterdir())):
-        raise InputError(f"{out}: is not empty; name a new folder for the release")
+    if out.is_symlink() or out.exists():  # renaming onto a folder would take it from a shell or mount in it
+        raise InputError(f"{out}: exists already; name a new folder for the release")
     with JournalReader.open(run) as live:
         remarks = check_licences(live, options)
     signer = open_signer(options) if options.sign_cert is not None else None

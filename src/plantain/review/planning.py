@@ -19,7 +19,7 @@ class Design:
     """One possible size of a study, with its power.
 
     Attributes:
-        power: probability to find the effect; type_1: probability to find one although none exists.
+        power: probability of detecting the effect; type_1: probability of finding one where none exists.
         hours: reading time of all readers together, both models of a case read one after the other.
     """
 

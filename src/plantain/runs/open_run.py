@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -163,12 +163,14 @@ async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
 async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
     """Finish calls in flight at the first SIGINT or SIGTERM, and stop at once at the second.
 
-    If a Python caller uses a `StopSwitch`, only that stops the run, and no signal handler is installed.
+    Within `stoppable`, only a cancellation stops the run, and no signal handler is installed.
     """
-    switch = switch_in_place.get()
-    if switch is not None:
-        with switch.stopping(client.request_stop):
+    if (cancelled := cancellation.get()) is not None:
+        watching = asyncio.create_task(_stop_when(cancelled, client))
+        try:
             yield
+        finally:
+            watching.cancel()
         return
     loop = asyncio.get_running_loop()
     terminals = [number for number in (0, 1, 2) if os.isatty(number)]
@@ -209,33 +211,13 @@ def _leave(terminals: Iterable[int]) -> None:
     os.close(nowhere)
 
 
-class StopSwitch:
-    """A switch that stops a run from code, as the first Ctrl-C does: calls in flight finish and are recorded."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._stops: list[Callable[[], None]] = []
-
-    def ask(self) -> None:
-        """Request a stop; a run that starts later stops at once. Call it in the run's event loop."""
-        self.asked = True
-        for stop in self._stops:
-            stop()
-
-    @contextmanager
-    def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Within the block, let `ask` call `stop`; call it at once if `ask` was already called."""
-        self._stops.append(stop)
-        if self.asked:
-            stop()
-        try:
-            yield
-        finally:
-            self._stops.remove(stop)
+cancellation: ContextVar[asyncio.Event | None] = ContextVar("cancellation", default=None)
+"""Set when the caller of `stoppable` cancels the present run; a run without it listens to signals."""
 
 
-switch_in_place: ContextVar[StopSwitch | None] = ContextVar("switch_in_place", default=None)
-"""The switch of the present run; a run without one listens to signals."""
+async def _stop_when(cancelled: asyncio.Event, client: ModelClient) -> None:
+    await cancelled.wait()
+    client.request_stop()
 
 
 async def stoppable(work: Coroutine[Any, Any, T]) -> T:
@@ -244,16 +226,16 @@ async def stoppable(work: Coroutine[Any, Any, T]) -> T:
     Cancelled once, it finishes calls in flight and raises CancelledError; cancelled again, it stops at once, and calls
     in flight stay open, as after a kill. In both cases the run can be resumed.
     """
-    switch = StopSwitch()
-    before = switch_in_place.set(switch)
+    cancelled = asyncio.Event()
+    before = cancellation.set(cancelled)
     try:
         task = asyncio.create_task(work)
     finally:
-        switch_in_place.reset(before)
+        cancellation.reset(before)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        switch.ask()
+        cancelled.set()
         while not task.done():
             try:
                 await asyncio.wait([task])

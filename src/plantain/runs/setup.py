@@ -86,7 +86,7 @@ class RunSetup:
         return cast(Writer, self._model(name, "writer", missing))
 
     def editor(self, name: str, missing: list[str] | None = None) -> Editor:
-        """Load the editor of that name; raise as `writer` does; `missing` is as for `judge`."""
+        """Load an editor by name; `missing` collects missing keys as for `judge`; raise as `load_model` does."""
         return cast(Editor, self._model(name, "editor", missing))
 
     def judge(
@@ -114,7 +114,7 @@ class RunSetup:
             raise type(error)(str(error).replace("models.judge:", f"{named_by}:", 1)) from error
 
     def describer(self, name: str, missing: list[str] | None = None) -> Describer:
-        """Load the describer of that name; raise as `writer` does; `missing` is as for `judge`."""
+        """Load a describer by name; `missing` collects missing keys as for `judge`; raise as `load_model` does."""
         return cast(Describer, self._model(name, "describer", missing))
 
     def guarded(self, role: T) -> T:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -392,8 +392,9 @@ def _outage_s(terms: Terms, provider: str) -> float | None:
 def budget_of(limits: Limits, reader: JournalReader) -> Budget:
     """Compute the run's budget from the journal: the cost of finished calls, and the possible cost of others.
 
-    Calls that a kill left open, and calls whose answer never arrived, count with their maximum cost until
-    `plantain run retry --settle-held` records the true one, as do calls that a batch job will answer.
+    Calls that a kill left open, and calls whose answer never arrived, count with the usual cost of such calls until
+    `plantain run retry --settle-held` records their cost. Calls that a batch job will answer count with their maximum
+    cost.
     """
     return Budget(
         limits.budget_usd,
@@ -406,7 +407,12 @@ def budget_of(limits: Limits, reader: JournalReader) -> Budget:
 
 def costs_of(reader: JournalReader) -> dict[tuple[str, Step], StepCosts]:
     """Return, by model and step, the cost so far and the amount reserved for calls of unknown cost, in US dollars."""
-    return {key: StepCosts(**asdict(money)) for key, money in money_by_step(reader.connection).items()}
+    return {
+        key: StepCosts(
+            money.latest, lost=money.lost, lost_most=money.lost_most, in_jobs_usd=money.in_jobs_usd
+        )
+        for key, money in money_by_step(reader.connection).items()
+    }
 
 
 def seconds_left(limits: Limits, reader: JournalReader) -> float | None:

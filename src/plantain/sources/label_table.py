@@ -287,7 +287,7 @@ class LabelledFiles:
         self.dataset = one_line(root.resolve().name)
 
     def count(self) -> int:
-        """Return the number of files and of rows that cannot be used."""
+        """Return the number of all files plus the number of table rows that cannot be used."""
         return len(self.files) + sum(isinstance(item, Refused) for item in self.findings)
 
 

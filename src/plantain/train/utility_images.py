@@ -154,7 +154,7 @@ class LabelledFrames:
         )
 
     def split(self, share: float, seed: int) -> tuple[LabelledFrames, LabelledFrames]:
-        """Split the images at random by `seed` into about `share` of them, in [0, 1], and the remaining ones.
+        """Split the images at random by `seed` into about a `share` (0 to 1) of them, and the rest.
 
         Groups are never divided."""
         names = sorted(set(self.groups.tolist()), key=lambda name: derive_seed(seed, "probe", name))

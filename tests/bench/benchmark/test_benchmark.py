@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import plantain
-from fakes.medebench_tree import picture, published_rows, spot, write_png, write_rows
+from fakes.medebench_tree import published_rows, sample_image, spot, write_png, write_rows
 from plantain.bench.benchmark.benchmark import Benchmark, read_benchmark, read_mask
 from plantain.bench.benchmark.concepts import store_concepts
 from plantain.bench.benchmark.native_format import BenchmarkWriter
@@ -40,7 +40,7 @@ def test_medebench_is_read_as_published(published: Path) -> None:
     assert first.detailed.startswith("The photograph was changed")
     assert (first.size, first.direction, first.finding) == ((160, 120), Direction.REMOVE, "")
     assert first.image.licence is Licence.UNKNOWN
-    clean = picture("chelsea", left=90, top=60)
+    clean = sample_image("chelsea", left=90, top=60)
     marked, mask = spot(clean, (52, 60), 14)
     assert np.array_equal(bench.previous(first), marked)
     assert np.array_equal(bench.changed(first), clean)
@@ -145,7 +145,7 @@ def test_other_sizes_are_resized_to_the_previous_image_as_published(tree: Path) 
 
 def test_own_format_is_read_as_written(tmp_path: Path) -> None:
     out = tmp_path / "own"
-    clean = picture("coffee", left=100, top=50)
+    clean = sample_image("coffee", left=100, top=50)
     marked, mask = spot(clean, (60, 60), 12)
     image = replace(
         plain_image("a-10", (160, 120), "mine"), licence=Licence.OPEN, modality="photograph", group="p1"

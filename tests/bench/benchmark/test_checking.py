@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fakes.medebench_tree import picture, spot, write_png
+from fakes.medebench_tree import sample_image, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.benchmark.describing import describe_benchmark, properties_figure
@@ -68,7 +68,7 @@ def test_json_names_files_and_fields(tree: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_unaligned_pixels_give_a_warning(tree: Path) -> None:
-    write_png(tree / "changed" / "1.png", np.roll(picture("chelsea", left=90, top=60), 9, axis=1))
+    write_png(tree / "changed" / "1.png", np.roll(sample_image("chelsea", left=90, top=60), 9, axis=1))
     unaligned = [line for line in found(tree, warning=True) if "not aligned pixel by pixel" in line]
     assert unaligned[0].startswith("changed/1.png: sample 1: pixels")
 
@@ -89,7 +89,7 @@ def test_describe_writes_figures_and_names_unscored_values(
     }
     assert data["directions"] == {"add": 1, "change": 1, "remove": 4}
     # A disc of radius 14 and a square of 9 around each of its points: a share of the 160 x 120 frame.
-    share = float(spot(picture("chelsea"), (52, 60), 14)[1].mean())
+    share = float(spot(sample_image("chelsea"), (52, 60), 14)[1].mean())
     assert data["roi_share"]["median"] == pytest.approx(share)
     assert data["prompt_image_similarity"]["unscored"] != ""
     assert data["prompt_image_similarity"]["spread"] is None

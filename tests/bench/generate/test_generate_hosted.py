@@ -13,7 +13,7 @@ import pytest
 
 from bench.small_bench import small_bench
 from fakes.batch_jobs import FakeJobs
-from fakes.gemini_format import blocked_before, gemini_route, pictures_sent
+from fakes.gemini_format import blocked_before, gemini_route, images_sent
 from fakes.openai_format import MODEL, openai_route
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
@@ -90,11 +90,11 @@ def test_study_sends_nested_demonstrations_for_the_same_samples(tmp_path: Path, 
         held_out = arms[0].samples or ()
         seeds = {arm.label: {o.sample_id for o in bench.outputs(arm.label)} for arm in arms}
         assert set(map(frozenset, seeds.values())) == {frozenset(held_out)}
-    sent = Counter(len(pictures_sent(call)) for call in server.calls)
+    sent = Counter(len(images_sent(call)) for call in server.calls)
     assert sent == {1: len(held_out), 3: len(held_out), 5: len(held_out), 7: len(held_out)}
     by_case: dict[bytes, list[list[bytes]]] = defaultdict(list)
-    for call in sorted(server.calls, key=lambda call: len(pictures_sent(call))):
-        *demonstrations, case = pictures_sent(call)
+    for call in sorted(server.calls, key=lambda call: len(images_sent(call))):
+        *demonstrations, case = images_sent(call)
         by_case[case].append(demonstrations)
     for ladder in by_case.values():
         assert [len(shown) for shown in ladder] == [0, 2, 4, 6]

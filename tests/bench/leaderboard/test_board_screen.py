@@ -62,7 +62,7 @@ def test_every_model_has_one_row_until_its_other_settings_are_shown(browser: Any
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 4)
     arms = [EXACT, replace(EXACT, label=EXACT.label + "+detailed", prompt=PromptVariant.DETAILED), NOISY]
     run = tmp_path / "run"
-    in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), pictures=False))
+    in_thread(lambda: make_run(run, bench, arms, lambda _, i, k: plain_scores(NOISY, i, k), images=False))
     board = write_leaderboard([run], tmp_path / "out")
     with window(browser, 1280, 900, "light") as page:
         page.goto(board.as_uri())

@@ -44,7 +44,7 @@ def test_a_judge_that_confuses_copy_and_truth_gives_no_ranks(
     arms = [*baselines(), *(Arm(name, name) for name in MODELS)]
     run = make_run(
         tmp_path / "run", bench, arms,
-        lambda arm, i, k: {f"ea@{JUDGE}": ea(kind, arm, i), f"vq@{JUDGE}": ea(kind, arm, i)}, pictures=False,
+        lambda arm, i, k: {f"ea@{JUDGE}": ea(kind, arm, i), f"vq@{JUDGE}": ea(kind, arm, i)}, images=False,
     )  # fmt: skip
     assert main(["bench", "table", str(run), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -71,7 +71,7 @@ def test_differences_from_copy_input_and_from_a_model(
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 24)
     arms = [*baselines(), *(Arm(name, name) for name in MODELS)]
     run = make_run(
-        tmp_path / "run", bench, arms, lambda arm, i, k: {f"ea@{JUDGE}": ea("honest", arm, i)}, pictures=False
+        tmp_path / "run", bench, arms, lambda arm, i, k: {f"ea@{JUDGE}": ea("honest", arm, i)}, images=False
     )
     bench_ids = [int(sample.id) - 1 for sample in bench.samples]
     arm_of = {arm.label: arm for arm in arms}

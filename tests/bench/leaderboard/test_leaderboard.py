@@ -69,7 +69,7 @@ def test_during_scoring_the_page_states_the_progress_and_marks_no_best(
         # The judge has reached the third sample; a sample that it could not score counts as done.
         return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
 
-    run = make_run(tmp_path / "run", bench, arms, scores, pictures=False)
+    run = make_run(tmp_path / "run", bench, arms, scores, images=False)
     text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
     # 3 of 12 samples, the same for each of the 6 arms: 25 %
     assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text

@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         good = worth(arm.label, i)
         return {"ssim": good, "lpips": 1.0 - good, "psnr": float(rng.normal(30, 3))}
 
-    return make_run(folder / "run", bench, [Arm(name, name) for name in MODELS], scores, pictures=False)
+    return make_run(folder / "run", bench, [Arm(name, name) for name in MODELS], scores, images=False)
 
 
 def worth(model: str, i: int) -> float:
@@ -135,9 +135,7 @@ def test_organs_have_the_scores_of_the_published_protocol(
     bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), SAMPLES // 2)
     arms = [Arm(name, name) for name in MODELS]
     name = "ea:published@openai/m/D"
-    run = make_run(
-        tmp_path / "run", bench, arms, lambda arm, i, k: {name: worth(arm.label, i)}, pictures=False
-    )
+    run = make_run(tmp_path / "run", bench, arms, lambda arm, i, k: {name: worth(arm.label, i)}, images=False)
     assert main(["bench", "rank", str(run), "--ratings", str(rated(tmp_path / "ana.csv", 0.0, 1))]) == 0
     organs = [line for line in capsys.readouterr().out.splitlines() if "Skin" in line or "Eyes" in line]
     assert len(organs) == 2 and all("+1.00" in line for line in organs)

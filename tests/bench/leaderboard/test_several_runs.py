@@ -69,14 +69,14 @@ def test_runs_that_cannot_share_a_table_are_refused_in_one_line(
     made: Made, second: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 2)
-    other = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, pictures=False)
+    other = make_run(tmp_path / "run", bench, baselines(), lambda arm, i, k: {}, images=False)
     for run, complaint in ((other, "one table needs runs of the same benchmark"), (made.run, "given twice")):
         assert main(["bench", "table", str(made.run), str(run)]) == 2
         error = capsys.readouterr().err
         assert complaint in error and error.count("\n") == 1
     runs = []
     for name, version in (("a", "1"), ("b", "2")):
-        run = make_run(tmp_path / name, bench, baselines(), lambda arm, i, k: {}, pictures=False)
+        run = make_run(tmp_path / name, bench, baselines(), lambda arm, i, k: {}, images=False)
         with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
             judges = json.dumps([{"label": JUDGE, "fingerprint": version}])
             journal.execute("INSERT INTO meta (key, value) VALUES ('bench.judges', ?)", (judges,))
@@ -90,9 +90,9 @@ def test_both_halves_of_table_seven_are_side_by_side(
 ) -> None:
     bench = make_benchmark(tmp_path / "bench", ("Skin",), 12)
     trained = [Arm(trained_label(n, 0), "diffusers/m") for n in (0, 4, 8, 16)]
-    tuned = make_run(tmp_path / "tuned", bench, trained, plain_scores, pictures=False)
+    tuned = make_run(tmp_path / "tuned", bench, trained, plain_scores, images=False)
     shown = shot_arms(tuple(sample.id for sample in bench.samples))
-    few = make_run(tmp_path / "few", bench, shown, plain_scores, pictures=False)
+    few = make_run(tmp_path / "few", bench, shown, plain_scores, images=False)
     page = write_learning(tuned, tmp_path / "out", "a study", few).read_text(encoding="utf-8")
     left, right = page.index("Table 7 (a)"), page.index("Table 7 (b)")
     assert re.findall(r"<th>n = (\d+)</th>", page[left:right]) == ["0", "4", "8", "16"]

@@ -32,7 +32,7 @@ def cell(table: Table, model: str, measure: str, organ: str = OVERALL) -> TableC
 def tabled(folder: Path, samples: int, arms: Sequence[Arm], scores: ScoresOf) -> Table:
     """Return the table of a run of one organ, two samples a source."""
     bench = make_benchmark(folder / f"bench{samples}", ("Skin",), samples)
-    run = make_run(folder / f"run{samples}", bench, arms, scores, pictures=False)
+    run = make_run(folder / f"run{samples}", bench, arms, scores, images=False)
     with BenchRun.open(run) as opened:
         return make_table(read_scores(opened))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import skimage.data
 
-from fakes.medebench_tree import picture, spot, write_png
+from fakes.medebench_tree import sample_image, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark, choose_region, proposed_regions
 from plantain.bench.benchmark.checking import check_benchmark
 from plantain.bench.prepare.alignment import align, apply_alignment
@@ -41,14 +41,14 @@ def write_raw(raw: Path) -> list[dict[str, str]]:
     """A pair from another viewpoint, an exact pair of another size, and one whose halves show different objects."""
     places = {"moved": ("chelsea", 60, 40), "exact": ("coffee", 120, 80), "other": ("ihc", 80, 80)}
     for name, (source, left, top) in places.items():
-        clean = picture(source, left=left, top=top, size=SIZE)
+        clean = sample_image(source, left=left, top=top, size=SIZE)
         marked, _ = spot(clean, (140, 100), 20)
         if name == "moved":
             turn = cv2.getRotationMatrix2D((150, 110), 5.0, 1.05)
             after = cv2.warpAffine(clean, turn, SIZE, flags=cv2.INTER_CUBIC)
             clean = np.clip(np.rint(after * 0.9 + 10.0), 0, 255).astype(np.uint8)
         elif name == "other":
-            clean = picture("chelsea", left=60, top=40, size=SIZE)
+            clean = sample_image("chelsea", left=60, top=40, size=SIZE)
         write_png(raw / "before" / f"{name}.png", marked)
         write_png(raw / "after" / f"{name}.png", clean)
     described = {"modality": "Photograph", "detailed": "The mole was removed.", "key_concept": "the mole"}
@@ -158,7 +158,7 @@ def test_text_that_may_name_a_patient_is_refused_unless_accepted(tmp_path: Path)
     reader = open_reader()
     if reader is None:
         pytest.skip(why_no_reader())
-    clean = picture("coffee", left=60, top=40, size=(400, 300))
+    clean = sample_image("coffee", left=60, top=40, size=(400, 300))
     named = clean.copy()
     cv2.putText(named, "JOHN SMITH 12.03.1971", (20, 40), cv2.FONT_HERSHEY_SIMPLEX, 0.8, (255, 255, 255), 2)
     for folder, pixels in (("before", clean), ("after", named)):
@@ -228,9 +228,9 @@ def test_the_published_procedures_are_those_of_table_5(capsys: pytest.CaptureFix
     assert "did you mean 'published'?" in capsys.readouterr().err
 
 
-CAT = picture("chelsea", left=60, top=40, size=SIZE)
-COFFEE = picture("coffee", left=120, top=80, size=SIZE)
-IHC = picture("ihc", left=80, top=80, size=SIZE)
+CAT = sample_image("chelsea", left=60, top=40, size=SIZE)
+COFFEE = sample_image("coffee", left=120, top=80, size=SIZE)
+IHC = sample_image("ihc", left=80, top=80, size=SIZE)
 
 
 def moved(pixels: Pixels, turn: float, scale: float, dx: float, dy: float) -> tuple[Pixels, np.ndarray]:

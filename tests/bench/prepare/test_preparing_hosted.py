@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fakes import gemini_format, openai_format
-from fakes.medebench_tree import picture, spot, write_png
+from fakes.medebench_tree import sample_image, spot, write_png
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.prepare.describers import SEAM
@@ -72,7 +72,7 @@ def raw(tmp_path: Path) -> Path:
     """Three exact pairs; two state their licence, and only the first has a prompt."""
     folder = tmp_path / "raw"
     for name, left in (("a", 60), ("b", 100), ("c", 140)):
-        clean = picture("chelsea", left=left, top=40, size=(128, 96))
+        clean = sample_image("chelsea", left=left, top=40, size=(128, 96))
         write_png(folder / "before" / f"{name}.png", spot(clean, (60, 50), 10)[0])
         write_png(folder / "after" / f"{name}.png", clean)
     head = "id,organ,task,prompt,licence,patient"
@@ -100,7 +100,7 @@ def prepare(raw: Path, out: Path, model: str, settings_file: str) -> int:
 
 def images_in(request: Request) -> list[bytes]:
     form = gemini_format if "generateContent" in request.path else openai_format
-    return form.pictures_sent(request)
+    return form.images_sent(request)
 
 
 @pytest.mark.parametrize("model", MODELS)

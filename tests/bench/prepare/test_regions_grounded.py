@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fakes.medebench_tree import picture, spot, write_png
+from fakes.medebench_tree import sample_image, spot, write_png
 from plantain.bench.benchmark.benchmark import Benchmark, proposed_regions
 from plantain.cli import main
 
 pytest.importorskip("transformers")
 
-IMAGE = picture("chelsea", left=60, top=40, size=(128, 96))
+IMAGE = sample_image("chelsea", left=60, top=40, size=(128, 96))
 
 
 @pytest.fixture(scope="module")

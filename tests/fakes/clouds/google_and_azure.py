@@ -28,16 +28,16 @@ VERTEX = f"/v1beta1/projects/{PROJECT}/locations/{LOCATION}/publishers/google/mo
 
 
 class Tokens:
-    """Whoever signs in gets a token; each is good for `lasts` requests, whatever life it was said to have.
+    """Gives every client that signs in a token, good for `lasts` requests, whatever its stated lifetime.
 
     Args:
         lasts: requests that a token signs.
-        told_s: the life that is told: long, so that only the 401 says that it is over; short, so that the client asks
-            for another before each request.
+        stated_s: the stated lifetime: long, so that only the 401 shows that it is over; short, so that the client
+            requests another before each request.
     """
 
-    def __init__(self, lasts: int = 3, told_s: int = 3_600) -> None:
-        self.lasts, self.told_s = lasts, told_s
+    def __init__(self, lasts: int = 3, stated_s: int = 3_600) -> None:
+        self.lasts, self.stated_s = lasts, stated_s
         self.issued: list[str] = []
         self.used: Counter[str] = Counter()
         self.refused = 0
@@ -53,8 +53,8 @@ class Tokens:
         return json_answer(
             {
                 "access_token": token,
-                "expires_in": self.told_s,
-                "expires_on": str(4_000_000_000 if self.told_s > 600 else 1),
+                "expires_in": self.stated_s,
+                "expires_on": str(4_000_000_000 if self.stated_s > 600 else 1),
                 "resource": "https://cognitiveservices.azure.com",
                 "token_type": "Bearer",
             }
@@ -114,8 +114,8 @@ def azure_route(tokens: Tokens, deployments: dict[str, str]) -> Callable[[Reques
         named = re.match(r"/openai/deployments/([^/]+)(/.*)", path)
         deployment = named[1] if named else str(request.fields.get("model"))
         if deployment not in deployments:
-            said = "The API deployment for this resource does not exist."
-            return json_answer({"error": {"code": "DeploymentNotFound", "message": said}}, 404)
+            message = "The API deployment for this resource does not exist."
+            return json_answer({"error": {"code": "DeploymentNotFound", "message": message}}, 404)
         answer = openai_route(replace(request, path=named[2] if named else path.removeprefix("/openai")))
         if answer is None or "/images/" in path:
             return answer

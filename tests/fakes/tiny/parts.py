@@ -1,4 +1,4 @@
-"""What tiny pipelines are made of: tokenizers of bytes, text encoders of a layer or two, and a small VAE."""
+"""Parts of tiny pipelines: tokenizers of bytes, text encoders of a layer or two, and a small VAE."""
 
 from __future__ import annotations
 

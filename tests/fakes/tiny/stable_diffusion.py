@@ -81,7 +81,7 @@ def tiny_stable_diffusion(seed: int = 0) -> StableDiffusionPipeline:
 
 
 def tiny_stable_diffusion_inpaint(seed: int = 0) -> StableDiffusionInpaintPipeline:
-    """Stable Diffusion that also sees the region and what is around it: nine channels in."""
+    """Stable Diffusion that also receives the region and its surroundings: nine input channels."""
     torch.manual_seed(seed)
     tokenizer = tiny_tokenizer()
     return StableDiffusionInpaintPipeline(
@@ -126,7 +126,7 @@ def tiny_sdxl_instruct_pix2pix(seed: int = 0) -> StableDiffusionXLInstructPix2Pi
 
 
 def tiny_sdxl_inpaint(seed: int = 0) -> StableDiffusionXLInpaintPipeline:
-    """SDXL that also sees the region and what is around it."""
+    """SDXL that also receives the region and its surroundings."""
     return StableDiffusionXLInpaintPipeline(**_sdxl_parts(9, seed), add_watermarker=False)
 
 

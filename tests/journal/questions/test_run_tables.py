@@ -1,4 +1,4 @@
-"""The tables against a run whose every number can be counted by hand (its plan stands in `report.run_on_paper`)."""
+"""The tables against a run whose every number can be counted by hand (its plan is in `report.run_on_paper`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_table1_counts_tasks(reader: JournalReader) -> None:
     assert reasons(reader, 0) == ["  1 not applicable and 1 stopped for more reasons, which the report lists"]
 
 
-def test_mean_rounds_say_which_mean(reader: JournalReader) -> None:
+def test_both_means_of_rounds_are_named(reader: JournalReader) -> None:
     # successes took 1 | 2, 1 | 3 | 2 rounds: 9 / 5 by tasks; rows' means 1, 1.5, 3, 2: 7.5 / 4
     table = table1(reader)
     assert [row.mean_rounds for row in table.rows] == [1.0, 1.5, 3.0, 2.0]
@@ -53,7 +53,7 @@ def test_mean_rounds_say_which_mean(reader: JournalReader) -> None:
     assert table.mean_rounds_unweighted == pytest.approx(1.875)
 
 
-def test_rates_know_that_patients_repeat(reader: JournalReader) -> None:
+def test_rates_count_patients_once(reader: JournalReader) -> None:
     # the two chest images belong to one patient: 3 closed tasks are one independent answer
     chest = table1(reader).rows[1].rate
     assert (chest.successes, chest.n, chest.clusters, chest.method) == (2, 3, 1, "wilson over clusters")
@@ -81,7 +81,7 @@ def test_table2_counts_judged_attempts(reader: JournalReader) -> None:
     assert (table.qualified.overall.successes, table.qualified.first_round.successes) == (5, 2)
 
 
-def test_both_policies_stand_beside_the_judges_opinion(reader: JournalReader) -> None:
+def test_both_policies_are_compared_with_the_judges_opinion(reader: JournalReader) -> None:
     table = table2(reader, WEIGHTS)
     # weighted at 0.7 also lets through what lost only its grain (0.85): Lung Lesion 4 and Diabetes
     assert (table.all_pass.successes, table.weighted.successes, table.opinion.successes) == (5, 7, 7)
@@ -95,7 +95,7 @@ def test_failure_codes_are_counted_per_criterion(reader: JournalReader) -> None:
     assert codes["fidelity_preservation"] == (("hard_edge", 3), ("lost_grain", 3))
 
 
-def test_hazard_is_over_those_who_reached_the_round(reader: JournalReader) -> None:
+def test_hazard_counts_only_tasks_that_reached_the_round(reader: JournalReader) -> None:
     rows = rounds_to_success(reader)
     # reached: 5 successes, Lung Lesion in all five rounds, meningioma stopped in its second: decided in its first
     assert [(row.at_risk, row.success) for row in rows] == [(7, 2), (4, 2), (2, 1), (1, 0), (1, 0)]

@@ -1,4 +1,4 @@
-"""Recording cross-attention: it changes nothing, it adds up, and what is planted is found."""
+"""Recording cross-attention: edits are unchanged, maps sum to one, and planted attention is found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pipe():
     return pipeline
 
 
-def picture(width: int, height: int) -> Image.Image:
+def noise_image(width: int, height: int) -> Image.Image:
     rng = np.random.default_rng(width * 1000 + height)
     return Image.fromarray(rng.integers(0, 255, (height, width, 3), np.uint8).astype(np.uint8))
 
@@ -44,7 +44,7 @@ def edit(pipe, image, steps: int = 3, **settings: float) -> np.ndarray:
 
 @pytest.mark.parametrize("size", [(64, 64), (128, 96), (72, 104)])
 def test_the_image_is_identical_and_the_tokens_sum_to_one(pipe, size: tuple[int, int]) -> None:
-    image = picture(*size)
+    image = noise_image(*size)
     plain = edit(pipe, image)
     with CrossAttentionRecorder(pipe.unet, (size[1] // 8, size[0] // 8)) as recorder:
         recorded = edit(pipe, image)
@@ -56,7 +56,7 @@ def test_the_image_is_identical_and_the_tokens_sum_to_one(pipe, size: tuple[int,
     assert not any(module._forward_hooks for module in pipe.unet.modules())
 
 
-def test_it_equals_attention_computed_by_a_processor(pipe) -> None:
+def test_recorded_attention_equals_that_of_a_processor(pipe) -> None:
     """The peer: an attention processor that computes the same probabilities itself, at the same steps."""
     seen: list = []
 
@@ -74,7 +74,7 @@ def test_it_equals_attention_computed_by_a_processor(pipe) -> None:
             out = attn.batch_to_head_dim(torch.bmm(weights, v))
             return attn.to_out[1](attn.to_out[0](out))
 
-    image = picture(64, 64)
+    image = noise_image(64, 64)
     with CrossAttentionRecorder(pipe.unet, (8, 8)) as recorder:
         edit(pipe, image)
     before = pipe.unet.attn_processors
@@ -95,7 +95,7 @@ def test_planted_attention_gives_the_overlap_of_geometry(pipe) -> None:
             attention.to_q.register_forward_hook(_left_half)
             attention.to_k.register_forward_hook(_one_token(token))
     with CrossAttentionRecorder(planted.unet, (16, 16)) as recorder:
-        edit(planted, picture(128, 128))
+        edit(planted, noise_image(128, 128))
     attention = recorder.maps()[0, token].numpy()
     roi = np.zeros((16, 16), bool)
     roi[4:12, 4:12] = True  # 8 x 8; the map covers columns 0-7: 8 x 4 of it, in a union of 128 + 32

@@ -1,5 +1,5 @@
-"""What a pipeline looks at has the size of what it draws, as the pipeline's own code sizes it; and its image tokens
-stand where the language model's own code puts them."""
+"""A pipeline's reference has the size of its canvas, as the pipeline's own code sizes it; and its image tokens
+have the positions of the language model's own code."""
 
 from __future__ import annotations
 
@@ -60,28 +60,26 @@ def test_canvas_is_the_reference_at_every_aspect(
 
 
 @pytest.mark.parametrize("method", ["qwen-image-edit", "qwen-image-edit-plus"])
-def test_image_tokens_get_the_places_that_the_model_has_for_them(
-    method: str, tiny_loading: Callable[[str], Loading]
-) -> None:
+def test_image_tokens_get_the_models_positions(method: str, tiny_loading: Callable[[str], Loading]) -> None:
     """Positions that reach the language model, against `get_rope_index` of transformers; without the hook: none."""
     runner = runner_for(tiny_loading(method), "cpu")
     encoder, pipe = runner.pipe.text_encoder, runner.pipe
     asked: list[dict[str, torch.Tensor]] = []
     placed: list[torch.Tensor | None] = []
-    encoder.register_forward_pre_hook(lambda _, args, said: asked.append(dict(said)), with_kwargs=True)
+    encoder.register_forward_pre_hook(lambda _, args, inputs: asked.append(dict(inputs)), with_kwargs=True)
     encoder.model.language_model.register_forward_pre_hook(
-        lambda _, args, said: placed.append(said.get("position_ids")), with_kwargs=True
+        lambda _, args, inputs: placed.append(inputs.get("position_ids")), with_kwargs=True
     )
     image = Image.new("RGB", (112, 84), "grey")
     pipe.encode_prompt(image=[image] if method.endswith("plus") else image, prompt="brighter", device="cpu")
-    (said,) = asked
-    patches = said["input_ids"] == encoder.config.image_token_id
-    assert patches.sum() == said["image_grid_thw"].prod() // 4
+    (inputs,) = asked
+    patches = inputs["input_ids"] == encoder.config.image_token_id
+    assert patches.sum() == inputs["image_grid_thw"].prod() // 4
     expected, _ = encoder.model.get_rope_index(
-        said["input_ids"],
+        inputs["input_ids"],
         mm_token_type_ids=patches.int(),
-        image_grid_thw=said["image_grid_thw"],
-        attention_mask=said["attention_mask"],
+        image_grid_thw=inputs["image_grid_thw"],
+        attention_mask=inputs["attention_mask"],
     )
     assert placed[0] is not None
     assert torch.equal(placed[0][-3:], expected)

@@ -61,7 +61,7 @@ def test_what_learns_each_image_is_refused_fewer_bits(tiny_folder: Callable[[str
 def test_what_a_processor_cannot_do_is_said(tiny_loading: Callable[[str], Loading]) -> None:
     for method, running, said in (
         ("flux-kontext", Running(bits=4), "4 bits run on NVIDIA's GPUs only"),
-        ("flux-kontext", Running(tf32=True), "tf32: is of NVIDIA's GPUs"),
+        ("flux-kontext", Running(tf32=True), "tf32: needs an NVIDIA GPU"),
     ):
         done = edit(replace(tiny_loading(method), running=running))
         assert done.outcome.fatal

@@ -29,7 +29,7 @@ def a_report(**changes: Any) -> dict[str, Any]:
     return {**report("x"), **changes}
 
 
-def test_report_as_asked_is_read_in_full() -> None:
+def test_a_report_in_the_requested_form_is_read_in_full() -> None:
     given_report = a_report(
         realism={"evidence": "a seam", "codes": ["hard_edge"], "passed": False, "confidence": 0.9},
         has_disease=True,
@@ -52,13 +52,13 @@ def test_report_as_asked_is_read_in_full() -> None:
     "wrap", ["```json\n{}\n```", "Here you are:\n{}\nDone {{}}.", '{{"report": {}}}', "[{}]"]
 )
 def test_report_is_found_in_its_wrapping(wrap: str) -> None:
-    said = json.dumps(a_report())
-    text = wrap.replace("{}", said).replace("{{", "{").replace("}}", "}")
-    assert read_report(text, MED_BANANA) == read_report(said, MED_BANANA)
-    assert read_report(json.dumps(text), MED_BANANA) == read_report(said, MED_BANANA)
+    report = json.dumps(a_report())
+    text = wrap.replace("{}", report).replace("{{", "{").replace("}}", "}")
+    assert read_report(text, MED_BANANA) == read_report(report, MED_BANANA)
+    assert read_report(json.dumps(text), MED_BANANA) == read_report(report, MED_BANANA)
 
 
-def test_marks_that_a_report_quotes_are_no_marks() -> None:
+def test_markup_quoted_in_a_report_is_kept() -> None:
     no = "{'has_disease': False, 'other_disease': False}"
     struck = json.dumps(a_report(reason="an <s>old</s> marker"))  # strike-through in HTML
     for reply in (struck, f"It is old. <|endoftext|>\n{struck}", f"Old.</s>\n```json\n{struck}\n```"):
@@ -74,20 +74,20 @@ def test_nothing_else_is_taken_for_a_decision(value: object) -> None:
         read_report(json.dumps(a_report(has_disease=value)), MED_BANANA)
 
 
-def test_two_different_reports_are_not_chosen_between() -> None:
+def test_two_different_reports_are_unreadable() -> None:
     text = json.dumps(a_report()) + json.dumps(a_report(has_disease=not a_report()["has_disease"]))
     with pytest.raises(Unreadable, match="2 different reports"):
         read_report(text, MED_BANANA)
 
 
-def test_a_key_given_twice_and_differently_is_not_chosen_between() -> None:
+def test_a_key_with_two_different_values_is_unreadable() -> None:
     text = json.dumps(a_report())[:-1] + ', "other_disease": true}'
     with pytest.raises(Unreadable, match="answered twice"):
         read_report(text, MED_BANANA)
 
 
 @pytest.mark.parametrize("text", ["", "fine", "{}", '{"a":' * 5000])
-def test_what_is_no_report_is_unreadable(text: str) -> None:
+def test_other_text_is_an_unreadable_report(text: str) -> None:
     with pytest.raises(Unreadable):
         read_report(text, MED_BANANA)
 
@@ -104,15 +104,15 @@ JSON = st.recursive(
 )
 def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict[str, Any]) -> None:
     """No value outside true and false ever becomes a decision."""
-    said = a_report(**changes)
+    report = a_report(**changes)
     try:
-        seen = read_report(json.dumps(said), MED_BANANA)
+        seen = read_report(json.dumps(report), MED_BANANA)
     except Unreadable:
         return
     for name in ("has_disease", "other_disease"):
-        assert str(said[name]).strip().casefold() == str(seen.facts[name]).casefold()
+        assert str(report[name]).strip().casefold() == str(seen.facts[name]).casefold()
     for criterion, result in seen.criteria.items():
-        assert str(said[criterion]["passed"]).strip().casefold() == str(result.passed).casefold()
+        assert str(report[criterion]["passed"]).strip().casefold() == str(result.passed).casefold()
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_any_change_gives_a_report_with_the_same_decisions_or_none(changes: dict
         ("So: $\\boxed{Add air.}$", "Add air."),  # Qwen's prompts for reasoning
         ("Add air.<|im_end|>", "Add air."),
         ("Add air.<|im_end|>\n<|im_start|>user\nMore.<|im_end|>\n<|im_start|>assistant\nYes.", "Add air."),
-        ("[INST] Write it. [/INST] Add air.</s>[INST] More.", "Add air."),  # a model that goes on, vLLM
+        ("[INST] Write it. [/INST] Add air.</s>[INST] More.", "Add air."),  # a model that continues, vLLM
         ("Write it.<|im_end|>\n<|im_start|>assistant\nAdd air.<|im_end|>", "Add air."),  # echoes
         ("Write it.</s>\n<|assistant|>\nAdd air.</s>", "Add air."),
         ("Write it.<end_of_turn>\n<start_of_turn>model\nAdd air.<end_of_turn>", "Add air."),
@@ -214,7 +214,7 @@ def test_no_instruction_is_unreadable(text: str) -> None:
         *("insufficient_system_resource", "model_length"),
     ],
 )
-def test_half_an_answer_is_none(reason: str) -> None:
+def test_a_truncated_answer_is_rejected(reason: str) -> None:
     failed = {"finish_reason": "stop", "error": {"code": 502}, "message": {"content": "Add"}}  # OpenRouter
     with pytest.raises(Fault, match="ended with stop"):
         chat.read_text({"choices": [failed]})
@@ -222,13 +222,13 @@ def test_half_an_answer_is_none(reason: str) -> None:
         chat.read_text({"choices": [{"finish_reason": reason, "message": {"content": "Add"}}]})
 
 
-def test_commentary_and_reasoning_are_no_text() -> None:
+def test_commentary_and_reasoning_are_left_out() -> None:
     parts = [{"type": "reasoning", "text": "Air?"}, {"type": "text", "text": "Add air."}]
     assert chat.read_text({"choices": [{"message": {"content": parts}}]}) == "Add air."
-    said = [("commentary", "I look."), ("final_answer", "Add air.")]
+    phases = [("commentary", "I look."), ("final_answer", "Add air.")]
     messages = [
         {"type": "message", "phase": phase, "content": [{"type": "output_text", "text": text}]}
-        for phase, text in said
+        for phase, text in phases
     ]
     assert responses.read_text({"status": "completed", "output": messages}) == "Add air."
 
@@ -238,7 +238,7 @@ def key_of(answer: JsonObject) -> str:
 
 
 def read(answer: JsonObject) -> JsonObject:
-    if answer.get("said") == "!":
+    if answer.get("text") == "!":
         raise Fault(Outcome(OutcomeKind.TRANSPORT, "an error"))
     return answer
 
@@ -250,14 +250,14 @@ def test_first_answer_counts_also_across_files_and_after_an_error(
     lines: str, expected: str, tmp_path: Path
 ) -> None:
     """An error is not billed, by both providers' texts on batches; an answer behind it is paid for."""
-    for number, said in enumerate(lines):
-        (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "said": said}) + b"\n")
+    for number, line in enumerate(lines):
+        (tmp_path / f"{number}.jsonl").write_bytes(orjson.dumps({"key": "k", "text": line}) + b"\n")
     found, repeated = index(sorted(tmp_path.iterdir()), key_of, read)
     assert repeated == len(lines) - 1 - lines.index(expected)  # those behind the one that counts
-    assert found["k"].read()["said"] == expected
+    assert found["k"].read()["text"] == expected
 
 
-def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
+def test_a_downloaded_file_gets_its_name_after_keys_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-fake-0123456789abcdef-plantain"
@@ -267,7 +267,7 @@ def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
 
     class Service:
         async def fetch(self, file_id: str, to: IO[bytes]) -> None:
-            to.write(f'{{"key": "1", "said": "{key}"}}\nwhole\n'.encode())
+            to.write(f'{{"key": "1", "text": "{key}"}}\nwhole\n'.encode())
             seen.append([path.name for path in (tmp_path / "jobs").iterdir()])
             if len(seen) == 1:
                 raise Fault(Outcome(OutcomeKind.TRANSPORT, "cut"))
@@ -280,5 +280,5 @@ def test_what_was_downloaded_has_no_name_until_keys_are_out_of_it(
     job = JobRow("job", "a/model", "/v1", "running", "id")
     asyncio.run(poller._fetch(job, BatchJob("id", JobState.DONE, answers=("file",))))
     assert seen == [[], []]
-    assert files.answer("job", 0).read_text() == '{"key":"1","said":"[key]"}\nwhole\n'
+    assert files.answer("job", 0).read_text() == '{"key":"1","text":"[key]"}\nwhole\n'
     assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["job.answers-0.jsonl"]

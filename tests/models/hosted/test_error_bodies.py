@@ -1,6 +1,6 @@
 """Error bodies as providers send them, each with its source and outcome; and bodies that are made to break a reader.
 
-The bodies stand in `error_bodies/`, one file per provider. Their sources: "gemini errors" is ai.google.dev/gemini-api/
+The bodies are in `error_bodies/`, one file per provider. Their sources: "gemini errors" is ai.google.dev/gemini-api/
 docs/troubleshooting; "openai errors" is developers.openai.com/api/docs/guides/error-codes; "openai sdk" is the literals
 of openai 3.54's `ResponseError`; threads are named by repository and number. Headers of limits are those of OpenAI's
 and Azure's pages on rate limits, quotas those of Google's error model (google.rpc.QuotaFailure).
@@ -55,7 +55,7 @@ def test_a_hostile_body_is_one_fault(name: str) -> None:
 
 
 @pytest.mark.parametrize("tokens", [2**63, 1e308])
-def test_a_count_beyond_all_that_can_be_is_none_and_the_body_can_be_kept(tokens: object) -> None:
+def test_an_impossible_count_is_none_and_the_body_can_be_stored(tokens: object) -> None:
     """A run ended in a traceback behind a paid answer, or held $46,000,000,000,000 for spent."""
     body = {
         "usageMetadata": {"promptTokenCount": tokens, "candidatesTokenCount": 20, "totalTokenCount": tokens}
@@ -82,9 +82,9 @@ def test_a_hostile_answer_is_unreadable(value: str) -> None:
     ],
 )
 def test_a_hostile_address_is_one_line(address: str) -> None:
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as caught:
         checked_url(address)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 JSON = st.recursive(
@@ -140,7 +140,7 @@ class Case:
     Attributes:
         body: as it was sent, character by character.
         kind: the outcome that it is.
-        reason: what the outcome's reason says, among other things.
+        reason: a part of the outcome's reason.
         wait: seconds until the next try; None where the body names none.
     """
 
@@ -187,7 +187,7 @@ def test_error_body(case: Case) -> None:
 
 
 @pytest.mark.parametrize(("code", "kind", "fatal"), FAILED)
-def test_answer_that_says_it_failed(code: str, kind: OutcomeKind, fatal: bool) -> None:
+def test_an_answer_with_a_failed_status_is_an_outcome(code: str, kind: OutcomeKind, fatal: bool) -> None:
     outcome = failed_answer("openai/m", {"code": code, "message": "words"})
     assert (outcome.kind, outcome.fatal) == (kind, fatal)
 
@@ -197,7 +197,7 @@ def test_answer_that_says_it_failed(code: str, kind: OutcomeKind, fatal: bool) -
     [c for c in OPENAI if c.body.startswith("{") and not c.headers and c.status != 402],
     ids=lambda case: case.source,
 )
-def test_the_same_in_a_batch_is_the_same(case: Case) -> None:
+def test_an_error_in_a_batch_has_the_same_outcome(case: Case) -> None:
     """A line of an error file holds status and body of what would have come online; only headers are lost there."""
     options = options_of("openai", jobs=BatchClient())
     jobs = OpenAIBatch(

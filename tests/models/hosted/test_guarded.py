@@ -1,4 +1,4 @@
-"""The transport of both SDKs: where it connects, and what it lets go there."""
+"""The transport of both SDKs: the addresses that it connects to, and the images that it sends."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from plantain.records import InputError, NotAllowed, OutcomeKind, Reach
 from plantain.roles import Reply
 from plantain.roles.options import ProviderOptions, destination
 
-PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-HASH = hashlib.sha256(PICTURE).hexdigest()
-BASE64 = pybase64.b64encode(PICTURE).decode()
+IMAGE = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+HASH = hashlib.sha256(IMAGE).hexdigest()
+BASE64 = pybase64.b64encode(IMAGE).decode()
 HOSTED = ("gemini", "openai", "openai-compatible")
 
 
@@ -50,16 +50,16 @@ def write(provider: str, options: Any) -> Reply[Any]:
             'multipart/form-data; boundary="xx"',
             b'--xx\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nhello\r\n'
             b'--xx\r\nContent-Disposition: form-data; name="image"; filename="i.png"\r\n\r\n'
-            + PICTURE
+            + IMAGE
             + b"\r\n--xx--\r\n",
             {HASH},
         ),
-        ("application/octet-stream", PICTURE, {HASH}),
+        ("application/octet-stream", IMAGE, {HASH}),
         ("application/json", b"{broken", {hashlib.sha256(b"{broken").hexdigest()}),
     ],
 )
-def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[str]) -> None:
-    assert {picture.sha256 for picture in images_in(kind, body)} == found
+def test_images_are_found_in_request_bodies(kind: str, body: bytes, found: set[str]) -> None:
+    assert {image.sha256 for image in images_in(kind, body)} == found
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_pictures_are_found_in_what_is_sent(kind: str, body: bytes, found: set[s
         ("127.0.0.1", [], Reach.LOOPBACK),
     ],
 )
-def test_a_name_is_this_machine_by_what_it_resolves_to(
+def test_a_name_is_loopback_by_its_addresses(
     name: str, addresses: list[str], reach: Reach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolve_as(monkeypatch, {} if name[0].isdigit() else {name: addresses})
@@ -80,7 +80,7 @@ def test_a_name_is_this_machine_by_what_it_resolves_to(
 
 
 @pytest.mark.parametrize("provider", HOSTED)
-def test_nothing_is_sent_to_an_address_that_is_not_this_machine_unless_it_is_cleared(
+def test_nothing_is_sent_to_another_machine_without_clearance(
     provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = options_at(server, provider)
@@ -92,13 +92,13 @@ def test_nothing_is_sent_to_an_address_that_is_not_this_machine_unless_it_is_cle
     assert connections == [] and server.calls == []
     gate = Anything()
     assert write(provider, options.within(clearance=gate)).outcome.ok
-    ((to, pictures),) = gate.asked
+    ((to, images),) = gate.asked
     assert to.reach is Reach.HOSTED and to.address.startswith(f"http://{NAME}:")
-    assert pictures == {hashlib.sha256(write_request().original.data).hexdigest()}
+    assert images == {hashlib.sha256(write_request().original.data).hexdigest()}
 
 
 @pytest.mark.parametrize("provider", HOSTED)
-def test_a_name_that_moves_away_is_not_followed(
+def test_a_name_that_changes_its_address_is_refused(
     provider: str, server: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: loopback when it is looked at, elsewhere when the connection is made."""
@@ -120,7 +120,7 @@ def test_a_name_that_moves_away_is_not_followed(
 
 
 def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
-    """Not by a redirect that is followed, not by an address that an answer brings."""
+    """Neither redirects nor addresses in answers are followed."""
 
     async def ask(url: str) -> Any:
         transport = GuardedTransport("openai/m", server.url, ProviderOptions())
@@ -143,14 +143,14 @@ def test_no_other_address_is_ever_asked(server: FakeProvider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"on_premises": True}, "on_premises: true without base_url"),
         ({"on_premises": True, "base_url": "https://API.openai.com./v1"}, "public address"),
     ],
 )
-def test_what_is_declared_of_an_address_must_hold(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_wrong_declaration_of_an_address_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         resolve_writer("openai/m", options_of("openai", **changes))
 
 
@@ -163,7 +163,7 @@ def test_on_the_premises_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Forbidding(BaseHTTPRequestHandler):
-    """A proxy that lets nobody through, and says whom: in its reason, its page and a header."""
+    """A proxy that refuses every client and names it in its reason, its page and a header."""
 
     def do_CONNECT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -188,7 +188,7 @@ class Forbidding(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("password", ["Tr0ub4dor-Q9xzK7", "Tr0ub%40dor%2FQ9xzK7", "plain"])
-def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_nothing(
+def test_a_proxys_password_is_hidden_and_its_refusal_is_fatal_and_unbilled(
     scheme: str, password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Forbidding) as proxy:
@@ -199,21 +199,21 @@ def test_a_proxys_password_is_not_repeated_and_its_refusal_stops_the_run_for_not
             "openai", options_of("openai", base_url=f"{scheme}://provider.invalid/v1", clearance=Anything())
         )
         proxy.shutdown()
-    told = json.dumps([reply.outcome.reason, reply.raw])
-    assert "[key]" in told and "proxy refused" in told
-    for said in (
+    shown = json.dumps([reply.outcome.reason, reply.raw])
+    assert "[key]" in shown and "proxy refused" in shown
+    for secret in (
         password,
         unquote(password),
         base64.b64encode(f"alice:{unquote(password)}".encode()).decode(),
     ):
-        assert said not in told
+        assert secret not in shown
     assert (
         reply.outcome.fatal and reply.outcome.unbilled
     )  # it was taken for an outage, its calls for lost money
 
 
 def test_a_hospitals_own_certificates(tmp_path: Path) -> None:
-    """A server whose authority nobody else knows."""
+    """A server whose authority is in no public list."""
     pytest.importorskip("cryptography")
     from release.certificates import make_chain
 

@@ -16,7 +16,7 @@ PROVIDERS = ("gemini", "openai", "openai-compatible")
 
 
 class Expected(NamedTuple):
-    """The outcome; how often the model is asked within the call; whether the run must halt; the wait asked for."""
+    """The outcome; how often the model is asked within the call; whether the run must halt; the requested wait."""
 
     kind: OutcomeKind
     asks: int = 1
@@ -55,15 +55,15 @@ EXPECTED: dict[str, Expected] = {
     "blocked after": Expected(K.REFUSED),
     "IMAGE_SAFETY": Expected(K.REFUSED),
     "NO_IMAGE": Expected(K.NO_IMAGE),
-    "text, no picture": Expected(K.NO_IMAGE),
+    "text, no image": Expected(K.NO_IMAGE),
     "no data": Expected(K.NO_IMAGE),
     "declined": Expected(K.REFUSED),
     "content filter": Expected(K.REFUSED),
-    "wide picture": Expected(K.MALFORMED),
-    "no picture file": Expected(K.MALFORMED),
+    "wide image": Expected(K.MALFORMED),
+    "no image file": Expected(K.MALFORMED),
     "bad base64": Expected(K.MALFORMED),
-    "same picture": Expected(K.OK),
-    "webp picture": Expected(K.OK),
+    "same image": Expected(K.OK),
+    "webp image": Expected(K.OK),
     "fenced": Expected(K.OK),
     "prose around": Expected(K.OK),
     "true as text": Expected(K.OK),
@@ -119,8 +119,8 @@ def test_fault(server: FakeProvider, call: Caller, provider: str, step: str, nam
     if not reply.outcome.ok:
         assert reply.outcome.reason
         assert "\n" not in reply.outcome.reason
-    for told in (repr(reply), reply.raw, reply.outcome.reason):
-        assert KEY not in told
+    for shown in (repr(reply), reply.raw, reply.outcome.reason):
+        assert KEY not in shown
 
 
 def test_compatible_server_without_schemas_is_asked_without_one(server: FakeProvider, call: Caller) -> None:

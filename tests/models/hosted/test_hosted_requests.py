@@ -1,4 +1,4 @@
-"""What hosted adapters send, by the real SDKs against a loopback server, and what they take from their surroundings."""
+"""Requests of hosted adapters, by the real SDKs against a loopback server, and their use of the environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from google.genai import types
 from fakes import gemini_format, openai_format
 from fakes.away import Anything
 from fakes.caller import ask, options_at, options_of, resolve_editor, resolve_judge, resolve_writer
-from fakes.content import picture
+from fakes.content import an_image
 from fakes.requests import edit_request, original, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
@@ -35,7 +35,7 @@ from plantain.rubrics import MED_BANANA
 def test_settings_change_the_fingerprint(server: FakeProvider, name: str) -> None:
     value = {"thinking": "low", "max_output_tokens": 999, "safety": "BLOCK_ONLY_HIGH"}.get(name, 0.2)
     one, plain = (
-        resolve_judge("gemini/m", options_at(server, "gemini", **said)) for said in ({name: value}, {})
+        resolve_judge("gemini/m", options_at(server, "gemini", **stated)) for stated in ({name: value}, {})
     )
     assert one.fingerprint != plain.fingerprint
 
@@ -43,22 +43,20 @@ def test_settings_change_the_fingerprint(server: FakeProvider, name: str) -> Non
 @pytest.mark.parametrize(
     "settings", [{}, {"temperature": 0.3, "top_p": 0.9, "thinking": "low", "safety": "BLOCK_NONE"}]
 )
-def test_gemini_bodies_are_those_that_the_sdk_itself_would_make(
-    server: FakeProvider, settings: dict[str, Any]
-) -> None:
-    """Ours are handed to it whole; its own are made of the same contents and configuration."""
+def test_gemini_bodies_equal_those_of_the_sdk(server: FakeProvider, settings: dict[str, Any]) -> None:
+    """Ours are passed to it whole; its own are made of the same contents and configuration."""
     chosen = options_at(server, "gemini", **settings)
-    picture = original()
-    parts = ("Original:", picture, "and", picture)
+    image = original()
+    parts = ("Original:", image, "and", image)
     question = Question("who you are", parts, 7, report_schema(MED_BANANA))
     asked = [
         (models.text_request(question, chosen), parts, sdk_text(chosen, 7, question.schema, "who you are")),
         (
-            models.text_request(Question("", ("words", picture), 3), chosen),
-            ("words", picture),
+            models.text_request(Question("", ("words", image), 3), chosen),
+            ("words", image),
             sdk_text(chosen, 3),
         ),
-        (models.image_request((picture, "edit it"), 3, chosen), (picture, "edit it"), sdk_image(chosen, 3)),
+        (models.image_request((image, "edit it"), 3, chosen), (image, "edit it"), sdk_image(chosen, 3)),
     ]
 
     async def send() -> None:
@@ -148,7 +146,7 @@ def test_openai_settings_arrive_and_nothing_is_stored_there(server: FakeProvider
     sent = server.calls[0].fields
     assert (sent["temperature"], sent["reasoning"], sent["store"]) == (0.5, {"effort": "high"}, False)
     assert sent["instructions"].startswith("You help to build")
-    assert openai_format.pictures_sent(server.calls[0]) == [original().data]
+    assert openai_format.images_sent(server.calls[0]) == [original().data]
 
 
 def test_editor_is_sent_the_untouched_original(server: FakeProvider) -> None:
@@ -156,17 +154,17 @@ def test_editor_is_sent_the_untouched_original(server: FakeProvider) -> None:
         server.calls.clear()
         reply = ask(resolve_editor(f"{provider}/m", options_at(server, provider)), edit_request())
         assert reply.outcome.ok
-        assert form.pictures_sent(server.calls[0]) == [original().data]
+        assert form.images_sent(server.calls[0]) == [original().data]
         assert "Add a small bright spot." in form.prompt_text(server.calls[0])
 
 
 @pytest.mark.parametrize("provider", ["gemini", "openai"])
-def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvider, provider: str) -> None:
+def test_an_image_of_another_shape_is_sent_square_and_restored(server: FakeProvider, provider: str) -> None:
     """The fake returns the square it was sent: what comes back is the original, pixel by pixel."""
     form = gemini_format if provider == "gemini" else openai_format
 
     def echo(request: Request, good: Answer) -> Answer:
-        return form.picture_answer(form.pictures_sent(request)[0])
+        return form.image_answer(form.images_sent(request)[0])
 
     server.spoil = echo
     pixels = np.random.default_rng(5).integers(0, 255, (131, 300, 3), dtype=np.uint8)
@@ -178,7 +176,7 @@ def test_picture_of_another_shape_goes_square_and_comes_back(server: FakeProvide
         EditRequest(edit_request().image, wide, "x", 1),
     )
     assert reply.outcome.ok, reply.outcome
-    sent = decode_untrusted(form.pictures_sent(server.calls[0])[0], "sent")
+    sent = decode_untrusted(form.images_sent(server.calls[0])[0], "sent")
     assert sent.shape == (300, 300, 3)
     assert np.array_equal(decode_untrusted(reply.value.image.data, "back"), pixels)
 
@@ -217,20 +215,20 @@ def test_openais_key_and_account_are_not_sent_to_another_server(
 
 @pytest.mark.parametrize("provider", ["gemini", "openai"])
 @pytest.mark.parametrize("instruction", ["Add air at the patient's left apex.", "Add air at the apex."])
-def test_editor_is_told_where_a_named_side_lies(
+def test_the_editor_receives_the_position_of_a_named_side(
     server: FakeProvider, provider: str, instruction: str
 ) -> None:
-    """Whoever wrote the instruction: a hosted writer, an offline one, or a person."""
+    """The instruction may come from a hosted writer, an offline one, or a user."""
     editor = resolve_editor(f"{provider}/m", options_at(server, provider))
     ask(editor, replace(edit_request(), instruction=instruction))
     form = gemini_format if provider == "gemini" else openai_format
-    said = form.prompt_text(server.calls[-1])
-    assert instruction in said
-    assert ("patient's left is on the right of the image as shown" in said) == ("left" in instruction)
+    prompt = form.prompt_text(server.calls[-1])
+    assert instruction in prompt
+    assert ("patient's left is on the right of the image as shown" in prompt) == ("left" in instruction)
 
 
 def png(shade: int, width: int = 160, height: int = 160) -> EncodedImage:
-    return EncodedImage(picture(width=width, height=height, shade=shade), "image/png")
+    return EncodedImage(an_image(width=width, height=height, shade=shade), "image/png")
 
 
 def request(shots: int, text: str = "Add a spot.") -> EditRequest:
@@ -248,9 +246,9 @@ def editor(server: FakeProvider, form: str) -> HostedEditor:
     return made
 
 
-def shades(pictures: list[bytes]) -> list[int]:
-    """The grey level in the middle of each picture."""
-    pixels = [decode(data) for data in pictures]
+def shades(images: list[bytes]) -> list[int]:
+    """The grey level in the middle of each image."""
+    pixels = [decode(data) for data in images]
     assert all(p.shape[0] == p.shape[1] for p in pixels), "hosted editors get squares"
     return [int(p[p.shape[0] // 2, p.shape[1] // 2, 0]) for p in pixels]
 
@@ -261,10 +259,10 @@ def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvid
     (call,) = server.calls
     (turn,) = call.fields["contents"]
     assert turn["role"] == "user"
-    kinds = ["text" if "text" in part else "picture" for part in turn["parts"]]
-    assert kinds == ["text", "picture"] * (2 * shots + 1) + ["text"]
+    kinds = ["text" if "text" in part else "image" for part in turn["parts"]]
+    assert kinds == ["text", "image"] * (2 * shots + 1) + ["text"]
     wanted = [shade for i in range(shots) for shade in (10 * i + 1, 10 * i + 2)]
-    assert shades(gemini_format.pictures_sent(call)) == [*wanted, 99]
+    assert shades(gemini_format.images_sent(call)) == [*wanted, 99]
     texts = gemini_format.prompt_parts(call)
     assert texts[0].endswith("Example 1, before:")
     assert texts[1] == "Example 1, instruction: Add spot 0.\nExample 1, after:"
@@ -272,7 +270,7 @@ def test_gemini_gets_one_turn_in_order_with_the_new_case_last(server: FakeProvid
     assert "New case, instruction: Add a spot." in texts[-1]
 
 
-def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvider) -> None:
+def test_openai_gets_all_images_and_a_text_that_names_them(server: FakeProvider) -> None:
     reply = ask(editor(server, "openai"), request(2))
     assert reply.outcome.ok
     assert '"prompt":"edit_by_example:' in reply.raw
@@ -286,9 +284,9 @@ def test_openai_gets_all_pictures_and_a_text_that_names_them(server: FakeProvide
     assert "New case, before:\n(image 5)" in text
 
 
-def test_more_than_a_request_holds_is_not_applicable_and_costs_nothing(server: FakeProvider) -> None:
+def test_too_many_demonstrations_are_not_applicable_and_cost_nothing(server: FakeProvider) -> None:
     model = editor(server, "gemini")
-    assert model.most_demonstrations == 6  # 14 pictures: two for each, one for the new case
+    assert model.most_demonstrations == 6  # 14 images: two for each, one for the new case
     reply = ask(model, request(7))
     assert reply.outcome.kind is OutcomeKind.NOT_APPLICABLE
     assert not server.calls

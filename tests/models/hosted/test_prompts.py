@@ -60,7 +60,7 @@ def every_prompt() -> list[str]:
     ]
 
 
-def test_nothing_that_could_name_a_person_is_told() -> None:
+def test_prompts_contain_nothing_that_identifies_a_patient() -> None:
     image = replace(source_image(), note="film of Jane Doe", group="patient-7", split="train")
     texts = [*every_prompt(), write_prompt(LIBRARY, write_request(image=image)).text]
     for text in texts:
@@ -109,23 +109,23 @@ def test_hash_changes_with_the_wording_of_any_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("judge_add.md.j2", "{{ verdict }}", "'verdict' is undefined"),
         ("judge_add.md.j2", "{% if %}", "line 1"),
     ],
 )
 def test_unusable_template_is_one_line_before_any_call(
-    tmp_path: Path, name: str, text: str, said: str
+    tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         checked_library(tmp_path)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "stated"),
     [
         ({}, "The patient's left is on the right of the image as shown"),
         ({"laterality": "mirrored"}, "shown mirrored: the patient's left is on its left"),
@@ -134,9 +134,9 @@ def test_unusable_template_is_one_line_before_any_call(
         ({"modality": "fundus"}, ""),
     ],
 )
-def test_sides_are_said_in_the_pictures_terms(changes: dict[str, str], said: str) -> None:
+def test_prompts_name_sides_as_shown_in_the_image(changes: dict[str, str], stated: str) -> None:
     image = replace(source_image(), **changes)
     sentence = shown_sides(image)
-    assert said in sentence and bool(said) == bool(sentence)
+    assert stated in sentence and bool(stated) == bool(sentence)
     assert sentence in write_prompt(LIBRARY, write_request(image=image)).text
     assert sentence in write_prompt(LIBRARY, write_request(history(), image=image)).text

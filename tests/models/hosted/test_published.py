@@ -156,7 +156,7 @@ def test_published_protocol_is_sent_in_the_papers_order_and_read(server: FakePro
     first, second = judged(server), judged(server, "D")
     parts = server.calls[0].fields["input"][0]["content"]
     assert [part["type"].removeprefix("input_") for part in parts] == ["text", "image"] * 3 + ["text"]
-    assert openai_format.pictures_sent(server.calls[0]) == [b"before", b"real", b"after"]
+    assert openai_format.images_sent(server.calls[0]) == [b"before", b"real", b"after"]
     assert '"Remove the mole."' in parts[0]["text"] and "editing prompt" in parts[0]["text"]
     assert "expected change" in prompt_text(server.calls[1])
     for line in ("Editing Accuracy: [Score]/10, [Reasons]", "Visual Quality: [Score]/10, [Reasons]"):
@@ -166,7 +166,7 @@ def test_published_protocol_is_sent_in_the_papers_order_and_read(server: FakePro
     assert second.value is not None and second.value.criteria["visual_quality"].value == 9.0
 
 
-def test_malformed_answer_is_requested_once_more_and_then_unscored(server: FakeProvider) -> None:
+def test_a_malformed_answer_is_requested_again_and_then_unscored(server: FakeProvider) -> None:
     server.script += [saying("Editing Accuracy: 4/5"), saying(MINIMAL)]
     assert judged(server).outcome.ok
     assert "editing_accuracy must be a number from 0 to 10" in prompt_text(server.calls[1])

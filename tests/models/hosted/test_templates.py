@@ -33,15 +33,15 @@ def test_a_hostile_template_is_one_line(name: str, tmp_path: Path, monkeypatch: 
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "system.md.j2").write_text("" + HOSTILE[name], encoding="utf-8")
-    with pytest.raises(InputError, match=r"\Aprompt system\.md\.j2") as told:
+    with pytest.raises(InputError, match=r"\Aprompt system\.md\.j2") as caught:
         library = checked_library(folder)
         _ = library._system
-    assert "\n" not in str(told.value)
-    assert len(str(told.value)) < 400
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prompts"]
 
 
-def test_what_people_write_into_prompts_still_works() -> None:
+def test_usual_template_syntax_works() -> None:
     source = (
         "{% set many = signs | length %}"
         "{% for sign in signs %}{{ loop.index * 2 }}/{{ loop.length }} {{ sign.upper() }}"
@@ -49,7 +49,7 @@ def test_what_people_write_into_prompts_still_works() -> None:
         "{% for name, value in facts.items() %} {{ name }}={{ value | default('?') }}{% endfor %}"
     )
     templates = StrangersTemplates({"a": source}, lambda value: value)
-    said = templates.fill("a", {"signs": ["air", "line"], "facts": {"view": "PA"}})
-    assert said == "2/2 AIR, 4/2 LINE; 2 signs, 3 view=PA"
+    text = templates.fill("a", {"signs": ["air", "line"], "facts": {"view": "PA"}})
+    assert text == "2/2 AIR, 4/2 LINE; 2 signs, 3 view=PA"
     with pytest.raises(InputError, match="prompt a: 'signs' is undefined"):
         templates.fill("a", {})

@@ -1,6 +1,6 @@
-"""EditScore and EditReward as judges, with stand-ins of their packages: no weights were run.
+"""EditScore and EditReward as judges, with fakes of their packages: no weights were run.
 
-The stand-ins have the signatures, result fields and random guesses of the PyPI package editscore 0.2
+The fakes have the signatures, result fields and random guesses of the PyPI package editscore 0.2
 (`editscore/__init__.py` and `utils.py`), and of TIGER-AI-Lab/EditReward, README.md and EditReward/inference_edit.py,
 commits 0119171a and 246ab58c.
 """
@@ -83,7 +83,7 @@ class nn:
 
 
 def program(tmp_path: Path, name: str) -> tuple[str, ...]:
-    """Return the command of the judge's program, which finds the stand-ins in its working directory."""
+    """Return the command of the judge's program, which finds the fakes in its working directory."""
     for package, text in (("editscore", EDITSCORE), ("EditReward", EDITREWARD), ("torch", TORCH)):
         (tmp_path / f"{package}.py").write_text(text)
     # As if they were installed in the program's own environment.
@@ -123,7 +123,7 @@ def test_editscore_scores_from_0_to_10(tmp_path: Path) -> None:
     replies = ask(judge(tmp_path, "editscore"), request(204, "editscore", seed=2**31 + 5))
     (seen,) = [reply.value for reply in replies]
     assert seen is not None, replies[0].outcome
-    # The stand-in: 204 / 25.5 = 8; 10 - (204 - 102) / 25.5 = 6, which is below 7; 8.
+    # The fake: 204 / 25.5 = 8; 10 - (204 - 102) / 25.5 = 6, which is below 7; 8.
     assert {n: (r.value, r.passed) for n, r in seen.criteria.items()} == {
         "prompt_following": (8.0, True),
         "consistency": (6.0, False),
@@ -142,7 +142,7 @@ def test_a_score_that_editscore_guessed_is_unscored(tmp_path: Path) -> None:
     assert reply.value.criteria["consistency"].evidence == "the model's answer could not be read"
 
 
-def test_editreward_is_a_number_of_which_only_the_scale_of_the_rubric_is_kept(tmp_path: Path) -> None:
+def test_editreward_keeps_only_the_rubrics_scale(tmp_path: Path) -> None:
     asked = judge(tmp_path, "editreward", config="c.yaml", checkpoint="weights", device="cpu")
     better, worse, off = ask(asked, *(request(shade, "editreward") for shade in (132, 72, 255)))
     for reply, value, passed in ((better, 3.0, True), (worse, -3.0, False), (off, None, None)):
@@ -176,11 +176,11 @@ def test_an_answer_of_the_wrong_form_is_malformed(tmp_path: Path) -> None:
     program.write_text(
         "import json, pathlib, sys\n"
         "for line in sys.stdin:\n"
-        "    told = json.load(open(line.strip()))\n"
-        "    for job in told['jobs']:\n"
+        "    data = json.load(open(line.strip()))\n"
+        "    for job in data['jobs']:\n"
         "        answer = json.loads(sys.argv[1])[job['seed']]\n"
         "        if answer is not None:\n"
-        "            (pathlib.Path(told['out']) / f\"{job['id']}.json\").write_text(json.dumps(answer))\n"
+        "            (pathlib.Path(data['out']) / f\"{job['id']}.json\").write_text(json.dumps(answer))\n"
         "    print(line.strip(), flush=True)\n"
     )
     answers = [None, {}, {"criteria": {}}, {"criteria": {"reward": True}}, {"criteria": {"reward": "3"}}]

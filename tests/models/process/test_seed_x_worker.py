@@ -1,4 +1,4 @@
-"""The program for SEED-X against stand-ins with the signatures of AILab-CVC/SEED-X at 24c865ba: no weights were run."""
+"""The program for SEED-X against fakes with the signatures of AILab-CVC/SEED-X at 24c865ba: no weights were run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Agent(Part):
     def generate(self, tokenizer, input_ids, image_embeds, embeds_cmp_mask, patch_positions, ids_cmp_mask,
                  max_new_tokens=120, num_img_gen_tokens=64):
         assert input_ids.shape == ids_cmp_mask.shape
-        assert input_ids[0][ids_cmp_mask[0]].tolist() == [101] * 64  # the picture's places and nothing else
+        assert input_ids[0][ids_cmp_mask[0]].tolist() == [101] * 64  # the image's places and nothing else
         assert input_ids[0, 0] == 1
         note(places=int(ids_cmp_mask.sum()), asked=input_ids.shape[1], patches=len(embeds_cmp_mask))
         return {"text": "", "has_img_output": input_ids.shape[1] < 200, "img_gen_feat": image_embeds}
@@ -96,7 +96,7 @@ def clone(folder: Path) -> Path:
 
 
 def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> None:
-    picture = np.random.default_rng(0).integers(0, 256, (1024, 1024, 3), dtype=np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (1024, 1024, 3), dtype=np.uint8)
     settings = {"device": "cpu", "precision": "float32"}
     command = WorkerCommand(
         command=(sys.executable, str(WORKER)),
@@ -107,9 +107,9 @@ def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> No
     editor = ProcessEditor("process/medebench-seed-x", preset("process/medebench-seed-x"), command, None)
 
     async def scene() -> list[Reply[EditedImage]]:
-        image = EncodedImage(encode_png(picture), "image/png")
-        told = plain_image("1", (1024, 1024), "x")
-        asked = [EditRequest(told, image, words, seed) for words, seed in (("Brighten", 7), ("x" * 200, 8))]
+        image = EncodedImage(encode_png(pixels), "image/png")
+        source = plain_image("1", (1024, 1024), "x")
+        asked = [EditRequest(source, image, words, seed) for words, seed in (("Brighten", 7), ("x" * 200, 8))]
         try:
             return [await editor.edit(one) for one in asked]
         finally:
@@ -117,7 +117,7 @@ def test_the_program_calls_upstream_as_its_own_script_does(tmp_path: Path) -> No
 
     drawn, silent = asyncio.run(scene())
     assert drawn.value is not None, drawn.outcome
-    assert np.array_equal(decode(drawn.value.image.data), picture[:, ::-1])
+    assert np.array_equal(decode(drawn.value.image.data), pixels[:, ::-1])
     assert (silent.outcome.kind, silent.outcome.reason) == (
         OutcomeKind.NO_IMAGE,
         "the model answered in words only",

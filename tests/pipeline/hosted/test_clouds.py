@@ -71,12 +71,12 @@ def built(text: str, folder: Path) -> dict[str, Any]:
         return {"tasks": tasks, "spent": round(reader.spent_usd(), 9)}
 
 
-@pytest.mark.parametrize("told_s", [3_600, 2])
+@pytest.mark.parametrize("stated_s", [3_600, 2])
 def test_recipe_moves_from_gemini_to_vertex(
-    told_s: int, one_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stated_s: int, one_image: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tokens end after three requests each: some are told to last an hour (a 401 says that they do not), some 2 s."""
-    tokens = Tokens(lasts=3, told_s=told_s)
+    """Tokens end after three requests each: their stated lifetime is an hour (a 401 contradicts it) or 2 s."""
+    tokens = Tokens(lasts=3, stated_s=stated_s)
     with cloud(tokens) as server:
         sign_in(monkeypatch, tmp_path, server.url)
         there = built(GEMINI.format(catalogue=one_image, url=server.url), tmp_path / "gemini")
@@ -91,7 +91,7 @@ def test_recipe_moves_from_gemini_to_vertex(
     assert {gemini_format.prompt_text(call) for call in sent} == set(asked)
     assert len(sent) - tokens.refused == len(asked)
     assert len(tokens.issued) >= len(asked) / 3
-    if told_s == 2:
+    if stated_s == 2:
         assert tokens.refused == 0  # renewed before they ended: no request was refused
 
 

@@ -280,7 +280,7 @@ def _number(value: str, text: str) -> float:
 
 
 def grid_of(seeds: int, sweep: Sweep) -> tuple[GridPoint, ...]:
-    """Return the grid points of all outputs: seeds outermost, so that more seeds append; the last parameter fastest."""
+    """Return the grid points of all outputs, ordered by seed, so that further seeds come last."""
     return tuple(
         GridPoint(seed, dict(zip(sweep, values, strict=True)))
         for seed in range(seeds)

@@ -116,7 +116,7 @@ class Gallery:
         ]
 
     def stories(self, size: int) -> list[SampleStory]:
-        """Return up to `size` samples, chosen by the run's seed, with their images and the outputs of all arms."""
+        """Return up to `size` samples, chosen by the run's seed, with the first output of every arm."""
         scores, arms = self._table.scores, self._table.general
         drawn = draw_samples(self.samples, scores.organs, scores.seed, size)
         return [

@@ -99,19 +99,15 @@ def score(
                 accept_model_change=accept_model_change,
             )
         )
-    _print_scores(run, root, summary, named, as_json=as_json)
+    _print_scores(run, root, summary, wanted, as_json=as_json)
     return print_end(context, summary)
 
 
-def _print_scores(
-    run: Path, bench: Path, summary: RunSummary, named: list[str] | None, *, as_json: bool
-) -> None:
-    """Print the scores that the run has now: of judges, and of the named metrics or all."""
+def _print_scores(run: Path, bench: Path, summary: RunSummary, wanted: set[str], *, as_json: bool) -> None:
+    """Print the scores that the run has now: of judges, and of the wanted metrics."""
     with JournalReader.open(run) as reader:
-        rows = [row for row in score_reasons(reader) if named is None or "@" in row[0] or row[0] in named]
-        distances = [
-            one for one in stored_distances(reader) if named is None or one.metric.partition(":")[0] in named
-        ]
+        rows = [row for row in score_reasons(reader) if "@" in row[0] or row[0] in wanted]
+        distances = [one for one in stored_distances(reader) if one.metric.partition(":")[0] in wanted]
     scores = []
     for metric in dict.fromkeys(row[0] for row in rows):
         reasons = {reason: n for name, missing, reason, n in rows if name == metric and missing}

@@ -17,7 +17,8 @@ from typing import Any, Self, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 from typer._click.globals import get_current_context
 
 from plantain.calls import Budget
@@ -52,6 +53,15 @@ def time_left(done: int, total: int, seconds: float) -> str:
     return f"{rate}, about {duration((total - done) * each)} left"
 
 
+class TimeLeft(ProgressColumn):
+    """Rate and time left of a bar, as in plain lines; rich's own column estimates from the first seconds on."""
+
+    def render(self, task: Task) -> Text:
+        if not task.total or not task.completed:
+            return Text("")
+        return Text(time_left(int(task.completed), int(task.total), task.elapsed or 0.0))
+
+
 class Bar:
     """A progress bar that appears when work first advances.
 
@@ -69,7 +79,7 @@ class Bar:
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[tally]}"),
-            TimeRemainingColumn(),
+            TimeLeft(),
             console=TerminalConsole(stderr=True) if self.live else console,
             transient=transient,
             disable=not self.live,

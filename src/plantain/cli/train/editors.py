@@ -208,17 +208,20 @@ async def measure_trained(
     quiet: bool,
     few_shot: Path | None = None,
 ) -> tuple[RunSummary, Path | None]:
-    """Measure trained models: generate and score missing outputs; return summary and, if complete, Table 7's page.
+    """Measure trained models: generate and score missing outputs.
 
     Args:
         held_out: samples that no model was trained on.
-        folders: for each (size, seed), the folder of each task's model; size 0 is the base.
+        folders: for (samples per task, seed), the model folder of each task; 0 samples: the untrained model.
         run: folder of the benchmark run.
         title: title of the page.
         terms: terms for calling the editors.
         judge: "provider/model", or `NO_JUDGE` for metrics only.
         quiet: True to show no progress.
         few_shot: run of Table 7 (b), shown next to (a).
+
+    Returns:
+        The run's summary, and the path of Table 7's page; None if the run stopped.
     """
     setup = RunSetup(terms)
     task_of = {sample.id: sample.task for sample in held_out.samples}

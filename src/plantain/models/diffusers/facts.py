@@ -18,9 +18,9 @@ def facts_of(preset: Preset) -> dict[str, object]:
     """Return the facts of a preset from the table of presets and the hub's cache, without loading weights.
 
     They are: "weights", hub ids of base and LoRA; "licence", names joined, "unknown" if none is stated; "conditions",
-    True if it must be accepted by name; "disk_gb", gigabytes measured if the weights are there, else as published, 0 if
-    unknown; "memory" needed on the device, as text; "on_disk", "yes", "no", "incomplete: FILE", or the origin of
-    weights that have no hub id; "note", a remark.
+    True if its terms must be accepted by naming it; "disk_gb", gigabytes measured if the weights are there, else as
+    published, 0 if unknown; "memory" needed on the device, as text; "on_disk", "yes", "no", "incomplete: FILE", or the
+    origin of weights that have no hub id; "note", a remark.
     """
     if not preset.weights:
         place = "yours: NAME@FOLDER" if preset.method else "with its program"

@@ -337,7 +337,7 @@ def _questioned(criterion: RubricCriterion) -> dict[str, object]:
 
 
 def example_case() -> tuple[Finding, SourceImage]:
-    """Make an invented finding and image record, for rendering prompts before any call."""
+    """Make an example finding and image record, so that prompts can be rendered before any call."""
     text = "example"
     finding = Finding("Example", text, text, text, text, sides=("left",), zones=("upper",))
     geometry = Geometry(1, 1, "pad", 0, 0, 1, 1)
@@ -346,7 +346,7 @@ def example_case() -> tuple[Finding, SourceImage]:
 
 
 def example_of(rubric: Rubric) -> JudgeRequest:
-    """Make an invented judge's request by a rubric, for rendering its prompt before any call."""
+    """Make an example judge request for a rubric, so that its prompt can be rendered before any call."""
     finding, image = example_case()
     shown = EncodedImage(b"", "image/png")
     return JudgeRequest(image, shown, shown, "example", finding, Direction.ADD, rubric, 0, shown)

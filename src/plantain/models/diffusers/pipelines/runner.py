@@ -137,7 +137,7 @@ class Runner(ABC):
         self.precision: torch.dtype = getattr(torch, precision)
         self.running = loading.running
         if self.running.tf32 and not device.startswith("cuda"):
-            raise InputError(f"{WHERE}.tf32: is of NVIDIA's GPUs, and the device is {device}")
+            raise InputError(f"{WHERE}.tf32: needs an NVIDIA GPU; the device is {device}")
         self.pipe = self.load(loading)
         if loading.lora is not None:
             add_lora(self.pipe, loading.lora)

@@ -37,8 +37,8 @@ CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
     """Make a language model of a server that is compatible with OpenAI, for writers, judges and describers.
 
-    After a server has refused a JSON schema, requests are sent without: the prompt also describes the form, and every
-    report is checked here.
+    Once a server has refused a JSON schema, later requests omit it: the prompt describes the format too, and the caller
+    checks every answer.
     """
     takes_schema = True
 
