@@ -1,4 +1,4 @@
-"""The same run everywhere: fixed examples and surroundings; fresh seeds and a shuffled order only on request."""
+"""Tests run equally everywhere: fixed examples and environment; new seeds and another order only on request."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _refuse_stale_installation()
-    gc.disable()  # until all tests are collected: they are kept to the end
+    gc.disable()  # until all tests are collected, as they are kept to the end
     if config.getoption("hypothesis_profile", None) != "fuzz":
         _same_examples_in_any_process()
     for name in [name for name in os.environ if name.upper().startswith(OF_THE_USER)]:

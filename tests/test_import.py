@@ -15,7 +15,7 @@ HEAVY = [
 
 
 def loaded_by(code: str, modules: list[str]) -> list[str]:
-    """Those of some modules that a process has loaded after some code."""
+    """Return those of `modules` that a process has loaded after running the code."""
     code += f"; import sys; print('loaded', *(m for m in {modules!r} if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()[1:]

@@ -97,7 +97,7 @@ def test_notebook_builds_in_its_loop_in_another_one_and_in_threads(
 
 @pytest.fixture(scope="module")
 def run(paper_run: Path) -> plantain.Run:
-    """The run on paper of the report's tests: 13 tasks whose endings are listed there."""
+    """The run on paper of the report's tests, which list its 13 tasks and their final states."""
     return plantain.Run(paper_run)
 
 

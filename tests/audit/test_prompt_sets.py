@@ -106,7 +106,7 @@ def test_two_sets_are_asked_once_with_the_same_draw_and_their_cost(
     assert [one["calls"] for one in data["judges"]] == [ATTEMPTS] * 2
 
     page = Path(data["page"]).read_text()
-    assert str(mine) not in page and "gemini/m, prompts mine" in page  # a page that is shared names no path
+    assert str(mine) not in page and "gemini/m, prompts mine" in page  # shared pages contain no paths
     before = len(server.calls)
     assert rejudge(capsys, *options) == data and len(server.calls) == before
     plan = rejudge(capsys, *options, "--repeat", 2, "--dry-run")

@@ -24,7 +24,7 @@ def advised(printed: str) -> list[str]:
 
 
 def followed(words: list[str]) -> tuple[list[str], list[str]]:
-    """Run a command and each that is advised, until a view or no advice; return their names and the last words."""
+    """Run a command and each advised one, until a view or no advice; return their names and the last words."""
     ran = []
     while words and words[0] != "view":
         with redirect_stdout(StringIO()) as out:
@@ -41,7 +41,7 @@ def followed(words: list[str]) -> tuple[list[str], list[str]]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with five brain images, as the current one."""
+    """A folder with five brain images, which is the current folder."""
     folder = tmp_path_factory.mktemp("my place")
     (folder / "my scans" / "notumor").mkdir(parents=True)
     for sample in sample_images():

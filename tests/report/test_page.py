@@ -112,7 +112,7 @@ def test_head_has_six_tasks_of_all_modalities_with_the_failed_one_last(paper_run
     with JournalReader.open(paper_run) as reader:
         ids = leading(reader, select(reader, 60, seed=7).ids)
         tasks = [reader.task(task) for task in ids]
-    # all five successes of the list, and the one that failed
+    # all five successes of the list, and the failed one
     assert [task.state for task in tasks] == ["success"] * 5 + ["failed"]
     assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
 

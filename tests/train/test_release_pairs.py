@@ -29,7 +29,7 @@ def image(name: str, **changes: object) -> tuple[SourceImage, bytes]:
 
 
 def release(folder: Path, images: Sequence[tuple[SourceImage, bytes]], splits: Sequence[str]) -> Path:
-    """A release whose every image has one task, with as much of its tables as a list of examples needs."""
+    """A release with one task for each image, and only those tables that a list of examples needs."""
     with Catalogue.create(folder / "catalogue") as catalogue:
         for one, data in images:
             catalogue.add(one, data)

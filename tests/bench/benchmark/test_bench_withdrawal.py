@@ -70,7 +70,7 @@ def case(made: Path, tmp_path: Path) -> Path:
 
 
 def samples_by_patient(root: Path) -> tuple[set[str], set[str]]:
-    """Samples of the benchmark that show the patient, and those that do not."""
+    """Return the samples that show the patient, and the other ones."""
     with JournalReader.open(root / "run") as reader:
         tasks = {row.id[:12]: reader.image(row.task.image_id).group for row in reader.tasks()}
     gone: set[str] = set()

@@ -38,7 +38,7 @@ ANSWER = {
 
 
 def route(request: Request) -> Answer | None:
-    """Answers in the format of whichever API is asked."""
+    """Answer in the format of the requested API."""
     if "generateContent" in request.path:
         text, answer = gemini_format.prompt_text(request), gemini_format.text_answer
         return answer(words(text))
