@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EVERYWHERE = (
     "src/plantain",
+    "tests",
+    "benchmarks",
     "docs",
     "README.md",
     "ARCHITECTURE.md",
@@ -55,20 +57,23 @@ BANNED = {
     r"asked (for|of)": "requested, required",
 }
 ALLOWED = {
-    r"told|untold": 2,
+    r"stands?(?! for| out| alone| ?ard)|stood": 1,
+    r"told|untold": 4,
+    r"tells|tell apart": 1,
     r"lies|lay": 1,
-    r"nobody|somebody|anybody|everybody|whoever": 2,
-    r"pictures?": 12,
-    r"says|said|unsaid": 7,
-    r"beside(?!s)": 6,
-    r"takes? (no )?part|taken? part": 1,
-    r"is no(?! longer| more| less|t)": 4,
-    r"what (is|was|are|were|has|had|it|they|the|a|an|one)": 3,
-    r"persons?": 27,
-    r"of all(?! )|(as|so) far as": 2,
+    r"nobody|somebody|anybody|everybody|whoever": 16,
+    r"pictures?": 9,
+    r"says|said|unsaid": 12,
+    r"beside(?!s)": 8,
+    r"mend(s|ed|ing)?": 1,
+    r"is no(?! longer| more| less|t)": 7,
+    r"what (is|was|are|were|has|had|it|they|the|a|an|one)": 9,
+    r"persons?": 33,
+    r"lacks?|lacking": 1,
+    r"of all(?! )|(as|so) far as": 3,
     r"asked (for|of)": 2,
 }
-"""Legitimate uses: keys of file formats, words that strangers write, regular expressions."""
+"""Legitimate uses: keys of file formats, words of strangers and of test data, regular expressions."""
 
 
 def places(paths: list[Path]) -> dict[str, list[str]]:

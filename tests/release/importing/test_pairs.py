@@ -175,10 +175,10 @@ def test_judges_answer_under_the_ids_of_the_rows_and_flip_against_the_published_
 def test_one_unknown_finding_of_all_rows_is_imported_again_as_the_nearest(pairs, tmp_path):
     unknown = {"finding": "Cataracts", "verdict": "", "tool": "labnet-v2"}
     edits = table(pairs, "unknown.csv", [{**row, **unknown} for row in rows()])
-    said = printed("import", edits, "--run", tmp_path / "run")
+    shown = printed("import", edits, "--run", tmp_path / "run")
     again = f"plantain import {edits} --run {tmp_path / 'run-2'} --set finding=Cataract"
-    assert said.endswith(f"next: {again}\n") and "cannot judge them" in said
-    assert "columns not used: tool; to use one: --column ROLE=tool; roles: original," in said
+    assert shown.endswith(f"next: {again}\n") and "cannot judge them" in shown
+    assert "columns not used: tool; to use one: --column ROLE=tool; roles: original," in shown
     assert "rejudge" in printed(*again.split()[1:])
 
 
