@@ -1,7 +1,7 @@
 """The offline judge's card: how often it accepts edits that are right, and edits that are not.
 
 Every edit is drawn on a real image: by the offline editor ("own"), by its exact undoing ("undone"), by the editor's own
-removal of what it drew ("removed"), by naive editors ("blob", "dots", "grey wash"), and the own edit, requested as every
+removal of what it drew ("removed"), by naive editors ("blob", "dots", "grey wash"), and the own edit requested as every
 other finding ("wrong label"). Shares are over edits that could be made; undecided counts as not accepted.
 
     python benchmarks/instrument_card.py package

@@ -67,7 +67,7 @@ ALLOWED = {
     r"beside(?!s)": 8,
     r"mend(s|ed|ing)?": 1,
     r"is no(?! longer| more| less|t)": 7,
-    r"what (is|was|are|were|has|had|it|they|the|a|an|one)": 9,
+    r"what (is|was|are|were|has|had|it|they|the|a|an|one)": 10,
     r"persons?": 33,
     r"lacks?|lacking": 1,
     r"of all(?! )|(as|so) far as": 3,
