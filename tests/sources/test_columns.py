@@ -118,7 +118,7 @@ def test_no_published_table_makes_a_catalogue_without_groups_silently(
     table = read(tmp_path, header, [row], [file])
     assert (table.files, table.columns.labels, table.columns.group) == (1, labels, group)
     ingested = Ingested(1, 0, [], ungrouped=table.files - table.grouped, tables=[table])
-    remarks = list(group_remarks(ingested, [], takes_table=True))
+    remarks = list(group_remarks(ingested, takes_table=True))
     if table.columns.group is None and not table.grouped:
         assert any("has no patient column" in line for line in remarks)
         assert table.columns.unused == () or any("--column group=NAME" in line for line in remarks)
