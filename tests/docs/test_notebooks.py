@@ -18,7 +18,9 @@ MOST_BYTES = 200_000
 def printed(cell: nbformat.NotebookNode) -> list[str]:
     """The lines of a cell's outputs, without progress and without the parts that change from run to run."""
     found = [one.text if "text" in one else one.data["text/plain"] for one in cell.get("outputs", ())]
-    return [shape(line) for line in "".join(found).splitlines() if not re.match(r"plantain: [\w ]+: \d+/", line)]
+    return [
+        shape(line) for line in "".join(found).splitlines() if not re.match(r"plantain: [\w ]+: \d+/", line)
+    ]
 
 
 @pytest.mark.slow
