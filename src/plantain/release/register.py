@@ -30,7 +30,7 @@ def register(run: Path, out: Path, image_ids: Iterable[str]) -> None:
     listed = run / REGISTER / f"{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:16]}.json"
     try:
         listed.parent.mkdir(exist_ok=True)
-        before = orjson.loads(listed.read_bytes())["images"] if listed.exists() else []
+        before = _read(listed)[1] if listed.exists() else set()
         _write(listed, path, {*before, *image_ids})
     except OSError as error:
         raise InputError(
@@ -60,8 +60,18 @@ def forget(run: Path, image_ids: Collection[str]) -> None:
 def _listed(run: Path) -> Iterator[tuple[Path, str, set[str]]]:
     """Yield the file, the path and the images of every registered release."""
     for listed in sorted((run / REGISTER).glob("*.json")):
+        yield listed, *_read(listed)
+
+
+def _read(listed: Path) -> tuple[str, set[str]]:
+    try:
         release = orjson.loads(listed.read_bytes())
-        yield listed, release["path"], set(release["images"])
+        return release["path"], set(release["images"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{listed}: is damaged, so the images of that release are unknown; restore the file, or delete it and "
+            "withdraw from that release by hand"
+        ) from error
 
 
 def _write(listed: Path, path: str, images: Collection[str]) -> None:
