@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from plantain.pixels.arrays import Pixels
 
-BITS = 256
 LIMIT = 15
 """Most bits in which near duplicates differ; how it was chosen: docs/design/catalogue.md."""
 

@@ -145,7 +145,8 @@ class SeatedJudge:
             numbers = [(self.number * MOST_AGAIN + again) * MOST_DRAWS + k for again in range(MOST_AGAIN)]
             again = max((i for i, number in enumerate(numbers) if number in own), default=0)
             last = own.get(numbers[again])
-            draws.append(numbers[again + 1] if retry and last is not None and not last.ok else numbers[again])
+            failed = retry and last is not None and not last.ok
+            draws.append(numbers[min(again + failed, MOST_AGAIN - 1)])
         return draws
 
     def complete(self, rows: Mapping[str, StoredScore], blob: str | None, *, retry: bool) -> bool:
