@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -255,10 +256,13 @@ def test_changed_function_replaces_failed_outputs_only(
 ) -> None:
     small_bench(tmp_path / "bench", 2)
     file, run = tmp_path / "own.py", tmp_path / "run"
+    changes: list[str] = []
     words = ["bench", "generate", str(tmp_path / "bench"), "--run", str(run), "--editor"]
 
     def edited(body: str, name: str = "") -> int:
         file.write_text(f"def own(image, instruction):\n    return {body}\n")
+        changes.append(body)  # all of equal size, in one second: bytecode of an import would be out of date
+        os.utime(file, ns=(0, 10**18 + len(changes) * 10**6))
         return main([*words, f"{file}:own{name}"])
 
     assert edited("image.mode") == edited("image // 2") == 0

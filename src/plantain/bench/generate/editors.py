@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import importlib.util
 import inspect
 import io
 import re
 import traceback
+import types
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -300,11 +300,10 @@ def function_in_file(given: str) -> FunctionEditor:
     path = Path(text)
     if not path.is_file():
         raise InputError(f"--editor {given}: no file {path}")
-    spec = importlib.util.spec_from_file_location(f"plantain_editor_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
+    module = types.ModuleType(f"plantain_editor_{path.stem}")
+    module.__file__ = str(path)
+    try:  # not by an import: its bytecode is stale after a change of equal size within a second
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except Exception as error:
         raise InputError(f"--editor {path}: {one_line(f'{type(error).__name__}: {error}')}") from error
     function = getattr(module, name, None)
