@@ -226,16 +226,10 @@ class Ratings:
 
     def current(self, reader: str | None = None) -> list[ReaderAnswer]:
         """Return the newest answer to each item, by all readers or one, in the order in which they were given."""
-        return self._answers("id IN (SELECT max(id) FROM answer GROUP BY reader, item)", reader)
-
-    def history(self) -> list[ReaderAnswer]:
-        """Return every answer ever given, also replaced ones, in order."""
-        return self._answers("TRUE", None)
-
-    def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
         rows = self._rows(
             "SELECT id, reader, item, slots, position, value, focus_ms, at FROM answer"
-            f" WHERE {which} AND reader = coalesce(?, reader) ORDER BY id",
+            " WHERE id IN (SELECT max(id) FROM answer GROUP BY reader, item) AND reader = coalesce(?, reader)"
+            " ORDER BY id",
             (reader,),
         )
         return [

@@ -31,7 +31,7 @@ class StudyView:
         self._lock = threading.Lock()
 
     def rows(self) -> dict[str, list[Row]]:
-        """Return the answers that count, by case id: the newest per item, for training the first."""
+        """Return the answers that count, by case id: the newest per item."""
         with self._lock:
             last = self.ratings.last()
             if last != self._rows[0]:
