@@ -165,7 +165,6 @@ def test_agreement_with_the_judge_equals_the_papers_validation(tmp_path: Path):
     judge = json_of("review", "results", study.folder)["blocks"][0]["judge"]
     shares = {name: judge[name]["value"] for name in ("agreement", "strict", "lenient")}
     assert shares == pytest.approx({"agreement": 0.81, "strict": 0.12, "lenient": 0.07})
-    assert judge["accepted"] == {"readings": 2 * 57, "same": 2 * 50}
     text = printed("review", "results", study.folder)
     assert "agree" in text and "0.81" in text and "too strict" in (study.folder / "results.html").read_text()
 

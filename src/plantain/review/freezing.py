@@ -47,8 +47,8 @@ NEEDED = {
 }
 """Requirements of a task besides an edited image."""
 
-LONGEST, LONGEST_DRAWN = 1024, 4096
-"""Pixels of the longest side that readers see; images to draw on keep their own size, up to the second."""
+LONGEST = 1024
+"""Pixels of the longest side that readers see; images to draw on keep their own size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,6 @@ def _draw(found: Sequence[Material], settings: StudySettings) -> list[Material]:
 def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) -> Case:
     pixels = {key: read() for key, read in material.images.items()}
     height, width = pixels[ORIGINAL].shape[:2]
-    if drawn_on and max(width, height) > LONGEST_DRAWN:
-        raise InputError(
-            f"{material.source}: {width} x {height} pixels; images to draw on have at most {LONGEST_DRAWN} a side"
-        )
     scale = 1.0 if drawn_on else min(1.0, LONGEST / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     case, keys = f"c{number:04d}", sorted(pixels)

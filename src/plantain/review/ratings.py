@@ -237,10 +237,6 @@ class Ratings:
             for number, who, item, slots, place, value, focus, at in rows
         ]
 
-    def last(self) -> int:
-        """Return the id of the newest answer, which grows with each answer; 0 without any."""
-        return int(self._rows("SELECT coalesce(max(id), 0) FROM answer")[0][0])
-
     def progress(self, reader: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return (ids of the items that a reader has answered, ids of the blocks that they have closed)."""
         answered = self._rows("SELECT DISTINCT item FROM answer WHERE reader = ?", (reader,))

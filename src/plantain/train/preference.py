@@ -207,66 +207,45 @@ def train_preferences(
         return found
     if read_finished(out / STARTED, identity) is None:
         write_json(out / STARTED, {"identity": identity})
-    if not _supervise(source, base, plan, learn, out, progress, stop):
-        return None
-    record = _prefer(source, base, plan, (learn, watch), out, progress, stop)
-    if record is None:
-        return None
-    write_json(out / DONE, {"identity": identity, **record})
-    return read_finished(out / DONE, identity)
+    if plan.supervised_steps and not (out / SUPERVISED).is_dir():
+        progress.begin("supervised steps", plan.supervised_steps)
+        pipe = base.load()
+        encoder = Encoder(pipe, plan.side)
 
+        def winner(pair: PreferencePair) -> dict[str, Tensor]:
+            learned = TrainingPair(
+                pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner
+            )
+            return encode_pair(encoder, learned)
 
-def _supervise(
-    source: ReleasePreferences,
-    base: TrainingBase,
-    plan: PreferencePlan,
-    learn: Sequence[str],
-    out: Path,
-    progress: TrainingProgress,
-    stop: Callable[[], bool],
-) -> bool:
-    """Make the editor after supervised steps on the winners, unless there are none; return False if interrupted."""
-    if not plan.supervised_steps or (out / SUPERVISED).is_dir():
-        return True
-    progress.begin("supervised steps", plan.supervised_steps)
-    pipe = base.load()
-    encoder = Encoder(pipe, plan.side)
-
-    def winner(pair: PreferencePair) -> dict[str, object]:
-        learned = TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
-        return encode_pair(encoder, learned)
-
-    pairs = Encoded(learn, source.read, winner)
-    schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
-    trained = fine_tune(pipe, pairs, schedule, progress, stop, lora_rank=plan.lora_rank)
-    if trained.stopped:
-        return False
-    text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
-    save_editor(
-        pipe, base.folder, out / SUPERVISED, base, title="supervised", text=text, side=plan.side, lora=True
-    )
-    return True
-
-
-def _prefer(
-    source: ReleasePreferences,
-    base: TrainingBase,
-    plan: PreferencePlan,
-    split: tuple[Sequence[str], Sequence[str]],
-    out: Path,
-    progress: TrainingProgress,
-    stop: Callable[[], bool],
-) -> dict[str, object] | None:
-    """Make the final editor and return the training's record; None if interrupted."""
+        schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
+        winners = Encoded(learn, source.read, winner)
+        if fine_tune(pipe, winners, schedule, progress, stop, lora_rank=plan.lora_rank).stopped:
+            return None
+        text = (
+            f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
+        )
+        save_editor(
+            pipe,
+            base.folder,
+            out / SUPERVISED,
+            base,
+            title="supervised",
+            text=text,
+            side=plan.side,
+            lora=True,
+        )
     start = out / SUPERVISED if plan.supervised_steps else base.folder
     pipe = base.load(start)
     encoder = Encoder(pipe, plan.side)
-    learn, watch = (Encoded(ids, source.read, lambda pair: encode_preference(encoder, pair)) for ids in split)
+    learned, watched = (
+        Encoded(ids, source.read, lambda pair: encode_preference(encoder, pair)) for ids in (learn, watch)
+    )
     progress.begin("preference", plan.steps)
-    trained = prefer(pipe, learn, watch, plan, progress, stop)
+    trained = prefer(pipe, learned, watched, plan, progress, stop)
     if trained.stopped == INTERRUPTED:
         return None
-    final = compare_with_reference(pipe, watch, seed=plan.seed)
+    final = compare_with_reference(pipe, watched, seed=plan.seed)
     text = (
         f"{plan.supervised_steps} supervised steps, then {trained.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
         f"LoRA rank {plan.lora_rank}, learning rate {plan.learning_rate:g}, seed {plan.seed}) on {len(learn)} "
@@ -275,13 +254,16 @@ def _prefer(
         + (f" Ended early: {trained.stopped}." if trained.stopped else "")
     )
     save_editor(pipe, start, out / MODEL, base, title="preferences", text=text, side=plan.side, lora=True)
-    return {
+    record = {
+        "identity": identity,
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "source": {"name": source.name, "digest": source.digest},
         "plan": plan.model_dump(mode="json"),
-        "learned_from": list(learn.ids),
-        "monitored": list(watch.ids),
+        "learned_from": list(learn),
+        "monitored": list(watch),
         "final": asdict(final),
         "stopped": trained.stopped,
         "step": trained.step,
     }
+    write_json(out / DONE, record)
+    return record

@@ -162,8 +162,7 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
 
     Returns:
         `agreement`: share of readings in which reader and judge decide alike; `strict`: share in which only the reader
-        accepts; `lenient`: share in which only the judge does. `accepted` and `rejected`: by the judge's decision, the
-        number of readings, and of those with the reader's agreement. None without decisions.
+        accepts; `lenient`: share in which only the judge does. None without decisions.
     """
     decided: list[tuple[Row, bool, bool]] = []
     for row in rows:
@@ -178,15 +177,11 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
         (table,) = tables_of([[row for row, _, _ in decided]], lambda row: shares[id(row)])
         return mean_over_readers(table, ends=(0.0, 1.0))
 
-    found = {
+    return {
         "agreement": share(lambda reader, judge: reader == judge),
         "strict": share(lambda reader, judge: reader and not judge),
         "lenient": share(lambda reader, judge: judge and not reader),
     }
-    for name, verdict in (("accepted", True), ("rejected", False)):
-        same = [reader == judge for _, reader, judge in decided if judge is verdict]
-        found[name] = {"readings": len(same), "same": sum(same)}
-    return found
 
 
 # --- real or edited ---------------------------------------------------------------------------------
