@@ -117,7 +117,7 @@ class ProviderSettings(Section):
     Attributes:
         kind: the provider, if NAME is another name, as for a second account or a server; "" if NAME is the provider.
         concurrency: maximum number of calls in flight to each of its models; None for `limits.concurrency`.
-        requests_per_minute, tokens_per_minute: limits of each of its models; None to learn them from announcements
+        requests_per_minute, tokens_per_minute: limits of each of its models; unset to learn them from announcements
             and refusals of the provider. An image model makes one image in a request.
         prices: prices of its models by name, instead of those in the table of known models.
     """
@@ -183,20 +183,18 @@ class ProviderSettings(Section):
 class ProviderOptions(ProviderSettings):
     """The settings of a provider with a network connection, and of plug-in providers without a class `Settings`.
 
-    A setting that is "" or None has the provider's default.
-
     Attributes:
-        base_url: http(s) address of the server.
+        base_url: http(s) address of the server; "" for the provider's usual one.
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
         ca_bundle: PEM file with certificates of further authorities to trust.
-        api_key_env: name of the environment variable that contains the key.
+        api_key_env: name of the environment variable with the key; "" for the provider's usual one.
         timeout_s: seconds after which an unanswered request is ended.
-        temperature: sampling temperature, 0 to 2.
-        top_p: share of the probability that is sampled from, in (0, 1].
-        thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
+        temperature: sampling temperature; unset for the provider's default.
+        top_p: share of the probability that is sampled from; unset for the provider's default.
+        thinking: thinking level of a writer or judge: none, minimal, low, medium, high; "" for the provider's default.
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
-        image_size: size of an edited image, in the provider's terms, e.g. "1K".
-        media_resolution: resolution at which a writer or judge reads images: "low", "medium", "high".
+        image_size: size of an edited image, in the provider's terms, e.g. "1K"; "" for its default.
+        media_resolution: resolution at which a writer or judge reads images, e.g. "low"; "" for the default.
         prompts: folder whose templates replace plantain's, by file name; frozen by the hash of each.
     """
 
