@@ -44,7 +44,7 @@ def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
-    """Explain where an image that an imported folder lacks can be obtained; return "" if it is not missing.
+    """Explain where an image that is missing in an imported folder can be obtained; return "" if it is there.
 
     Args:
         reader: journal of the run.

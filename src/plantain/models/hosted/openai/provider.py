@@ -55,15 +55,11 @@ class OpenAIOptions(OpenAIFormat):
 
 
 class Settings(OpenAIOptions, BatchSettings):
-    """The settings in `[providers.openai]`."""
+    """The section `[providers.openai]` of a recipe: settings of OpenAI's models, and of their batch jobs."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the model for a role; an unknown id is accepted.
-
-    Raises:
-        InputError: the extra or the key is missing.
-    """
+    """Return the model for a role; an unknown id is accepted. Raise InputError if the extra or the key is missing."""
     return role_of(_wire(name, options), role, options)
 
 
