@@ -68,7 +68,7 @@ def write_leaderboard(
     against: str = UNEDITED,
     remarks: Sequence[str] = (),
 ) -> Path:
-    """Write the leaderboard of runs of one benchmark; works while they are being scored.
+    """Write the leaderboard of runs of one benchmark, also while they are being scored.
 
     Args:
         runs: folders of the runs, or MedEBench's published files or folders with them.
@@ -139,7 +139,6 @@ def _document(board: Leaderboard) -> dict[str, object]:
         "benchmark": table.scores.benchmark,
         "samples": len(table.scores.samples),
         "judge": table.judge,
-        "unfinished": table.unfinished,
         "remarks": list(board.remarks),
         "judges": list(table.judges),
         "warnings": list(table.blind.values()),

@@ -121,9 +121,8 @@ class Table:
         return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
 
     def ranks_by(self, measure: Measure) -> bool:
-        """Return True if a measure may rank models: all is scored, and its judge is neither barred nor blind."""
-        complete = self.scores.to_come(measure.stored)[0] == 0
-        return complete and not self.warning(measure.name) and not self.scores.barred(measure)
+        """Return True if a measure may rank models: its judge is neither barred nor blind."""
+        return not self.warning(measure.name) and not self.scores.barred(measure)
 
     @property
     def barred(self) -> frozenset[str]:
@@ -141,16 +140,6 @@ class Table:
         names = [judged[0], *([name for name in MAIN[1:3] if self.measure(name)] or ["CP judge"]), judged[1]]
         found = [measure for name in names if (measure := self.measure(name)) is not None]
         return found or [measure for measure in self.measures if measure.stored.startswith("rank_")]
-
-    @property
-    def unfinished(self) -> str:
-        """The share of EA, CP and VQ scored so far, e.g. "23 % of EA and VQ"; "" if scoring is complete."""
-        left = {m.name: self.scores.to_come(m.stored) for m in self.main}
-        left = {name: counts for name, counts in left.items() if counts[0]}
-        if not left:
-            return ""
-        waiting, wanted = (sum(counts[i] for counts in left.values()) for i in (0, 1))
-        return f"{math.floor(100 * (wanted - waiting) / wanted)} % of {' and '.join(left)}"
 
     @property
     def groups(self) -> dict[str, list[Arm]]:

@@ -5,8 +5,6 @@ With --paper MedEBench's Tables 2, 3, 4 and 7 by name, their missing parts and t
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -39,7 +37,6 @@ from plantain.records.messages import (
     next_line,
     settings_typed,
     typed,
-    typed_before,
     with_settings,
 )
 
@@ -106,9 +103,6 @@ def _commands(run: Path) -> str | None:
 
 
 def _print(runs: list[Path], made: Table) -> None:
-    if made.unfinished:
-        again = " && ".join(_scored_by(run, made) for run in runs)
-        print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
@@ -120,18 +114,6 @@ def _print(runs: list[Path], made: Table) -> None:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
     for remark in made.scores.remarks:
         print(remark)
-
-
-def _scored_by(run: Path, made: Table) -> str:
-    """Return the `bench score` that scored a run by the judge: as typed, or by its name where Python code scored."""
-    found = re.fullmatch(r"(.+)/([PD])(-blind)?", made.judge or "")
-    with JournalReader.open(run) as reader:
-        recorded = typed_before(reader.meta(COMMANDS), run, "bench score")
-    typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
-    words = ["--judge", found[1], "--variant", found[2]] if found else []
-    words += ["--without-truth"] if found and found[3] else []
-    typed.sort(key=lambda line: "--metrics" in line)  # may not measure all that is missing
-    return [*typed, command_line("bench", "score", run, *words)][0]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
