@@ -83,7 +83,7 @@ class Table:
         judges: labels of all judges with scores.
         measures: the measures in the order of columns.
         cells: cells by (model, organ, metric); organs, then overall.
-        tasks: cells by (model, organ, task, metric), EA, CP and VQ only.
+        tasks: cells by (model, organ, task, metric): EA, CP, VQ and attention only.
         differences: differences of all pairs of models over all samples, by metric.
         reference: label of the arm that every other one is compared with; "" without one.
         against: (model, metric) -> the model minus the reference over all samples, corrected over the models.
@@ -217,7 +217,8 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
         tasks = np.array([scores.samples[i].task for i in members])
         for task in sorted(set(tasks.tolist())):
             group = _Group(scores, members[tasks == task], organ, task)
-            for cell in (cell for measure in table.main for cell in group.row(measure)[0] if cell.samples):
+            listed = [*table.main, *(m for m in table.measures if m.name.startswith("attention_"))]
+            for cell in (cell for measure in listed for cell in group.row(measure)[0] if cell.samples):
                 table.tasks[cell.model, organ, task, cell.metric] = cell
     return table
 
