@@ -107,5 +107,5 @@ def is_baseline(arm: Arm) -> bool:
 
 
 def is_given_region(arm: Arm) -> bool:
-    """Return True if an arm's editor is given the region to edit; it is ranked apart from those that are not."""
+    """Return True if an arm's editor is given the region to edit; its label says so."""
     return arm.region and not is_baseline(arm)

@@ -22,7 +22,7 @@ from plantain.bench.leaderboard.measures import (
     ordered,
     ranks,
 )
-from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
+from plantain.bench.leaderboard.scores import Scores, is_baseline
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.records import InputError
@@ -143,7 +143,7 @@ class Table:
 
     @property
     def groups(self) -> dict[str, list[Arm]]:
-        """The arms of the main table: "models", "informed" (they receive the region), "baselines"; no empty group.
+        """The arms of the main table: "models" and "baselines"; no empty group.
 
         Models are ordered by mean if they are `ranked`, else as recorded. Arms of few-shot studies are left out.
         """
@@ -157,10 +157,9 @@ class Table:
                 return math.inf
             return round(-mean if measure.higher_is_better else mean, 9)  # rounding does not change the order
 
-        found: dict[str, list[Arm]] = {"models": [], "informed": [], "baselines": []}
+        found: dict[str, list[Arm]] = {"models": [], "baselines": []}
         for arm in sorted((arm for arm in self.scores.arms if arm.shots is None), key=place):
-            name = "baselines" if is_baseline(arm) else "informed" if is_given_region(arm) else "models"
-            found[name].append(arm)
+            found["baselines" if is_baseline(arm) else "models"].append(arm)
         return {name: arms for name, arms in found.items() if arms}
 
     @property
@@ -279,18 +278,12 @@ class _Group:
         pairs: tuple[Difference, ...] = ()
         marked: dict[str, str] = {}
         rank: dict[str, tuple[int, int]] = {}
-        for given in (False, True) if compared else ():  # editors that receive the region are compared apart
-            models = {
-                arm.label: values[arm.label]
-                for arm in arms
-                if not is_baseline(arm) and arm.shots is None and is_given_region(arm) == given
-            }
-            among = differences(measure, models, self.clusters, self.strata)
-            pairs += among
-            if ranked and any(pair.estimate.low is not None for pair in among):
+        if compared:
+            models = {a.label: values[a.label] for a in arms if not is_baseline(a) and a.shots is None}
+            pairs = differences(measure, models, self.clusters, self.strata)
+            if ranked and any(pair.estimate.low is not None for pair in pairs):
                 known = {label: means[label].value for label in models}
-                marked |= marks(measure, known, among)
-                rank |= ranks(measure, known, among)
+                marked, rank = marks(measure, known, pairs), ranks(measure, known, pairs)
         cells = [
             TableCell(
                 model=arm.label,
