@@ -154,8 +154,7 @@ class BenchHeader:
     def of(cls, benchmark: Benchmark, run: Path) -> BenchHeader:
         """Make the header of the run in folder `run`."""
         folder = benchmark.root.resolve()
-        beside = os.path.relpath(folder, run.resolve())
-        return cls(str(folder), benchmark.name, benchmark.digest, beside)
+        return cls(str(folder), benchmark.name, benchmark.digest, os.path.relpath(folder, run.resolve()))
 
 
 @dataclass(frozen=True, slots=True)
