@@ -9,12 +9,10 @@ import contextlib
 import dataclasses
 import hashlib
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from plantain.files.opening import create
 from plantain.journal import BlobRef
@@ -44,12 +42,6 @@ _COLUMNS = tuple(field.name for field in fields(ReleaseFile))
 _FILE = f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _ENTRIES = "SELECT record, first, second, path FROM entry JOIN task ON task.seq = entry.task"
 
-_HASHED_AT_ONCE = 1 << 20
-"""Bytes passed to the hashing thread at once."""
-
-_AHEAD = 16
-"""Most pieces that wait to be hashed."""
-
 
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
@@ -68,34 +60,25 @@ class StagedEntry:
 
 
 class HashingFile:
-    """A file being written that computes its SHA-256 and size; pyarrow and tarfile can write to it.
+    """A file being written that computes its SHA-256 and size; pyarrow and tarfile can write to it."""
 
-    A thread hashes while the file is written: hashing costs as much as writing.
-    """
+    closed = False
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
-        self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plantain-hash")
-        self._waiting: deque[Future[None]] = deque()
-        self._piece = bytearray()
         self.size = 0
-        self.sha256 = ""
-        self.closed = False
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes written so far, in hex."""
+        return self._digest.hexdigest()
 
     def write(self, data: bytes) -> int:
-        self._piece += data
-        if len(self._piece) >= _HASHED_AT_ONCE:
-            self._hash()
+        self._digest.update(data)
         self.size += len(data)
         self._file.write(data)
         return len(data)
-
-    def _hash(self) -> None:
-        self._waiting.append(self._hasher.submit(self._digest.update, self._piece))
-        self._piece = bytearray()
-        while len(self._waiting) > _AHEAD:
-            self._waiting.popleft().result()
 
     def tell(self) -> int:
         return self.size
@@ -114,19 +97,6 @@ class HashingFile:
 
     def seekable(self) -> bool:
         return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._hasher.shutdown(cancel_futures=True)
-
-    def finish(self) -> None:
-        """Set `sha256`; the file cannot be written to afterwards."""
-        self._hash()
-        while self._waiting:
-            self._waiting.popleft().result()
-        self.sha256 = self._digest.hexdigest()
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
@@ -240,17 +210,6 @@ class Staging:
         """Write one file of records from chunks of bytes."""
         self.record([ReleaseFile(path, *write_file(self.out, path, chunks), "record")])
 
-    def write_together(
-        self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
-    ) -> None:
-        """Write several files in one pass; `fill` gets the open files in this order."""
-        with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(open_hashed(self.out, path)) for path in paths]
-            fill(files)
-        self.record(
-            ReleaseFile(p, file.sha256, file.size, role) for p, file in zip(paths, files, strict=True)
-        )
-
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Add files that are written to the list."""
         for file in files:
@@ -281,12 +240,11 @@ class Staging:
 
 @contextlib.contextmanager
 def open_hashed(out: Path, path: str) -> Iterator[HashingFile]:
-    """Open a new file of a release; its hash is known after the block."""
+    """Open a new file of a release that hashes what is written."""
     target = out / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    with create(target) as file, HashingFile(file) as hashing:
-        yield hashing
-        hashing.finish()
+    with create(target) as file:
+        yield HashingFile(file)
 
 
 def write_file(out: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
