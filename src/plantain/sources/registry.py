@@ -102,7 +102,6 @@ class Refused:
         reason: the reason in one line.
         files: number of files that are rejected with it.
         row, field: row and column of the table at fault; 0 and "" if none is.
-        kind: kind of rejections that are listed in rejected.csv and only summarised elsewhere; "" for others.
     """
 
     name: str
@@ -110,7 +109,6 @@ class Refused:
     files: int = 1
     row: int = 0
     field: str = ""
-    kind: str = ""
 
 
 class BadRow(InputError):
