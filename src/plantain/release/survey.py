@@ -76,11 +76,7 @@ class Survey:
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
-        """Write the plan.
-
-        Raises:
-            InputError: no task is closed, or a source needs an agreement that was not named.
-        """
+        """Write the plan. Raise InputError if no task is closed, or a source needs an agreement that was not named."""
         terms = released_terms(self._reader, self._options)
         own = [self._reader.image(image_id) for image_id in closed_images(self._reader)]
         self._pseudonyms.prepare(own)
