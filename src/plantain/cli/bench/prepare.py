@@ -40,7 +40,6 @@ class Regions(StrEnum):
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
-    NONE = "none"
 
 
 class Keep(StrEnum):
@@ -102,11 +101,8 @@ def prepare(
     rules = PairRules(side, Keep.UNALIGNED in kept, Keep.TEXT in kept, Keep.FACES in kept, reader)
     grounded = regions is Regions.GROUNDED_SAM
     proposer = GroundedProposer(detector, segmenter) if grounded else DifferenceProposer()
-    first = regions is not Regions.NONE
     with progress_bar("pairs") as progress:
-        work = prepare_benchmark(
-            raw, out, terms, rules=rules, proposer=proposer, first_region=first, progress=progress
-        )
+        work = prepare_benchmark(raw, out, terms, rules=rules, proposer=proposer, progress=progress)
         made = asyncio.run(work)
     if as_json:
         print_json(_as_dict(made))

@@ -235,7 +235,7 @@ async def measure_trained(
     if made.stopped is not None:
         return made, None
     described = any(sample.detailed for sample in held_out.samples)
-    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
+    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P"),)
     asked = replace(terms, models=tuple(name.model for name in judges))
     with StageProgress(quiet=quiet) as stages:
         scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
