@@ -20,7 +20,7 @@ from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.reader import money_by_step
-from plantain.models.diffusers.devices import calls_in_flight, device_names
+from plantain.models.diffusers.devices import IN_FLIGHT, device_names
 from plantain.models.registry import image_token_range, price_of, settings_class
 from plantain.records import FREE, InputError, Price, Reach, Step, Usage
 from plantain.records.tasks import USUAL_TIERS
@@ -339,7 +339,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
 def calls_at_once(terms: Terms, model: str) -> int:
     """Return the maximum number of a model's calls in flight: as set, else enough for its devices, workers or jobs.
 
-    With the default of 8, eight GPUs with batches of four edits would be idle most of the time.
+    With the default of 8, eight GPUs would often be idle.
     """
     limits, section = terms.limits, terms.provider(model)
     if section.concurrency is not None:
@@ -350,10 +350,7 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return limits.concurrency
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
-    devices = devices_of(terms, model)
-    if not devices:
-        return limits.concurrency
-    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")))
+    return max(limits.concurrency, IN_FLIGHT * len(devices_of(terms, model)))
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def published(folder: Path) -> dict[str, Tensor]:
 def drawn(folder: Path) -> bytes:
     loading = Loading(folder, "instruct-diffusion", safety_checker=False)
     spec = EditSpec(fundus_file().read_bytes(), "Remove the optic disc", 1)
-    (done,) = run(Engine("cpu"), loading, [spec], Steering(steps=2))
+    done = run(Engine("cpu"), loading, spec, Steering(steps=2))
     assert done.image is not None, done.outcome
     return done.image
 

@@ -26,8 +26,7 @@ REGION = encode_mask(np.eye(64, dtype=bool))
 def edit(loading: Loading, engine: Engine | None = None, steps: int = 4) -> Edit:
     spec = job(1, image=image(64, 64), region=REGION)
     steering = Steering(steps=steps, guidance=2.0, strength=1.0)
-    (done,) = run(engine or Engine("cpu"), loading, [spec], steering)
-    return done
+    return run(engine or Engine("cpu"), loading, spec, steering)
 
 
 def plan(folder: Path, **settings: object) -> EditorPlan:

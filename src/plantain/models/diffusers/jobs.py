@@ -101,12 +101,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Edits that one pipeline computes together: they have the same canvas size and settings."""
+class Order:
+    """One edit for a device: the pipeline, the settings of its call, and the job."""
 
     loading: Loading
     steering: Steering
-    jobs: tuple[Job, ...]
+    job: Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Done:
     Attributes:
         pixels: the edited canvas, uint8 (H, W, 3); None if there is none.
         outcome: how the edit ended, with the reason for a missing image.
-        record: settings, device, precision and batch, for the journal.
+        record: settings, device and precision, for the journal.
     """
 
     pixels: Pixels | None = field(repr=False)

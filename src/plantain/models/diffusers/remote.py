@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Order, Steering
 from plantain.models.frames import FramedRequest
 from plantain.models.remote import normal_form
 from plantain.pixels.decode import BadImage
@@ -40,7 +40,7 @@ def edit_here(
     """Make one edit with the weights that this process keeps. End the process when its device is lost.
 
     Args:
-        loading, steering, framed: pipeline, settings and request; edits are never batched, so that results repeat.
+        loading, steering, framed: pipeline, settings and request.
         device: as `providers.diffusers.device`; of several GPUs, those assigned to the worker.
         normal: True to return the normal form as well.
     """
@@ -49,7 +49,7 @@ def edit_here(
     except BadImage as error:
         return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
     try:
-        (done,) = _engine(device_here(device)).run(Batch(loading, steering, (job,)))
+        done = _engine(device_here(device)).run(Order(loading, steering, job))
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)

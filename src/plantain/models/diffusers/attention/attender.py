@@ -104,7 +104,7 @@ class Attender:
         latent = frame.canvas_height // scale, frame.canvas_width // scale
         with CrossAttentionRecorder(pipe.unet, latent, chunks=self._chunks(steering)) as recorder:
             job = Job(frame.enter(pixels), words, seed, side=plan.options.side)
-            (drawn,) = self._runner.edit([job], steering)
+            drawn = self._runner.edit(job, steering)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         chosen = recorder.maps()[0, tokens[-1]]  # of a concept the last token, as in MedEBench, 4
         layers = len(recorder.layers)

@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -87,9 +87,8 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
     return "transformer" if "transformer" in names else "unet"
 
 
-Images: TypeAlias = list[Image.Image]
-Drawings: TypeAlias = "tuple[np.ndarray, Sequence[bool]]"
-"""Float (N, H, W, 3) in [0, 1], and for each image whether a safety checker blacked it out."""
+Drawing: TypeAlias = tuple[np.ndarray, bool]
+"""Float (H, W, 3) in [0, 1], and True if a safety checker blacked it out."""
 
 CHECKER = Outcome(OutcomeKind.REFUSED, "the weights' safety checker blacked the image out")
 NOT_FINITE = Outcome(
@@ -168,33 +167,30 @@ class Runner(ABC):
             **parts,
         )
 
-    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        """Edit images of one size together; return for each job the canvas, uint8 (H, W, 3), or an outcome."""
-        originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
-        regions = [
-            Image.fromarray(job.region.astype(np.uint8) * 255, "L")
-            for job in jobs
-            if self.method.region and job.region is not None
-        ]
-        if self.device.startswith("cuda"):  # before each batch: torch's switch is shared by all pipelines
+    def edit(self, job: Job, steering: Steering) -> Pixels | Outcome:
+        """Edit one image; return the canvas, uint8 (H, W, 3), or an outcome."""
+        original, region = Image.fromarray(job.canvas, "RGB"), None
+        if self.method.region and job.region is not None:
+            region = Image.fromarray(job.region.astype(np.uint8) * 255, "L")
+        if self.device.startswith("cuda"):  # before each edit: torch's switch is shared by all pipelines
             torch.backends.cuda.matmul.allow_tf32 = self.running.tf32
         with torch.inference_mode(self.inference):
-            drawn, blacked = self.draw(jobs, originals, regions, steering)
-        return [
-            read_drawn(image, black, job.canvas)
-            for image, black, job in zip(drawn, blacked, jobs, strict=True)
-        ]
+            drawn, blacked = self.draw(job, original, region, steering)
+        return read_drawn(drawn, blacked, job.canvas)
 
     @abstractmethod
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        """Return the drawn images and, for each, True if a safety checker blacked it out; `regions` are masks or []."""
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        """Return the drawn image; `region` is a mask, for methods that require one."""
 
-    def call(self, jobs: Sequence[Job], steering: Steering, **arguments: Any) -> Drawings:
-        """Call the pipeline with a generator for each edit; return the images and the safety checker's flags."""
+    def call(self, job: Job, steering: Steering, **arguments: Any) -> Drawing:
+        """Call the pipeline with the edit's own generator; return its image and the safety checker's flag."""
         done = self.pipe(
-            generator=generators(jobs), output_type="np", **self.arguments(steering), **arguments
+            generator=generator_of(job), output_type="np", **self.arguments(steering), **arguments
         )
-        return done.images, getattr(done, "nsfw_content_detected", None) or [False] * len(jobs)
+        flags = getattr(done, "nsfw_content_detected", None)
+        return done.images[0], bool(flags and flags[0])
 
     def arguments(self, steering: Steering) -> dict[str, object]:
         """Return the settings that are not None and that the method supports, as arguments of the pipeline."""
@@ -229,9 +225,9 @@ def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
         pipe.enable_sequential_cpu_offload(device=device)
 
 
-def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
-    """Return one seeded CPU generator per edit, so that noise is the same on every device and in every batch."""
-    return [torch.Generator("cpu").manual_seed(job.seed) for job in jobs]
+def generator_of(job: Job) -> torch.Generator:
+    """Return the edit's seeded generator, of the CPU, so that noise is the same on every device."""
+    return torch.Generator("cpu").manual_seed(job.seed)
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:
