@@ -108,6 +108,7 @@ class Devices:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
+        self._changing, self._closed = threading.Lock(), False
         self._waiting: SimpleQueue[tuple[Order, Future[Done]] | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, args=(DeviceProcess(name),), name=name, daemon=True)
@@ -119,11 +120,15 @@ class Devices:
     def submit(self, order: Order) -> Future[Done]:
         """Queue an edit; return the future of its result."""
         answer: Future[Done] = Future()
-        self._waiting.put((order, answer))
+        with self._changing:
+            assert not self._closed, "submitted to closed devices"
+            self._waiting.put((order, answer))
         return answer
 
     def close(self) -> None:
         """Cancel waiting edits, and end the processes when their current edit is done."""
+        with self._changing:
+            self._closed = True
         with contextlib.suppress(Empty):
             while waiting := self._waiting.get_nowait():
                 waiting[1].cancel()
