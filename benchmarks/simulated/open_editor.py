@@ -77,7 +77,7 @@ def main(fd: int, device: str) -> None:
     class Sleeping(Runner):
         def __init__(self, loading: Any, device: str) -> None:
             self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
-            self.running, self.ready = loading.running, dict[tuple[int, int], np.ndarray]()
+            self.tf32, self.ready = loading.tf32, dict[tuple[int, int], np.ndarray]()
 
         def draw(self, job: Any, original: Any, region: object, steering: object) -> tuple:
             size = original.size

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from plantain.calls.limits import Budget, Concurrency, Pace, StepCosts, cost_of, demand
+from plantain.calls.limits import Budget, Concurrency, Pace, StepCosts, cost_of, most_of
 from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import AnnouncedLimit
@@ -215,7 +215,7 @@ class ModelGate:
         costs = self._budget.costs(self.model, step)
         price = self.rules.price
         if price is not None and price != Price():
-            costs.bound = demand(step, self.rules.max_output_tokens, self.rules.image_tokens).most(price)
+            costs.bound = most_of(price, step, self.rules.max_output_tokens, self.rules.image_tokens)
         return costs
 
     def _whose_turn(self) -> Step | None:

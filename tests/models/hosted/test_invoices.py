@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fakes import bodies
 from fakes.caller import options_of
-from plantain.calls.limits import demand
+from plantain.calls.limits import most_of
 from plantain.files.secrets import Secret
 from plantain.journal.rows import from_json, to_json
 from plantain.models.hosted.batch.client import BatchClient
@@ -274,4 +274,4 @@ def test_no_image_of_a_known_size_costs_more_than_its_reservation(
         Usage(input_tokens=1_300, output_tokens=tokens, output_image_tokens=tokens, images=1)
     )
     assert bill is not None
-    assert bill <= demand(Step.EDIT, rules.max_output_tokens, rules.image_tokens).most(rules.price)
+    assert bill <= most_of(rules.price, Step.EDIT, rules.max_output_tokens, rules.image_tokens)

@@ -1,6 +1,6 @@
 """The queue of the devices: each edit goes to whichever device is free.
 
-Edits are drawn one at a time, so that no image depends on others that wait beside it. The caller decodes
+Edits are drawn one at a time, so that no image depends on others that wait. The caller decodes
 originals and encodes results, so that a device's process only draws.
 """
 

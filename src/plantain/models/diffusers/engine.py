@@ -101,7 +101,7 @@ class Engine:
             **({"region": "given"} if runner.method.region else {}),
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
-            **({"running": ran} if (ran := order.loading.running.settings) else {}),
+            **({"running": ran} if (ran := order.loading.running) else {}),
         }
         return Done(None, drawn, record) if isinstance(drawn, Outcome) else Done(drawn, OK, record)
 

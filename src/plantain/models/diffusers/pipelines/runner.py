@@ -25,7 +25,7 @@ from PIL import Image
 from torch import nn
 
 from plantain.files.installed import install_line
-from plantain.models.diffusers.jobs import Job, Loading, Running, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, Outcome, OutcomeKind
@@ -33,8 +33,8 @@ from plantain.records import InputError, Outcome, OutcomeKind
 WHERE = "providers.diffusers"
 
 
-def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
-    """Return the arguments of `from_pretrained` that quantise the denoiser; {} if `running.bits` is 0.
+def quantization(bits: int, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
+    """Return the arguments of `from_pretrained` that quantise the denoiser; {} for 0 `bits`.
 
     NVIDIA's GPUs use bitsandbytes if installed, else torchao; CPUs support only torchao's 8 bits.
 
@@ -44,21 +44,21 @@ def quantization(running: Running, device: str, precision: torch.dtype, part: st
     Raises:
         InputError: the device does not support so few bits, or the package is missing.
     """
-    if not running.bits:
+    if not bits:
         return {}
     gpu = device.startswith("cuda")
-    if running.bits == 4 and not gpu:
+    if bits == 4 and not gpu:
         raise InputError(
             f"{WHERE}.bits: 4 bits run on NVIDIA's GPUs only, and the device is {device}; 8 run here"
         )
     if gpu and importlib.util.find_spec("bitsandbytes") is not None:
         how: object = (
             BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=precision)
-            if running.bits == 4
+            if bits == 4
             else BitsAndBytesConfig(load_in_8bit=True)
         )
     elif importlib.util.find_spec("torchao") is not None:
-        how = TorchAoConfig(_torchao_bits(running.bits, precision))
+        how = TorchAoConfig(_torchao_bits(bits, precision))
     else:
         raise InputError(f"{WHERE}.bits: needs torchao or bitsandbytes: {install_line('bits')}")
     return {"quantization_config": PipelineQuantizationConfig(quant_mapping={part: how})}
@@ -134,13 +134,13 @@ class Runner(ABC):
         self.device = device
         precision = loading.dtype or ("float32" if device.startswith("cpu") else self.method.precision)
         self.precision: torch.dtype = getattr(torch, precision)
-        self.running = loading.running
-        if self.running.tf32 and not device.startswith("cuda"):
+        self.tf32 = loading.tf32
+        if self.tf32 and not device.startswith("cuda"):
             raise InputError(f"{WHERE}.tf32: needs an NVIDIA GPU; the device is {device}")
         self.pipe = self.load(loading)
         if loading.lora is not None:
             add_lora(self.pipe, loading.lora)
-        if self.running.compile:
+        if loading.compile:
             denoiser = getattr(self.pipe, denoiser_name(self.pipeline_class))
             if not getattr(denoiser, "_repeated_blocks", None):
                 raise InputError(
@@ -161,7 +161,7 @@ class Runner(ABC):
             dtype=self.precision,
             variant=loading.variant or None,
             local_files_only=True,
-            **quantization(self.running, self.device, self.precision, denoiser),
+            **quantization(loading.bits, self.device, self.precision, denoiser),
             **without,
             **self.parts,
             **parts,
@@ -173,7 +173,7 @@ class Runner(ABC):
         if self.method.region and job.region is not None:
             region = Image.fromarray(job.region.astype(np.uint8) * 255, "L")
         if self.device.startswith("cuda"):  # before each edit: torch's switch is shared by all pipelines
-            torch.backends.cuda.matmul.allow_tf32 = self.running.tf32
+            torch.backends.cuda.matmul.allow_tf32 = self.tf32
         with torch.inference_mode(self.inference):
             drawn, blacked = self.draw(job, original, region, steering)
         return read_drawn(drawn, blacked, job.canvas)
