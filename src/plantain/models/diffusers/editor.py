@@ -13,10 +13,9 @@ from plantain.models.diffusers.jobs import Order, Steering
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.diffusers.remote import Edited, edit_here, job_of
 from plantain.models.frames import FramedRequest, framed_request
-from plantain.models.remote import on_worker
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed, on_worker
 
 
 class DiffusersEditor:

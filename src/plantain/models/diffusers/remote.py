@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Job, Loading, Order, Steering
 from plantain.models.frames import FramedRequest
-from plantain.models.remote import normal_form
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
@@ -54,7 +53,7 @@ def edit_here(
         traceback.print_exc()
         os._exit(1)
     result = done.outcome if done.pixels is None else framed.leave(done.pixels)
-    known = normal_form(result) if normal and isinstance(result, bytes) else None
+    known = NormalForm.of(result) if normal and isinstance(result, bytes) else None
     return Edited(result, done.record, known)
 
 
