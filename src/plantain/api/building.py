@@ -49,34 +49,6 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
     return Run(run_dir, summary)
 
 
-async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """Run or resume a build from code that already runs an event loop. No signal handlers are installed.
-
-    Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
-    at once and leaves those calls open, as a kill would. In both cases the run can be resumed.
-
-    Args:
-        recipe, run_dir, limit: as for `run`.
-
-    Raises:
-        plantain.records.InputError: as `run`.
-        asyncio.CancelledError: it was cancelled.
-
-    Example:
-        >>> import asyncio
-        >>> asyncio.run(arun("pilot.toml", "runs/later", limit=1)).summary.stopped
-        'limit'
-    """
-    made = _recipe(recipe)
-    _check_limit(limit)
-    use_workers()
-    try:
-        summary = await stoppable(run_build(made, Path(run_dir), limit=limit))
-    finally:
-        await asyncio.to_thread(leave_workers)
-    return Run(run_dir, summary)
-
-
 def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> BuildPlan:
     """Forecast a recipe's tasks, cost and duration, as `plantain plan` prints them. No model is called.
 
