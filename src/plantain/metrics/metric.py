@@ -277,10 +277,6 @@ def label(metric: str, published: frozenset[str], network: str) -> str:
     return metric if network in published else f"{metric}:{network}"
 
 
-ROUNDING = 1e-6
-"""Largest distance of a score from its range that rounding explains."""
-
-
 def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
     """Return the image unchanged after checking that it is an array of grey levels or channels from 0 to 255.
 
@@ -347,10 +343,3 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")
     return numbers
-
-
-def within(value: float, low: float, high: float) -> float:
-    """Return a score clipped to [low, high]. Raise ValueError if it is outside by more than rounding."""
-    if not low - ROUNDING <= value <= high + ROUNDING:
-        raise ValueError(f"a score of {value:g} is outside [{low:g}, {high:g}]")
-    return min(max(value, low), high)
