@@ -188,7 +188,7 @@ def _kept(stored: npt.NDArray[np.integer], padding: tuple[int, int] | None) -> n
 
 
 def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str, bounds: Bounds | None) -> Pixels:
-    """Return grey levels, uint8 (H, W), padding black; by the content where the rescale is no sane number."""
+    """Return grey levels, uint8 (H, W), padding black; by percentiles where its rescale is unusable."""
     padding = _padding(dataset, stored.dtype)
     # Percentiles of every fourth value are those of the image, in a quarter of the time.
     kept = _kept(stored, padding)
