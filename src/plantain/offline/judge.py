@@ -13,7 +13,7 @@ from plantain.offline.judging.plausibility import plausibility
 from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
 from plantain.offline.scale import MEASURED, scaled
-from plantain.offline.workers import compute
+from plantain.offline.workers import workers
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     Criterion,
@@ -26,7 +26,7 @@ from plantain.records import (
     Rubric,
     Usage,
 )
-from plantain.roles import JudgeRequest, Reply, failed
+from plantain.roles import JudgeRequest, Reply, failed, on_worker
 
 VERSION = "1"
 
@@ -71,7 +71,7 @@ class InstrumentJudge:
         """Measure the edit; `malformed` if the images cannot be compared, `not_applicable` without a finding."""
         if self.fingerprint_by(request.rubric) == VERSION and request.finding is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "no finding to measure the edit against"))
-        observed = await compute("judge", measured, request)
+        observed = await on_worker(workers(), "judge", measured, request)
         usage = Usage(served_model=f"{self.name}@{VERSION}")
         if isinstance(observed, Outcome):
             return failed(observed, usage)

@@ -26,10 +26,8 @@ from plantain.runs.terms import (
     OPEN_MODELS,
     SPREAD,
     TYPICAL_USAGE,
-    billed_tier,
     devices_of,
     price_under,
-    unpriced,
 )
 
 EXPECTED_ROUNDS = 3.15
@@ -150,7 +148,7 @@ class BuildPlan:
         duration_s, disk: duration in seconds, and disk space in bytes.
         success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
             `accepted_per_finding`: then by the paper's rate.
-        unpriced: models, or service tiers of them, without a known price.
+        unpriced: models without a known price.
     """
 
     tasks: int = 0
@@ -198,8 +196,8 @@ def make_plan(
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
     plan.calls = sum(plan.calls_by.values(), NOTHING)
-    open_prices = (unpriced(recipe.terms, model, ROLE_OF[step]) for step, model in plan.calls_by)
-    plan.unpriced = tuple(dict.fromkeys(filter(None, open_prices)))
+    called = dict.fromkeys(model for _, model in plan.calls_by)
+    plan.unpriced = tuple(model for model in called if price_under(recipe.terms, model) is None)
     if not plan.unpriced:
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
@@ -269,7 +267,7 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """Return a call's low, expected and high token usage; for edits it depends on image size and quality."""
     options = recipe.terms.options(model, ROLE_OF[step])
-    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.get("service_tier") or ""))
+    usage = TYPICAL_USAGE[step]
     if step is not Step.EDIT:
         return usage, usage, usage
     few, usual, many = (
