@@ -20,8 +20,7 @@ from plantain.pipeline.pilot import (
     decide_pilot,
     drawn_pending,
     drawn_tasks,
-    interval,
-    pilot_document,
+    in_words,
     pilot_numbers,
 )
 from plantain.pipeline.plan import Shard
@@ -108,21 +107,26 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
         if all(reader.task(task).state is TaskState.PENDING for task in drawn):
             return
         numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0])
-    decision = decide_pilot(numbers, recipe.limits.budget_usd)
+    why, mind = decide_pilot(numbers, recipe.limits.budget_usd)
+    decision = "stop" if why else "go"
     if as_json:
-        print_json({**pilot_document(numbers, decision), "whole_by": whole})
+        rates = {
+            name: {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
+            for name, rate in numbers.rates.items()
+        }
+        counts = {"asked": numbers.asked, **numbers.states}
+        print_json(
+            {"decision": decision, "why": why, "mind": mind, "tasks": counts, **rates, "whole_by": whole}
+        )
         return
-    rate = numbers.qualified
-    print(f"qualified: {rate.successes} of {counted(rate.n, 'judged task')} (95 % interval {interval(rate)})")
-    for part in numbers.parts:
-        share = f"{part.rate.successes} of {counted(part.rate.n, 'judged task')}"
-        print(f"  {part.direction} {part.finding}: {share} qualified: {part.standing}")
-    for line in decision.mind:
+    rate = numbers.rates["qualified"]
+    print(f"qualified: {in_words(rate)}, with the 95 % interval")
+    for line in mind:
         print(f"  note: {line}")
-    for line in decision.why:
+    for line in why:
         print(f"  against: {line}")
-    print(decision.word)
-    if decision.go:
+    print(decision)
+    if not why:
         print(f"next: {whole}")
     elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING) and len(drawn) == tasks:
         print(f"next: {whole} --pilot {max(20, 2 * tasks)}")
