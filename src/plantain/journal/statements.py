@@ -306,31 +306,6 @@ def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) ->
     put_verdict(connection, replace(correction, draw=draw, decisive=False))
 
 
-_REPEATED = {
-    "verdict": "judge, draw, decisive, opinion, reason, differences, qualified_all_pass, qualified_weighted, score, "
-    "qualified",
-    "criterion": "judge, draw, name, kind, place, passed, value, confidence, codes, reason",
-    "score": "metric, value, reason, detail",
-}
-
-
-def repeat_verdict(
-    connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
-) -> None:
-    """Copy all verdicts and scores of an earlier round with the same image and instruction to an attempt."""
-    key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
-    for table, columns in _REPEATED.items():
-        connection.execute(
-            f"INSERT OR IGNORE INTO {table} SELECT task, generation, :round, {columns} FROM {table} "
-            "WHERE task = :task AND generation = :generation AND round = :earlier",
-            key,
-        )
-    connection.execute(
-        "UPDATE attempt SET judge_outcome = 'ok' WHERE task = :task AND generation = :generation AND round = :round",
-        key,
-    )
-
-
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:
     for stored in scores:
         _check_finite(**{stored.metric: stored.score.value})

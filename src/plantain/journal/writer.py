@@ -208,10 +208,6 @@ class Journal:
         """Make closed tasks pending again in the same generation, for plans that have grown; return their number."""
         return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
-    async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Copy verdicts and scores of round `earlier`, with the same image and instruction, to those of `round`."""
-        await self._submit(statements.repeat_verdict, task_id, generation, round, earlier)
-
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Store scores; a metric computed again replaces its old value. Return how many were stored."""
         return await self._in_batches(statements.add_scores, scores, BATCH)
