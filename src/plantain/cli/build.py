@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
@@ -27,8 +26,7 @@ from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
-from plantain.records.messages import command_line, counted, next_line
-from plantain.release.register import releases_with
+from plantain.records.messages import command_line, next_line
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 
@@ -69,8 +67,6 @@ def build(
                 accept_model_change=accept_model_change,
             )
         )
-    for line in _regrouped(run, summary.regrouped):
-        print(f"plantain: {line}", file=sys.stderr)
     if pilot is None:
         _print_built(recipe_file, run, summary, as_json=as_json)
     else:
@@ -130,15 +126,3 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
         print(f"next: {whole}")
     elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING) and len(drawn) == tasks:
         print(f"next: {whole} --pilot {max(20, 2 * tasks)}")
-
-
-def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
-    """Yield warnings about earlier releases whose groups have changed since."""
-    if not images:
-        return
-    how_many = counted(len(images), "image has", "images have")
-    yield (
-        f"{how_many} another group or split than at the start of the run; splits and withdrawals use the new ones"
-    )
-    for release in releases_with(run, images):
-        yield f"  {release} was exported before: a group may be in several of its splits; export it again"

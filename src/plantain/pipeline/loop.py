@@ -241,7 +241,7 @@ class Rounds:
         return restored(attempt, edited, self.original.data, self.finding)
 
     async def judge(self, attempt: Attempt) -> Attempt:
-        """Let the judge or panel judge the edit; return the attempt with its verdict, or a reason in `judge_outcome`."""
+        """Let the judge or panel judge the edit; return the attempt with its verdict or a reason in `judge_outcome`."""
         assert attempt.edited is not None
         edited = await self._read(attempt.edited)
         objections = dict[str, str]()
