@@ -54,7 +54,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "accepted_per_finding": recipe.data.accepted_per_finding,
         "tried": three(made.tried),
         "rounds": three(made.rounds),
-        "success": three(made.success),
         "calls": three(made.calls),
         "calls_by": [
             {
@@ -91,8 +90,6 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         column.no_wrap = True  # times
     if asked is not None:
         needs.add_row("tasks tried", *_row(made.tried, "{:,.0f}"))
-    if made.success is not None:
-        needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():
         needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
     if made.cost_usd is not None:

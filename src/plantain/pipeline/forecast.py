@@ -152,8 +152,6 @@ class BuildPlan:
         calls_by: calls by step and model.
         cost_usd: cost in US dollars; None while a price is unknown.
         duration_s, disk: duration in seconds, and disk space in bytes.
-        success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
-            `accepted_per_finding`: then by the paper's rate.
         unpriced: models, or service tiers of them, without a known price.
     """
 
@@ -168,7 +166,6 @@ class BuildPlan:
     cost_usd: CallEstimate | None = None
     duration_s: CallEstimate = NOTHING
     disk: CallEstimate = NOTHING
-    success: CallEstimate | None = None
     unpriced: tuple[str, ...] = ()
 
 
@@ -210,7 +207,6 @@ def make_plan(
     images_used = plan.tried.at_most(plan.images)
     attempts = plan.rounds.times(pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT)
     plan.disk = attempts + images_used.times(BYTES_PER_IMAGE)
-    plan.success = _success(recipe, plan, pilot)
     return plan
 
 
@@ -246,15 +242,6 @@ def _tried(recipe: Recipe, pilot: Pilot | None, most: int) -> CallEstimate:
         for rate in (share.high, share.expected, share.low)
     )
     return CallEstimate(few, usual, many)
-
-
-def _success(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
-    asked = recipe.data.accepted_per_finding
-    if pilot is None and asked is None:
-        return None
-    share = _yield(recipe, pilot)
-    won = (share.times(n) for n in plan.by_finding.values())
-    return sum((each if asked is None else each.at_most(asked) for each in won), NOTHING)
 
 
 def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -> CallEstimate:
