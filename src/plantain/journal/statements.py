@@ -24,8 +24,6 @@ from plantain.journal.rows import (
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
-HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
-
 
 def _put(table: str, key: str, columns: str) -> str:
     """SQL that inserts a row of `table`, or replaces the columns of the one with that key."""
@@ -221,16 +219,8 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return reopened
 
 
-def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
-    """Make stopped tasks pending again in their generation; the call that ended each is tried again.
-
-    Args:
-        ids: ids of tasks; those that are not stopped are skipped.
-
-    Returns:
-        The ids of the tasks that were stopped.
-    """
-    continued = []
+def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    continued = 0
     for task_id in ids:
         row = connection.execute(_STOPPED_BY, (task_id,)).fetchone()
         if row is None:
@@ -243,7 +233,7 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[s
             [(task_id, generation, number, step, step in again) for step in {failed, *again} if step],
         )
         connection.execute(f"{_PENDING_AGAIN} WHERE id = ?", (task_id,))
-        continued.append(task_id)
+        continued += 1
     return continued
 
 

@@ -98,7 +98,6 @@ class Pilot:
         rounds: the rounds that each of its closed tasks took; `succeeded`: how many of them succeeded.
         tries: model calls per attempt, by step, retries included.
         cost_usd, latency_s: mean US dollars and seconds per call, by step and model, if known.
-        bytes_per_attempt: bytes on disk per attempt.
     """
 
     rounds: tuple[int, ...]
@@ -106,7 +105,6 @@ class Pilot:
     tries: dict[Step, float]
     cost_usd: dict[tuple[Step, str], float]
     latency_s: dict[tuple[Step, str], float]
-    bytes_per_attempt: float
 
     def rounds_per_task(self) -> CallEstimate:
         """Return the mean number of rounds per task; low and high are its 95 % normal interval, at least 0."""
@@ -134,7 +132,6 @@ def read_pilot(run: Path) -> Pilot:
             {step: sum(r.tries for (of, _), r in rows.items() if of is step) / attempts for step in Step},
             {key: r.cost_usd / r.priced for key, r in rows.items() if r.cost_usd is not None and r.priced},
             {key: r.mean_latency_s for key, r in rows.items() if r.mean_latency_s is not None},
-            reader.blob_bytes() / attempts,
         )
 
 
@@ -205,8 +202,7 @@ def make_plan(
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
     images_used = plan.tried.at_most(plan.images)
-    attempts = plan.rounds.times(pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT)
-    plan.disk = attempts + images_used.times(BYTES_PER_IMAGE)
+    plan.disk = plan.rounds.times(BYTES_PER_ATTEMPT) + images_used.times(BYTES_PER_IMAGE)
     return plan
 
 

@@ -63,7 +63,6 @@ async def run_build(
     limit: int | None = None,
     shard: Shard | None = None,
     observer: ProgressObserver = SILENT,
-    on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
     only: Chosen | None = None,
 ) -> RunSummary:
@@ -78,7 +77,6 @@ async def run_build(
         limit: close at most this many tasks.
         shard: process only this part of the plan, with its share of budget and limits; None for the whole plan.
         observer: receives the run's progress.
-        on_commit: called with the number of durable events so far.
         accept_model_change: continue, and record it, when a provider serves another model than before.
         only: chooses among the planned pending tasks; None for all.
 
@@ -95,7 +93,6 @@ async def run_build(
             run,
             NewRun(recipe.name, recipe.seed, recipe.frozen_part()),
             observer=observer,
-            on_commit=on_commit,
             accept_model_change=accept_model_change,
             also_close=(method.writer, method.editor, *method.judges),
         ) as opened:

@@ -16,7 +16,7 @@ from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.options import AsJson, DryRun, RunArgument, chosen_words
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
-from plantain.journal.questions.tasks import ended_without_success
+from plantain.journal.questions.tasks import EndedTask, ended_without_success
 from plantain.records import InputError, OutcomeKind, TaskState
 from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.runs.terms import costs_of
@@ -73,7 +73,7 @@ def retry(
             task for task in ended_without_success(reader) if task.ending in outcomes or task.state in states
         ]
         again = [f"next: {line}" for line in typed_before(reader.meta(COMMANDS), run, "build", "demo")]
-    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
+    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, chosen))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
         document = {
@@ -124,10 +124,12 @@ def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
     )
 
 
-async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
+async def _retry(run: Path, chosen: list[EndedTask]) -> tuple[int, int]:
     """Return how many tasks continue their generation, and how many start a new one."""
-    if not ids:
+    if not chosen:
         return 0, 0
+    stopped, others = (
+        [one.id for one in chosen if (one.state == TaskState.STOPPED) is yes] for yes in (True, False)
+    )
     async with Journal.open(run) as journal:
-        continued = set(await journal.continue_tasks(ids))
-        return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
+        return await journal.continue_tasks(stopped), await journal.reopen_tasks(others)
