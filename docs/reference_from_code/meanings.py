@@ -25,7 +25,7 @@ def meanings(owner: type) -> dict[str, str]:
         names = _names(base)
         doc = inspect.cleandoc(base.__doc__ or "")
         found.update(_by_sentence(doc.partition("Attributes:")[0].partition("Example:")[0], names))
-        found.update(_by_entry(doc.partition("Attributes:")[2]))
+        found.update(_by_entry(doc.partition("Attributes:")[2].partition("Example:")[0]))
         found.update(_below_fields(base))
     return found
 

@@ -21,19 +21,22 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
     """Run or resume a build like `plantain build`; return when it has ended or was stopped.
 
     It needs no `if __name__ == "__main__"` and may be called in a notebook and in any thread. In the main thread of a
-    script the first Ctrl-C finishes the calls in flight and returns; a second one ends the process.
+    script the first Ctrl-C finishes the calls in flight and returns; a second one ends the process. In a notebook the
+    first one finishes these calls and raises KeyboardInterrupt.
 
     Args:
         recipe: a recipe, or the path of its TOML file.
         run_dir: the run's folder, created if missing.
-        limit: close at most this many tasks, at least 1.
+        limit: finish at most this many tasks in this call, at least 1; None for all.
 
     Returns:
-        The run; its `summary` counts the results of this call, and `stopped` is the reason for open tasks.
+        The run. Its `summary` counts the results of this call; `summary.stopped` is the reason why tasks are left, or
+        None.
 
     Raises:
         plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and no
             model was called.
+        ValueError: `limit` is below 1.
 
     Example:
         >>> run("pilot.toml", "runs/pilot")
@@ -59,7 +62,7 @@ async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int |
         recipe, run_dir, limit: as for `run`.
 
     Raises:
-        plantain.records.InputError: as `run`.
+        plantain.records.InputError, ValueError: as for `run`.
         asyncio.CancelledError: it was cancelled.
 
     Example:
@@ -82,14 +85,16 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
 
     Args:
         recipe: a recipe, or the path of its TOML file.
-        pilot: folder of a run whose rates, costs and latencies to use; the paper's otherwise.
+        pilot: folder of a run whose rates, costs and latencies are used; None for the paper's success rates and
+            plantain's assumptions.
 
     Returns:
-        Numbers of tasks and images; calls, cost in US dollars, duration in seconds and disk in bytes as low, expected
-        and high. `cost_usd` is None if a price is unknown.
+        `tasks` and `images` are numbers. `calls`, `cost_usd` (US dollars), `duration_s` (seconds) and `disk` (bytes)
+        each have the values `low`, `expected` and `high`; `cost_usd` is None if a price is unknown.
 
     Raises:
-        plantain.records.InputError: the recipe names something unknown, or an image may not be sent to a model.
+        plantain.records.InputError: the recipe names something unknown, an image may not be sent to a model, or
+            `pilot` is not a run with finished tasks.
 
     Example:
         >>> plan("pilot.toml").tasks

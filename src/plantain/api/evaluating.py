@@ -36,8 +36,8 @@ class Evaluation:
     """The result of `evaluate`.
 
     Attributes:
-        path: the run's folder; `plantain bench table PATH` makes the page.
-        generated, scored: summaries of this call; `stopped` in each is the reason for unfinished work.
+        path: folder of the run with outputs and scores; `plantain bench table PATH` makes its leaderboard page.
+        generated, scored: counts of this call; `stopped` in each is the reason for unfinished work, or None.
     """
 
     path: Path
@@ -47,21 +47,19 @@ class Evaluation:
     def rows(self) -> list[dict[str, Any]]:
         """Return the leaderboard as `plantain bench table --json` prints it: one row per model, organ and metric.
 
-        `low` and `high` are the ends of a 95 % interval of the mean; `coverage` in [0, 1] is the share of outputs
-        that have a score.
+        The organ "overall" has the means over all samples. `low` and `high` are the ends of a 95 % interval of the
+        mean, None without one; `coverage` in [0, 1] is the share of outputs that have a score.
         """
         with BenchRun.open(self.path) as run:
             table = make_table(read_scores(run))
         return [dict(row) for row in table_json(table.cells.values(), table)]
 
     def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
-        """Return each model's mean difference from `against` over all samples, a row per model and metric.
+        """Return each model's mean score minus that of the model or baseline `against`: a row per model and metric.
 
-        `difference_low` and `difference_high` are the ends of a 95 % interval; `difference_p_holm` is corrected over
-        the models.
-
-        Raises:
-            plantain.records.InputError: no such model.
+        Differences are paired over all samples. `difference_low` and `difference_high` are the ends of the 95 %
+        interval of `difference`; `difference_p_holm` is its p value, corrected for the number of models (Holm).
+        All are None where they cannot be computed. Raise InputError if `against` is unknown.
         """
         with BenchRun.open(self.path) as run:
             table = make_table(read_scores(run), None, against)
@@ -71,10 +69,9 @@ class Evaluation:
         ]
 
     def table(self) -> pandas.DataFrame:
-        """Return the means over all samples as a DataFrame: one row per model, one column per metric.
+        """Return the means over all samples as a DataFrame: one row per model or baseline, one column per metric.
 
-        Raises:
-            plantain.records.InputError: pandas is not installed; `rows` works without.
+        The names are in the column `model`. Raise InputError if pandas is not installed; `rows` works without it.
         """
         try:
             import pandas
@@ -100,20 +97,20 @@ def evaluate(
     settings: Path | str | None = None,
     images: Images | None = None,
 ) -> Evaluation:
-    """Evaluate an editor and the baselines on a benchmark, like `bench generate` and `bench score`.
+    """Evaluate an editor and the baselines on a benchmark, like `bench generate` and `bench score`; return the scores.
 
     Outputs and scores that the run's folder already contains are reused.
 
     Args:
         editor: a name ("gemini/gemini-3.1-flash-image"), an object with the methods of `Editor`, or a function
-            (image, instruction) -> image, plain or async, over uint8 arrays of shape (H, W, 3) or PIL images, of one
-            size. An output for which it raises is unscored, with the error as its reason.
+            (image, instruction) -> image, plain or async, over uint8 RGB arrays of shape (H, W, 3) or PIL images, of
+            one size. An output for which it raises is unscored, with the error as its reason.
         benchmark: a loaded benchmark, or its folder.
-        run_dir: for outputs and scores; default: a new temporary folder.
-        metrics: names, e.g. ["psnr", "ssim"]; None for all that can be measured here.
+        run_dir: folder for outputs and scores, created if missing; None for a new temporary folder.
+        metrics: names, e.g. ["psnr", "ssim"]; None for all that this machine can measure.
         judges: names, e.g. ["offline/instruments"]; none by default.
-        seeds: outputs for each sample, at least 1.
-        settings: TOML with [limits], [providers.NAME] and [consent], for hosted models.
+        seeds: number of outputs for each sample, at least 1.
+        settings: TOML file with [limits], [providers.NAME] and [consent], for hosted models; None for the defaults.
         images: image type passed to a function, "array" or "pil"; None: by its annotations, else "array".
 
     Raises:

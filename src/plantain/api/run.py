@@ -63,15 +63,15 @@ class Task:
 
     @property
     def attempts(self) -> list[Attempt]:
-        """The task's rounds, oldest first, each with its decisive verdict; superseded ones are marked."""
+        """The task's rounds, oldest first, each with its decisive verdict; `superseded` marks those before a retry."""
         with JournalReader.open(self.run) as reader:
             return reader.attempts(self.id)
 
     def read_image(self, sha256: str) -> bytes:
-        """Return the file, JPEG (masks: PNG), of an image whose hash an attempt or the source image names.
+        """Return the bytes of an image file: JPEG; a mask is PNG, a `raw` image as the editor returned it.
 
-        Raises:
-            plantain.records.InputError: the run does not contain it.
+        Args:
+            sha256: `edited`, `raw` or `mask` of an attempt, or `image.prepared_sha256`. InputError if not in the run.
         """
         with JournalReader.open(self.run) as reader:
             if not reader.has_blob(sha256):
@@ -92,11 +92,11 @@ class Run:
     """A run's folder, read at any time, also while a build writes to it.
 
     Args:
-        path: the folder.
-        summary: results of the build that returned this object; None for an opened run.
+        path: the folder, readable as `run.path`.
+        summary: counts of the build that returned this object, as `run.summary`; None for an opened run.
 
     Raises:
-        plantain.records.InputError: the folder is not a run, or of another version; raised on reading.
+        plantain.records.InputError: the folder is not a run, or of another version; raised by the methods only.
 
     Example:
         >>> import plantain
@@ -112,7 +112,7 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Return the dictionary that `plantain status --json` prints."""
+        """Return the dictionary that `plantain status --json` prints: tasks by state, calls, outcomes, US dollars."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 
@@ -120,10 +120,7 @@ class Run:
         """Return the run's tasks, sorted by id.
 
         Args:
-            state: only those in this state, e.g. "success".
-
-        Raises:
-            ValueError: unknown state.
+            state: only those in this state, e.g. "success"; None for all. ValueError if unknown.
         """
         wanted = None if state is None else TaskState(state)
         with JournalReader.open(self.path) as reader:
@@ -132,23 +129,24 @@ class Run:
     def task(self, id: str) -> Task:
         """Return one task, by its id or a unique prefix of it; a notebook shows its images.
 
-        Raises:
-            plantain.records.InputError: no task id starts like this, or several do.
+        Raise InputError if no task id starts with `id`, or several do.
         """
         with JournalReader.open(self.path) as reader:
             return Task(self.path, reader.task(id))
 
     def attempts(self, *, superseded: bool = False) -> list[Attempt]:
-        """Return the rounds of all tasks, each with its decisive verdict; `Task.read_image` returns their images.
+        """Return the rounds of all tasks by task id and round, each with its decisive verdict.
+
+        Attempts name images by their hashes; `Task.read_image` returns the files.
 
         Args:
-            superseded: also return the rounds that a retry has superseded.
+            superseded: True to include the rounds that a later retry of their task replaced.
         """
         with JournalReader.open(self.path) as reader:
             return list(reader.all_attempts(superseded))
 
     def rows(self, by: Literal["task", "attempt"] = "task") -> list[Row]:
-        """Return the rows of `table` as dictionaries, without pandas; raise ValueError for another `by`."""
+        """Return the rows of `table` as dictionaries; pandas is not needed. Raise ValueError for another `by`."""
         with JournalReader.open(self.path) as reader:
             tasks = {row.id: row for row in reader.tasks()}
             if by == "task":
@@ -163,11 +161,11 @@ class Run:
         """Return tasks or attempts as a DataFrame, one row each.
 
         Args:
-            by: "task": each task and how it ended; "attempt": the same, and for each round its instruction, how the
-                edit ended, and the decisive verdict on each criterion. Missing values are missing, never 0.
+            by: "task": a row per task: `task` (id), `image`, `modality`, `finding`, `direction`, `state`, `round`,
+                `reason`; "attempt": a row per round: the same, `instruction`, how the edit ended, and the decisive
+                verdict on each criterion. Missing values are missing, never 0.
 
-        Raises:
-            plantain.records.InputError: pandas is not installed; `rows` works without.
+        Raise InputError if pandas is not installed; `rows` works without it.
         """
         try:
             import pandas
@@ -176,10 +174,12 @@ class Run:
         return pandas.DataFrame(self.rows(by))
 
     def report(self, to: Path | str | None = None) -> Path:
-        """Write the run's report, as `plantain report` does, into one HTML file, and return its path.
+        """Write the run's report as `plantain report` does, and return the path of its HTML file.
+
+        The numbers are written next to it as JSON. Raise InputError if the page cannot be written.
 
         Args:
-            to: the file; None for `report.html` in the run.
+            to: the HTML file, replaced if it exists; None for `report.html` in the run's folder.
         """
         from plantain.report.page import write_report
 

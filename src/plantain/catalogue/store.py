@@ -110,9 +110,9 @@ _PAGE = 512
 
 
 class Catalogue:
-    """One catalogue folder. Open it read-only with `open`, or for adding with `create`.
+    """A folder of prepared images and their records. Open it read-only with `open`, or for adding with `create`.
 
-    Add from one thread; `read` may be called from any. `connection` and `blobs` are for this package's own tables.
+    A `with` block closes it. Only `read` may be called from several threads. `connection` and `blobs` are internal.
 
     Example:
         >>> with Catalogue.open("catalogue") as catalogue:
@@ -129,7 +129,7 @@ class Catalogue:
 
     @classmethod
     def create(cls, root: Path | str) -> Catalogue:
-        """Open a catalogue for adding, or make a new one. Raise InputError if the folder has one of another version."""
+        """Open a catalogue for adding, or make one in a missing or empty folder. InputError if neither is possible."""
         root = Path(root)
         path = root / NAME
         if not path.exists():
@@ -182,15 +182,14 @@ class Catalogue:
         raise InputError(f"{path}: not a catalogue ({fault})") from fault
 
     def add(self, image: SourceImage, data: bytes, code: bytes | None = None) -> bool:
-        """Store one prepared image; return False if the catalogue contains it already.
+        """Store one prepared image; return False if the catalogue contains it already. `flush` or `close` commits it.
 
         Args:
-            image: record of the image; the prepared hash is computed from `data`.
-            data: the prepared bytes (`encode_source`, or `encode_jpeg` for a synthetic one).
-            code: its `pixels.likeness`, to find near duplicates; None to skip that.
+            image: its record; `prepared_sha256` is set to the hash of `data`.
+            data: the prepared JPEG file, e.g. from `PackageSample.prepared`; it is not checked.
+            code: its perceptual hash (`pixels.likeness`), to find near duplicates; None to skip that.
 
-        Raises:
-            InputError: another image already has this id.
+        Raise InputError if another image, or another record, already has this id.
         """
         image = replace(image, prepared_sha256=hashlib.sha256(data).hexdigest())
         known = self._waiting.get(image.id) or self.find(image.id)
@@ -207,7 +206,7 @@ class Catalogue:
         return True
 
     def flush(self) -> None:
-        """Commit additions since the last commit."""
+        """Commit the images that `add` has stored since the last commit; `add` does so itself after every 64."""
         if not self._waiting:
             return
         # Committed or forgotten, never tried again: the next ingest finds the rest.
@@ -217,7 +216,10 @@ class Catalogue:
             self.insert(images, codes)
 
     def insert(self, images: Iterable[SourceImage], codes: Mapping[str, bytes]) -> None:
-        """Add rows and likenesses inside a transaction; blobs must exist. Raise InputError if an id is taken."""
+        """Add records, and perceptual hashes by image id; call it in a `transaction`. InputError if an id is taken.
+
+        The image files must be in `blobs` already; `add` does both.
+        """
         images = list(images)
         rows = [to_row(image) for image in images]
         marks = ", ".join("?" * len(COLUMNS))
@@ -235,25 +237,25 @@ class Catalogue:
         )
 
     def remove(self, image: SourceImage) -> None:
-        """Remove an image's rows inside a transaction; its blob stays."""
+        """Delete an image's record and labels; call it in a `transaction`. Its file stays in `blobs`."""
         for table in ("label", "likeness", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (image.id,))
         self.connection.execute("DELETE FROM image WHERE id = ?", (image.id,))
 
     def replace(self, old: SourceImage, new: SourceImage) -> None:
-        """Replace an image's record inside a transaction; id and labels stay."""
+        """Replace an image's record by one with the same id and labels; call it in a `transaction`."""
         assignments = ", ".join(f'"{column}" = ?' for column in COLUMNS)
         self.connection.execute(f"UPDATE image SET {assignments} WHERE id = ?", (*to_row(new), old.id))
 
     def relabel(self, old: SourceImage, new: SourceImage) -> None:
-        """Replace a record with its labels and its source's group inside a transaction."""
+        """Replace an image's record, labels and source's group; the id stays. Call it in a `transaction`."""
         self.replace(old, new)
         for table in ("label", "own_group"):
             self.connection.execute(f"DELETE FROM {table} WHERE image_id = ?", (old.id,))
         self._insert_labels([new])
 
     def own_groups(self) -> list[tuple[str, str, str | None]]:
-        """Return (id, dataset, group given by the source) of every image, sorted by id."""
+        """Return (id, dataset, `own_group`) of every image, sorted by id."""
         self.flush()
         return self.connection.execute(
             'SELECT id, dataset, CASE WHEN own_group.image_id IS NULL THEN image."group" ELSE own_group."group" END '
@@ -261,18 +263,18 @@ class Catalogue:
         ).fetchall()
 
     def own_group(self, image: SourceImage) -> str | None:
-        """Return the group that an image's source gave; None if it gave none."""
+        """Return the patient or study that an image's source states, whatever `regroup` set; None if it states none."""
         query = 'SELECT "group" FROM own_group WHERE image_id = ?'
         row = self.connection.execute(query, (image.id,)).fetchone()
         return image.group if row is None else row[0]
 
     def likenesses(self) -> list[tuple[str, bytes]]:
-        """Return (id, perceptual hash) of every image that has one, sorted by id."""
+        """Return (id, perceptual hash of `pixels.likeness`) of every image that was added with one, sorted by id."""
         self.flush()
         return self.connection.execute("SELECT image_id, code FROM likeness ORDER BY image_id").fetchall()
 
     def regroup(self, groups: Mapping[str, str | None]) -> None:
-        """Set the groups that join near duplicates, by image id; the groups given by sources are kept too."""
+        """Set and commit the group of images by id, to join near duplicates; `own_group` still returns the source's."""
         self.flush()
         with self.transaction():
             held = dict(self.connection.execute('SELECT id, "group" FROM image').fetchall())
@@ -287,7 +289,7 @@ class Catalogue:
         return int(self.connection.execute("SELECT COUNT(*) FROM image").fetchone()[0]) + len(self._waiting)
 
     def find(self, image_id: str) -> SourceImage | None:
-        """Return the image of that id, or None."""
+        """Return the record of the image with this id, or None."""
         row = self.connection.execute("SELECT * FROM image WHERE id = ?", (image_id,)).fetchone()
         return from_row(row) if row is not None else self._waiting.get(image_id)
 
@@ -301,14 +303,14 @@ class Catalogue:
         return {(sha256, frame): image_id for sha256, frame, image_id in rows}
 
     def get(self, image_id: str) -> SourceImage:
-        """Return the image of that id. Raise InputError if there is none."""
+        """Return the record of the image with this id. Raise InputError if there is none."""
         image = self.find(image_id)
         if image is None:
             raise InputError(f"{self.root}: no image has the id {image_id!r}")
         return image
 
     def images(self, modality: str | None = None, label: str | None = None) -> Iterator[SourceImage]:
-        """Stream the images in order of their ids, only of a modality or with a label if given."""
+        """Yield the records of all images, sorted by id; only those of `modality` and with `label`, where given."""
         self.flush()
         columns = ", ".join(f'image."{column}"' for column in COLUMNS)
         source = "image" if label is None else "label JOIN image ON image.id = label.image_id"
@@ -327,7 +329,10 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Count images by the value of a field, or by "label". Raise ValueError for an unknown field."""
+        """Return the number of images by label ("label"), or by the value, as text, of a field of `SourceImage`.
+
+        Raise ValueError for an unknown field.
+        """
         self.flush()
         if field == "label":
             query = "SELECT label, COUNT(*) FROM label GROUP BY label ORDER BY label"
@@ -338,15 +343,15 @@ class Catalogue:
         return {str(value): int(count) for value, count in self.connection.execute(query)}
 
     def read(self, image: SourceImage) -> bytes:
-        """Return the prepared bytes of an image. Thread-safe. Raise InputError if they are missing or damaged."""
+        """Return the prepared JPEG file of an image. Thread-safe. Raise InputError if it is missing or damaged."""
         return self.blobs.read(image.prepared_sha256)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a transaction as a context: committed, or rolled back when the block raises."""
+        """Return a context manager that commits the changes made in its block, or undoes them if it raises."""
         return transaction(self.connection)
 
     def digest(self) -> str:
-        """Return a hash (hex) of all records, independent of the order of adding."""
+        """Return the SHA-256 (hex) of all records, independent of the order in which they were added."""
         self.flush()
         found = hashlib.sha256(str(VERSION).encode())
         for row in self.connection.execute("SELECT * FROM image ORDER BY id"):
@@ -354,7 +359,7 @@ class Catalogue:
         return found.hexdigest()
 
     def close(self) -> None:
-        """Commit waiting images, and close."""
+        """Commit the images added since the last commit, and close the database."""
         try:
             self.flush()
         finally:

@@ -138,11 +138,7 @@ def check_received(root: Path, levels: int = 64) -> None:
 
 
 def read_toml_table(path: Path) -> dict[str, object]:
-    """Read and parse a TOML file.
-
-    Raises:
-        InputError: it cannot be read, or is not TOML.
-    """
+    """Read and parse a TOML file. Raise InputError if it cannot be read, or is not TOML."""
     data = read_regular(path, str(path), MAX_TEXT_BYTES)
     try:
         return tomllib.loads(data.decode())

@@ -383,7 +383,10 @@ _HARMLESS = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?|inf|nan)|-")
 
 
 def written_csv(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV text with line feeds. Cells that a spreadsheet would run as formulas are made harmless."""
+    """Return rows as CSV text, each row ending in a line feed.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe in front; `read_csv` removes it.
+    """
     return "".join(map(csv_line, rows))
 
 

@@ -27,7 +27,7 @@ class Taxonomy:
 
     Attributes:
         findings: every finding, normal classes included.
-        titles: display name of each modality.
+        titles: display name by modality.
     """
 
     findings: tuple[Finding, ...]
@@ -35,35 +35,27 @@ class Taxonomy:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """The modalities in the order of their files."""
+        """The names of the modalities, e.g. "chest_xray", in the order of their files."""
         return tuple(dict.fromkeys(finding.modality for finding in self.findings))
 
     def of(self, modality: str) -> tuple[Finding, ...]:
-        """Return every finding of a modality, including its normal class.
-
-        Raises:
-            InputError: the modality is unknown.
-        """
+        """Return every finding of a modality, its normal class included. InputError if the modality is unknown."""
         self._require(modality)
         return tuple(finding for finding in self.findings if finding.modality == modality)
 
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
-        """Return the findings that can be added or removed; InputError for an unknown modality.
+        """Return the findings that can be added or removed. Raise InputError if the modality is unknown.
 
-        Optional findings are included only with `optional`.
+        `optional` includes the findings that a recipe uses only if it names them.
         """
         return tuple(f for f in self.of(modality) if not f.normal and (optional or not f.optional))
 
     def normal(self, modality: str) -> Finding:
-        """Return the normal class of a modality. Raise InputError if the modality is unknown."""
+        """Return the normal class of a modality: images without a finding. InputError if the modality is unknown."""
         return next(finding for finding in self.of(modality) if finding.normal)
 
     def get(self, modality: str, name: str) -> Finding:
-        """Return the finding of that exact name.
-
-        Raises:
-            InputError: unknown modality or name; the message suggests the nearest.
-        """
+        """Return the finding of exactly this name. Raise InputError, with the nearest name, if there is none."""
         for finding in self.of(modality):
             if finding.name == name:
                 return finding
@@ -76,8 +68,8 @@ class Taxonomy:
     def match_label(self, modality: str, text: str) -> Finding | None:
         """Return the finding that a label names, ignoring case, spaces, underscores and hyphens.
 
-        Names win over titles, titles over labels of sources, labels over synonyms. Return None if no finding has the
-        word, or several do. Raise InputError if the modality is unknown.
+        Names win over titles, titles over labels of sources, labels over synonyms. Return None if `text` names no
+        finding, or several. Raise InputError if the modality is unknown.
         """
         wanted = fold(text)
         if not wanted:

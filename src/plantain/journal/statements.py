@@ -154,6 +154,7 @@ def _columns_of(task: EditTask) -> tuple[str, ...]:
 
 
 def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> int:
+    """Insert an open call, started at `now` (ISO); return its id. Raise ValueError if this try was already started."""
     key = call.key
     values = (key.task_id, key.generation, key.round, key.step.value, key.draw, call.tries)
     try:
@@ -164,6 +165,7 @@ def start_call(connection: sqlite3.Connection, call: StartedCall, now: str) -> i
 
 
 def settle_call(connection: sqlite3.Connection, settlement: CallResult) -> None:
+    """Store all results of an open call. Raise ValueError if it is unknown or already settled."""
     outcome, usage = settlement.outcome, settlement.usage
     _check_finite(
         cost_usd=settlement.cost_usd, latency_s=settlement.latency_s, retry_after=outcome.retry_after

@@ -50,7 +50,7 @@ and others get their turn. Ids of tasks are hashes all over the table: few large
 
 
 class Journal:
-    """The journal of a run, opened by its only writer.
+    """The journal of a run, opened for writing by `create` or `open`; a run has one writer at a time.
 
     Methods are called from one or more event loops; each returns when its change would survive a power cut.
     Operations that wait at the same time are committed together. `put_blob` may be called from any thread.
@@ -144,11 +144,11 @@ class Journal:
         await self._submit(statements.execute, "INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     async def start_call(self, call: StartedCall) -> int:
-        """Record that a try is about to be sent; return its id.
+        """Record durably that a call is about to be sent; return the id for `settle_call`.
 
         Raises:
-            DiskFull: the images of this and the other open calls may not fit.
-            ValueError: this try was already started.
+            DiskFull: the free space may not suffice for the images of all open calls.
+            ValueError: this try of the call was already started.
         """
         check_room(self.run, call.key.step, len(self._open_edits))
         call_id = await self._submit(statements.start_call, call, _now())
@@ -157,7 +157,7 @@ class Journal:
         return call_id
 
     async def settle_call(self, settlement: CallResult) -> None:
-        """Record all results of a call at once. Raise ValueError if the call is not open."""
+        """Record all results of an open call in one transaction. Raise ValueError if no such call is open."""
         try:
             await self._submit(statements.settle_call, settlement)
         finally:
@@ -188,7 +188,7 @@ class Journal:
         return await self._in_batches(statements.continue_tasks, ids, BATCH)
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
-        """Make closed tasks pending again in the same generation, for plans that have grown; return their number."""
+        """Make closed tasks pending again, keeping their rounds, for a plan that has grown; return their number."""
         return await self._in_batches(statements.extend_tasks, ids, BATCH)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:

@@ -21,36 +21,36 @@ from plantain.records import InputError, Score
 
 
 class MetricSample(Protocol):
-    """Images and texts of a sample that a metric reads; each image is decoded on first use."""
+    """Images and texts of a benchmark's sample, for metrics; each image is decoded on first use."""
 
     @property
     def before(self) -> Pixels:
-        """The image before, uint8 (H, W, 3)."""
+        """The image before the change, uint8 (H, W, 3), RGB."""
         ...
 
     @property
     def truth(self) -> Pixels | None:
-        """The real image after, uint8 (H, W, 3) of the same size; None if the sample has none."""
+        """The real image after the change, uint8 (H, W, 3) of the size of `before`; None if the sample has none."""
         ...
 
     @property
     def roi(self) -> Mask | None:
-        """The region of interest, bool (H, W); None if the sample has none."""
+        """The region that should change, bool (H, W), True inside; None if the sample has none."""
         ...
 
     @property
     def roi_grey(self) -> Image | None:
-        """The grey levels of the region's file, uint8 (H, W); None if the sample has none."""
+        """The grey levels of the region's mask file, uint8 (H, W); None if the sample has none."""
         ...
 
     @property
     def prompt(self) -> str:
-        """The instruction."""
+        """The instruction that editors receive."""
         ...
 
     @property
     def detailed(self) -> str:
-        """The description of the change; "" if the sample has none."""
+        """The description of the expected change; "" if the sample has none."""
         ...
 
 
@@ -62,19 +62,19 @@ Measured = Score | tuple[Score, Mapping[str, Any]]
 
 
 class Metric:
-    """A measure of one output against its sample. A subclass sets the attributes and `measure`.
+    """The base class of metrics, which score an output of an editor. A subclass sets attributes and defines `measure`.
 
     Attributes:
-        name: name in the journal and on the command line; the network's name follows unless it has the published
-            weights.
+        name: name in the journal and on the command line, that of its entry point in the group `plantain.metrics`.
         label, unit: texts for readers; the unit is "" for a bare number.
-        version: to be raised whenever a number could change; outputs scored by another version are scored again.
+        version: text to change whenever a number could change; outputs scored by another version are scored again.
         higher_is_better: True if higher values are better.
         low, high: ends of the range; None if unbounded.
         digits: digits after the decimal point in tables.
-        needs: inputs, out of `NEEDS`; outputs of a sample without all of them are unscored, and `measure` not called.
+        needs: required parts of a sample: "truth", "roi", "prompt", "detailed". Outputs of a sample without one of
+            them are unscored; `measure` is not called.
         column: heading in tables; "" for `name`.
-        uses: the field of `Networks` that it needs; "" for none.
+        uses: the field of `Networks` with the network that it needs; "" for none.
         alone: True if measurements run one at a time, because the network uses all cores.
     """
 
@@ -93,15 +93,15 @@ class Metric:
 
     @classmethod
     def open(cls, networks: Networks) -> Metric | str:
-        """Return the metric, or the reason why this machine cannot compute it; "" if `networks.why_not` has it."""
+        """Return the metric, or why this machine cannot compute it, as text: "" if `networks.why_not` states it."""
         return cls()
 
     def measure(self, sample: MetricSample, output: Pixels) -> Measured:
         """Return the score of an output, or (score, detail to store with it).
 
         Args:
-            sample: the benchmark sample.
-            output: uint8 (H, W, 3), of the sample's size.
+            sample: the benchmark sample; parts listed in `needs` are present.
+            output: the editor's image, uint8 (H, W, 3) RGB, of the size of `sample.before`.
 
         Raises:
             ValueError: an image does not suit the metric; the output is then unscored with that reason.

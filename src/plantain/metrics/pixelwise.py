@@ -72,13 +72,12 @@ def ssim(before: Image, after: Image) -> Score:
 def masked_ssim(before: Image, after: Image, roi: Mask) -> Score:
     """Return the SSIM outside the region of interest: how well an edit preserved the rest of the image.
 
-    Averages the SSIM over pixels whose whole window is outside `roi` so neither the edit itself nor
-    zero-filling can raise the score (the contextual preservation of MedEBench 2.2,
-    without the inflation of its published code).
+    Averages the SSIM over pixels whose whole 7 x 7 window is outside `roi`, so neither the edit nor zero-filling raises
+    the score (contextual preservation, MedEBench 2.2, without the bias of its published code: see `cp_reference`).
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
-        roi: bool (H, W), or uint8 of two levels; True marks the region that the edit was meant to change.
+        roi: (H, W), bool, or uint8 with 0 and 1 or 0 and 255; nonzero where the edit was meant to change the image.
 
     Returns:
         A score in [-1, 1], 1 when identical; unscored("roi covers image") if no window fits outside.
@@ -140,14 +139,14 @@ def _is_grey(image: Image) -> bool:
 def cp_reference(before: Image, after: Image, roi: Mask | Image) -> Score:
     """Return the masked SSIM as MedEBench's published code computes it, to compare with published numbers.
 
-    Both images are multiplied by 1 - mask / 255, cut back to uint8, and compared by `ssim` over the whole frame. The
-    emptied region agrees perfectly, so the score is near r + (1 - r) * strict for a region of share r; `masked_ssim`
+    Both images are multiplied by 1 - mask / 255, truncated to uint8, and compared by `ssim` over the whole frame. The
+    emptied region agrees perfectly, so for a region of share r the score is near r + (1 - r) * `masked_ssim`, which
     does not have this bias. The mask's grey levels are used, as published: a mask stored as 0 and 1 hides next to
     nothing, and a soft edge dims its pixels.
 
     Args:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
-        roi: (H, W); bool, or uint8 grey levels as stored in the mask's file.
+        roi: (H, W), the region meant to change: bool, or uint8 grey levels as stored in the mask's file.
 
     Returns:
         A score in [-1, 1], 1 when identical outside; unscored when no window fits.
@@ -188,7 +187,7 @@ def field_of_view(pixels: Pixels) -> Mask:
 
 
 class PSNR(Metric):
-    """PSNR of an output and the real image after, in dB; identical pairs are unscored."""
+    """PSNR of an output and the real image after the change, in dB, higher is better; unscored if identical."""
 
     name, label, unit, digits = "psnr", "PSNR with the truth, dB", "dB", 1
     needs = ("truth",)

@@ -115,11 +115,7 @@ class Pilot:
 
 
 def read_pilot(run: Path) -> Pilot:
-    """Measure the rates of a run, which may still be building.
-
-    Raises:
-        InputError: `run` is not a run, or none of its tasks is closed.
-    """
+    """Measure the rates of a run, also during its build. InputError if it is not a run, or has no closed task."""
     with JournalReader.open(run) as reader:
         closed = list(rounds_of_closed(reader))
         if not closed:

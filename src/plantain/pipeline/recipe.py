@@ -102,11 +102,15 @@ class Loop(Section):
 
 
 class Recipe(Section):
-    """A build, as its TOML file states it.
+    """A build as its TOML file describes it; immutable.
 
-    `name` appears in pages and releases. `seed` determines all random choices: the same seed plans the same tasks.
-    `rubric` is the name of the rubric that judges edits, or a TOML file with one; default: Med-Banana's. Its policy and
-    threshold apply unless `loop` sets them.
+    Attributes:
+        name: name of the build in pages and releases.
+        seed: number that determines all random choices: the same seed plans the same tasks.
+        data, models, loop, limits, engine: the sections of these names.
+        rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. Its policy and
+            threshold apply unless `loop` sets them.
+        providers, settings: settings by provider; those that replace them by role ("writer", "editor", "judge").
 
     Example:
         >>> Recipe.load("pilot.toml").data.findings
@@ -128,12 +132,12 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: Path | str) -> Recipe:
-        """Read and validate a recipe file by `load_recipe`. Raise InputError for an invalid one."""
+        """Read a recipe's TOML file; relative paths in it start at its folder. Raise InputError if it is invalid."""
         return load_recipe(Path(path))
 
     @property
     def judged_by(self) -> Rubric:
-        """The recipe's rubric, Med-Banana's by default. Raise InputError if unknown or invalid."""
+        """The rubric that `rubric` names, Med-Banana's by default. Raises InputError if it is unknown or invalid."""
         return rubric_named(self.rubric) if self.rubric else MED_BANANA
 
     @property

@@ -60,10 +60,9 @@ class BadImage(InputError):
 
 
 def decode(data: bytes) -> Pixels:
-    """Decode a blob that plantain wrote (JPEG or PNG): uint8 (H, W, 3), RGB.
+    """Decode an image file that plantain wrote, JPEG or PNG; return uint8 (H, W, 3), RGB, also if it is grey.
 
-    Raises:
-        BadImage: the bytes are not an image, so the blob is damaged.
+    Raise BadImage if the bytes cannot be decoded.
     """
     pixels: Pixels | None = _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     if pixels is None:

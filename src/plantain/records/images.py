@@ -55,28 +55,28 @@ def parent_of(image_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceImage:
-    """One image of a catalogue, prepared. Unknown attributes say "unknown", never a guess.
+    """The record of a prepared image of a catalogue.
 
     Attributes:
         id: the source's own image id, unique in its catalogue (e.g. "s50000230", "0_left").
-        dataset, version: where it comes from.
+        dataset, version: the dataset that it is from, and its version; "" if unknown.
         modality: "chest_xray", "brain_mri", "fundus", or a user's own.
         labels: names of findings present; the modality's normal class when none is.
         licence: terms of its owner.
-        group: patient or study that must never be split; None if the source has no such id.
-        split: the source's own split, or "".
-        source_sha256, prepared_sha256: of the source file and of the prepared PNG or JPEG.
-        frame: index in a multi-frame or multi-slice file.
+        group: patient or study whose images must stay in one split; None if the source has no such id.
+        split: the source's own split; "" if it has none.
+        source_sha256, prepared_sha256: hash (hex) of the source file, and of the prepared JPEG (benchmarks: PNG).
+        frame: index of the frame or slice in the source file; 0 for the first or only one.
         geometry: how it was resized to the prepared size.
-        view, projection, position, sequence, contrast, plane: as recorded, else "unknown"; the view of a slice is
-            "sella" or "without sella".
-        laterality: the eye, "left" or "right"; "not recorded" if the left half of a slice is unknown: no
-            instruction may name a side; "mirrored" if a slice or film is shown mirrored; else "unknown".
-        spacing_mm: pixel spacing of the prepared image, if known.
+        view, projection, position, sequence, contrast, plane: e.g. "frontal", "PA", "erect", "T1", "none", "axial", and
+            for the view of a brain slice "sella" or "without sella"; "unknown" if the source does not state it.
+        laterality: of a fundus the eye, "left" or "right"; "not recorded" if it is unknown which half of a slice is the
+            left one: no instruction may name a side; "mirrored" if a slice or film is shown mirrored; else "unknown".
+        spacing_mm: pixel spacing of the prepared image in millimetres; None if unknown.
         text_checked: True if it was checked for burned-in text.
         synthetic: True if the pixels are rendered or edited.
-        consent: permission for hosted models, if recorded.
-        note: for readers, e.g. "population average", "not a healthy chest".
+        consent: permission for hosted models; None if none is recorded.
+        note: remark for readers, e.g. "population average", "not a healthy chest".
     """
 
     id: str
@@ -106,12 +106,12 @@ class SourceImage:
 
     @property
     def parent(self) -> str:
-        """The id of the task that made it as its accepted edit; "" for an image of a catalogue."""
+        """The id of the task whose accepted edit this image is; "" for an image of a catalogue."""
         return parent_of(self.id)
 
     @property
     def origin(self) -> str:
-        """The id of the catalogue's image from which the turns started, which may be this image."""
+        """The id of the catalogue's image of which this one is an edit, over all turns; its own id if it is none."""
         return _TURN.sub("", self.id)
 
 

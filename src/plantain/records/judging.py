@@ -37,14 +37,14 @@ class FailureCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """One criterion as a judge observed it.
+    """A judge's answer to one criterion of a rubric.
 
     Attributes:
-        passed: None if the judge cannot tell, or gave no usable answer; `evidence` gives the reason.
-        confidence: in [0, 1], if the judge gave one.
-        codes: why it failed.
-        evidence: the visible signs, in words.
-        value: the number given, if the criterion has a scale.
+        passed: True if the edit meets it, False if not; None if the judge cannot tell or gave no usable answer.
+        confidence: the judge's confidence in [0, 1]; None if not given.
+        codes: reasons for which it failed, out of `Rubric.codes`.
+        evidence: the visible signs in words, or the reason why `passed` is None.
+        value: the number given, on the criterion's scale; None without a scale or answer.
     """
 
     passed: bool | None
@@ -60,11 +60,11 @@ class Observations:
 
     Attributes:
         criteria: every criterion of the rubric, by its name.
-        facts: further yes/no answers by name; for Med-Banana `has_disease`: the target finding is visible in
-            the edited image (right for `add`, wrong for `remove`), and `other_disease`, that another one appeared.
-        opinion: the judge's own overall yes or no, if it gave one.
-        reason: free text, with evidence.
-        differences: differences that it described before judging.
+        facts: further yes/no answers by name; for Med-Banana `has_disease` (the target finding is visible in the
+            edited image: right for `add`, wrong for `remove`) and `other_disease` (another finding appeared).
+        opinion: the judge's own overall yes or no; None if not given.
+        reason: the judge's reasons in its own words.
+        differences: the differences between the images that it described before judging.
     """
 
     criteria: Mapping[str, CriterionResult]
@@ -79,13 +79,13 @@ class RubricCriterion:
     """One criterion of a rubric.
 
     Attributes:
-        name: as judges write it, and as it is stored.
-        weight: in the score; the weights of a rubric sum to 1, or all are 0: such a rubric has no weighted score.
+        name: name in judges' answers and in the journal.
+        weight: weight in the score, 0 or more. A rubric's weights sum to 1, or all are 0: then it has no score.
         question: the question to the judge.
-        scale: least and most of its whole numbers, e.g. (0, 10); None for pass or fail.
-        pass_at: the number at which it passes; None for the rubric's threshold as a share of the scale.
-        short: its abbreviation in tables and in the names of stored scores; "" for its name.
-        marks: the meaning of some numbers, from none of it to all of it.
+        scale: lowest and highest whole number of the answer, e.g. (0, 10); None for pass or fail.
+        pass_at: lowest number that passes; None for the rubric's threshold as a share of the scale.
+        short: abbreviation in tables and in the names of stored scores; "" for `name`.
+        marks: (number, its meaning) for some numbers of the scale, in ascending order.
         key: key in the judge's JSON if its answer is a bare true or false; "" for an object under `name`. A key that
             is also one of `Rubric.facts` states that the finding is visible: a removal passes if it is false.
     """
@@ -102,7 +102,7 @@ class RubricCriterion:
     key: str = ""
 
     def share(self, result: CriterionResult) -> float | None:
-        """Return a result as a share of the criterion's full mark, in [0, 1]; None if it is unscored."""
+        """Return a result as a share in [0, 1]: pass 1, fail 0, a number its place on the scale; None if unscored."""
         if self.scale is None:
             return None if result.passed is None else float(result.passed)
         least, most = self.scale
@@ -135,13 +135,13 @@ class Rubric:
     """The criteria and rules for judging an edit, as data.
 
     Attributes:
-        name: by which pages and stored verdicts name it.
-        version: to be raised with every change.
+        name: name in pages and stored verdicts.
+        version: number that is raised with every change.
         criteria: the questions whose answers decide.
-        facts: questions answered by yes or no that decide nothing, by name.
-        codes: reasons for which a criterion can fail.
+        facts: yes/no questions by name, whose answers do not decide.
+        codes: names of the reasons for which a criterion can fail.
         policy: "all-pass" or "weighted", unless a recipe sets it; see `plantain.rubrics.decide`.
-        threshold: the weighted score that qualifies an edit, unless a recipe sets it.
+        threshold: lowest weighted score, in [0, 1], that qualifies an edit, unless a recipe sets it.
         asked: how it is presented to a hosted judge.
     """
 
@@ -171,7 +171,7 @@ class Rubric:
         return {criterion.name: criterion for criterion in self.criteria}[name]
 
     def passes(self, name: str, value: float) -> bool:
-        """Return True if a number on a criterion's scale passes it. Raise KeyError for an unknown name."""
+        """Return True if `value`, on the scale of the criterion `name`, passes it. Raise KeyError if unknown."""
         criterion = self.criterion(name)
         if criterion.pass_at is not None:
             return value >= criterion.pass_at
@@ -217,7 +217,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A measured number, or the reason why there is none. Unscored is never 0 and never -1."""
+    """A measured number; if there is none, `value` is None (never 0 or -1) and `reason` states why."""
 
     value: float | None
     reason: str = ""

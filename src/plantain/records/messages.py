@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class InputError(ValueError):
-    """Invalid user input. The message is one line: file, field, allowed values."""
+    """Raised for invalid input of a user. The message is one line: the file, the field and the allowed values."""
 
 
 def fold(text: str) -> str:

@@ -56,15 +56,15 @@ class Outcome:
     """How a call ended and why.
 
     Attributes:
-        kind: the outcome.
-        reason: one line; "" if ok.
-        retry_after: seconds that the provider asked us to wait, for `rate_limited`.
-        fatal: the fault concerns the whole run, not this task (bad key, exhausted quota, retired
-            model): the run stops instead of failing every task in turn.
-        unbilled: the provider answered with an error or was never reached: nothing can have been billed.
-        timed_out: no answer came in time: it may have been billed, and the provider may be overloaded.
-        lost: the worker process ended without an answer, whatever the request: such calls have a separate limit of
-            retries.
+        kind: ok, not_applicable, rate_limited, transport, refused, no_image, malformed or cancelled; it selects the
+            retry policy.
+        reason: why it is not ok, in one line; "" if ok.
+        retry_after: seconds until the provider permits a retry, for `rate_limited`; None if it did not state them.
+        fatal: True if the fault concerns the whole run, not this task (bad key, exhausted quota, retired model): the
+            run stops instead of failing every task in turn.
+        unbilled: True if the provider answered with an error or was never reached, so that nothing was billed.
+        timed_out: True if no answer came in time: it may have been billed, and the provider may be overloaded.
+        lost: True if a local worker process ended without an answer; such calls have a separate limit of retries.
 
     `unbilled`, `timed_out` and `lost` are neither journalled nor compared.
     """
@@ -84,7 +84,7 @@ class Outcome:
 
     @property
     def costs_nothing(self) -> bool:
-        """True if the call ended before a model ran, so that it is free unless usage was reported."""
+        """True if no model ran, so that the call is free unless usage was reported."""
         return self.fatal or self.unbilled or self.kind in BEFORE_WORK
 
 
@@ -218,16 +218,18 @@ class Usage:
     All providers' counts are converted to one convention:
 
     - `input_tokens` counts everything read: words, images, tokens from a cache and tokens written to one.
-    - `output_tokens` is all that was written and is billed as output: words, images and thinking.
-    - Every other count is a part of one of these two, never an addition to it: `cached_tokens`, `cache_write_tokens`
-      and `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images),
-      `thinking_tokens` and `output_image_tokens` of the output.
+    - `output_tokens` counts everything billed as output: words, images and thinking.
+    - Every other token count is a part of one of these two: `cached_tokens`, `cache_write_tokens` and
+      `input_image_tokens` of the input (`cached_image_tokens` of both the cached and the images), `thinking_tokens` and
+      `output_image_tokens` of the output.
 
     Attributes:
-        tier: the service tier that served the call, as the provider names it, in lower case; "" for the usual one.
-        ran_on: the local worker that computed the answer, if any: CPU or GPU, library versions.
-        asks: the usage of each request, if the call took several: each is billed by its own tier and length. One
-            without counts was sent at an unknown cost. The counts above are their sums.
+        images: number of images in the answer.
+        served_model, finish_reason, response_id: as the provider reports them; "" if it does not.
+        tier: service tier that served the call, as the provider names it, in lower case; "" for the usual one.
+        ran_on: local worker that computed the answer: CPU or GPU, library versions; "" for a hosted model.
+        asks: usage of each request, if the call took several; each is billed by its own tier and length, and the other
+            counts are their sums. A request without counts was sent at an unknown cost.
         reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
 
@@ -254,11 +256,11 @@ class Usage:
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def with_image_tokens(self, tokens: int | None) -> Usage:
-        """Return the usage with the tokens of its images added, or unchanged if the provider reported them.
+        """Return the usage with the output tokens of its images filled in; unchanged if reported, or not known.
 
         Args:
-            tokens: of one image of the requested size; None if unknown. A total below the tokens of the images alone
-                is taken to omit them, and they are added.
+            tokens: tokens of one image of the requested size; None if unknown. They are added to `output_tokens` only
+                if that count, without thinking, is too small to include all images.
         """
         if not self.images or not tokens or self.output_image_tokens is not None:
             return self

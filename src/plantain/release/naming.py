@@ -28,7 +28,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 def safe(name: str) -> str:
-    """Convert a name to one for paths: ASCII letters, digits and ._+-, no leading dot, 1 to `LONGEST` characters."""
+    """Return a name made safe for paths: "_" for all but A-Z, a-z, 0-9 and ._+-, and for leading dots.
+
+    A name of more than 120 characters is cut and gets a hash. Different short names may give the same one.
+    """
     plain = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), _UNSAFE.sub("_", name)) or "_"
     if len(plain) <= LONGEST:
         return plain

@@ -65,7 +65,7 @@ class ReleaseFile:
         path: path of the file, POSIX, relative to the release.
         sha256, bytes: hash and size of the whole file; if `row` or `member` is set, of the image.
         role: "success", "failed", "undecided", "superseded", "unjudged" for edited images; "mask";
-            ORIGINAL; "shard" for a Parquet or tar file with images; "record" for JSON.
+            "original"; "shard" for a Parquet or tar file with images; "record" for JSON, CSV and other texts.
         pixel_sha256: hash of the decoded uint8 (H, W, 3) RGB bytes, as recorded at normalisation; None if it was not.
         task, generation, round: the attempt of an image; None for other files, and for an original unless it is in
             the row of its edit.

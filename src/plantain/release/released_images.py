@@ -70,10 +70,9 @@ class ReleasedImage:
 
 
 class ReleasedImages:
-    """The images of a release, read in threads, in order; edits are signed. Signed images are cached.
+    """The reader of a release's images: checks each by its hash, and signs edits if the release has a signer.
 
-    Hashing an image costs as much as writing it, and it may be in several tables: a blob is hashed when it is first
-    read only.
+    A blob is hashed at its first read only; signed images are cached.
     """
 
     def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:
@@ -90,7 +89,7 @@ class ReleasedImages:
     def stream(
         self, wanted: Iterable[tuple[T, Sequence[ImageRequest]]]
     ) -> Iterator[tuple[T, list[ReleasedImage]]]:
-        """Yield every item with its images, in order. Raise BadBlob for an image that is missing or changed."""
+        """Yield (item, images) for each (item, requests as for `read`), in order, reading ahead. Raise BadBlob."""
         waiting: deque[tuple[T, list[Future[ReleasedImage]]]] = deque()
         for item, requests in wanted:
             waiting.append((item, [self._pool.submit(self.read, one) for one in requests]))
@@ -101,11 +100,14 @@ class ReleasedImages:
             yield item, [image.result() for image in images]
 
     def holds(self, image: BlobRef) -> bool:
-        """Return True if the run contains the image's bytes, which may be missing in an imported run."""
+        """Return True if the run contains the image's file, which may be missing in an imported run."""
         return self._blobs.holds(image.sha256)
 
     def read(self, wanted: ImageRequest) -> ReleasedImage:
-        """Return one image, signed if it is an edit and there is a signer. Raise BadBlob if missing or changed."""
+        """Return one image as released, with its hash. Raise BadBlob if its file is missing or changed.
+
+        `wanted` is (blob, (task id, round)) for an edited image, (blob, None) for an original or a mask.
+        """
         image, attempt = wanted
         data = self._read(image.sha256)
         if self._signer is None or attempt is None:

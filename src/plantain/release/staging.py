@@ -68,9 +68,9 @@ class StagedEntry:
 
 
 class HashingFile:
-    """A file being written that computes its SHA-256 and size; pyarrow and tarfile can write to it.
+    """A binary file being written, which pyarrow and tarfile can write to; a thread hashes it meanwhile.
 
-    A thread hashes while the file is written: hashing costs as much as writing.
+    `size` is the number of bytes so far, `sha256` (hex) is set by `finish`.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -84,6 +84,7 @@ class HashingFile:
         self.closed = False
 
     def write(self, data: bytes) -> int:
+        """Write bytes; return their number."""
         self._piece += data
         if len(self._piece) >= _HASHED_AT_ONCE:
             self._hash()
@@ -122,7 +123,7 @@ class HashingFile:
         self._hasher.shutdown(cancel_futures=True)
 
     def finish(self) -> None:
-        """Set `sha256`; the file cannot be written to afterwards."""
+        """Set `sha256`; nothing may be written afterwards. `Staging.write` calls it."""
         self._hash()
         while self._waiting:
             self._waiting.popleft().result()
@@ -141,8 +142,8 @@ class Staging:
         scratch: folder of the temporary database.
 
     Attributes:
-        facts: facts about the run, once the release is planned.
-        sources: licence class, version and number of used images of each dataset, likewise.
+        facts: facts about the run; set when the release is planned, before layouts write.
+        sources: licence class, version and number of used images, by dataset; set at the same time.
     """
 
     facts: RunFacts
@@ -192,11 +193,11 @@ class Staging:
         return str(path), bytes(cells)
 
     def records(self) -> Iterator[bytes]:
-        """Yield every task's record as JSON, in the order of task ids."""
+        """Yield the record of every task as a line of JSON for `from_json`, sorted by task id."""
         return (record for (record,) in self.connection.execute("SELECT record FROM task ORDER BY seq"))
 
     def folders(self) -> list[str]:
-        """Return the folders of the tree, sorted."""
+        """Return the names under which tasks are grouped, sorted: "DATASET-edit" (additions), "DATASET-remove"."""
         query = "SELECT DISTINCT folder FROM task ORDER BY folder"
         return [str(row[0]) for row in self.connection.execute(query)]
 
@@ -218,7 +219,7 @@ class Staging:
         return (StagedEntry(*row) for row in self.connection.execute(query, (layout,)))
 
     def records_with_paths(self, layout: str, folder: str) -> Iterator[tuple[bytes, dict[int, str]]]:
-        """Yield (record as JSON, attempt's index -> path of its file) for each task of one folder."""
+        """Yield (record as JSON, {index of attempt: path from `path_of`}) for each task of one of the `folders`."""
         query = (
             "SELECT first, path FROM entry INDEXED BY entry_task WHERE task = ? AND layout = ? ORDER BY first"
         )
@@ -231,13 +232,19 @@ class Staging:
     # --- files --------------------------------------------------------------------------------------
 
     def write(self, path: str, role: str, fill: Fill) -> None:
-        """Write one file with `fill`; record it with the images that `fill` yields."""
+        """Create a file of the release and list it.
+
+        Args:
+            path: path relative to the release, POSIX.
+            role: as in `ReleaseFile`.
+            fill: writes the open file and yields the images that it embeds, to be listed too; their `path` is set.
+        """
         with open_hashed(self.out, path) as hashing:
             self.record(dataclasses.replace(image, path=path) for image in fill(hashing))
         self.record([ReleaseFile(path, hashing.sha256, hashing.size, role)])
 
     def write_chunks(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Write one file of records from chunks of bytes."""
+        """Create a file of the role "record" from chunks of bytes, and list it; `path` is relative to the release."""
         self.record([ReleaseFile(path, *write_file(self.out, path, chunks), "record")])
 
     def write_together(
@@ -252,7 +259,7 @@ class Staging:
         )
 
     def record(self, files: Iterable[ReleaseFile]) -> None:
-        """Add files that are written to the list."""
+        """Add entries to the release's list of files; `write` and `write_chunks` do so themselves."""
         for file in files:
             self.connection.execute(_FILE, [getattr(file, name) for name in _COLUMNS])
 

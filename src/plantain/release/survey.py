@@ -77,11 +77,7 @@ class Survey:
         self._counts: dict[str, Counter[str]] = defaultdict(Counter)
 
     def make(self) -> None:
-        """Write the plan.
-
-        Raises:
-            InputError: no task is closed, or a source needs an agreement that was not named.
-        """
+        """Write the plan. Raise InputError if no task is closed, or a source needs an agreement that was not named."""
         terms = released_terms(self._reader, self._options)
         images = self._images()
         self._fill(images, terms)

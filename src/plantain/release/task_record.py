@@ -51,13 +51,17 @@ class ScoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One round of a task; attributes as in `Attempt`, with blobs instead of hashes.
+    """One round of a task. None is an unknown value or a missing image.
 
     Attributes:
-        round: number of the round; None if unknown.
-        role: the role of its edited image in the release; "" without an image.
-        verdicts: verdicts of all judges.
-        scores: scores of all metrics.
+        generation: number of retries of the task before.
+        round: number of the round in its generation, from 1.
+        superseded: True if a later retry replaced it.
+        role: role of its image in the release (see `ReleaseFile`); "" without an image.
+        edit_outcome, judge_outcome: how the calls of editor and judge ended.
+        edited, raw, mask: files of the image as judged and released, as the editor returned it, and of its mask.
+        support: extent of the change: "local", "diffuse" or "warp".
+        verdicts, scores: verdicts of all judges, scores of all metrics.
     """
 
     generation: int
@@ -76,21 +80,23 @@ class AttemptRecord:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The deciding verdict; None if no verdict decides."""
+        """The verdict that decided on the edit; None without one."""
         return next((verdict.verdict for verdict in self.verdicts if verdict.decisive), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A closed task.
+    """A finished task of a run: one finding added to, or removed from, one image.
 
     Attributes:
+        finding, direction, modality: the finding, `Direction.ADD` or `REMOVE`, and the image's modality.
         generation: how often a retry restarted it.
+        state: how it ended, e.g. `TaskState.SUCCESS`.
         round: round of success, else the last one; None if unknown.
         reason: why it did not succeed; "" if it did.
         split: "train", "validation" or "test".
         image: record of the original, as released.
-        attempts: rounds of all generations.
+        attempts: rounds of all generations, oldest first.
     """
 
     task_id: str
@@ -123,10 +129,7 @@ def to_json(record: TaskRecord) -> bytes:
 
 @lru_cache(maxsize=32)
 def from_json(line: bytes | str) -> TaskRecord:
-    """Parse a record and check every field; rows of one task follow each other and are parsed once.
-
-    Raises ValueError naming the first field that is wrong.
-    """
+    """Return a task's record from its JSON. Raise ValueError, naming the first invalid field. Caches the last 32."""
     text = line.encode() if isinstance(line, str) else line
     if b"NaN" in text or b"Infinity" in text:
         orjson.loads(text)  # raises for them as numbers, which are not JSON; pydantic accepts them

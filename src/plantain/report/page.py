@@ -58,7 +58,14 @@ LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class ReportNumbers:
-    """All numbers of a report, without telemetry such as cost and time."""
+    """All numbers of a report, without telemetry such as cost and time.
+
+    Attributes:
+        composition, judged: Tables 1 and 2 of Med-Banana-50K for this run.
+        rounds, findings, outcomes: tasks by round of success and by finding; calls by outcome.
+        sources, unsuccessful: images used by dataset; tasks without success, with reasons.
+        corrections, accepted, turns: readers' corrections; progress of `accepted_per_finding`; tasks by turn.
+    """
 
     composition: Composition
     judged: Judged
@@ -162,7 +169,7 @@ def story_html(reader: JournalReader, task: TaskRow) -> str:
 
 
 def gather(reader: JournalReader) -> ReportNumbers:
-    """Compute the numbers of all tables of a run's report."""
+    """Compute the numbers of all tables of a run's report from its journal."""
     weights = {c.name: c.weight for c in recorded(reader.header.frozen).criteria}
     return ReportNumbers(
         composition=table1(reader),

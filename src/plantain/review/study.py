@@ -212,11 +212,7 @@ def _document(study: Study) -> dict[str, object]:
 
 
 def open_study(folder: Path) -> Study:
-    """Read a study.
-
-    Raises:
-        InputError: not a study, of another format, or changed after it was frozen.
-    """
+    """Read a study. Raise InputError if it is not one, of another format, or was changed after freezing."""
     path = folder / STUDY
     if not path.is_file():
         hint = like_folder(folder, STUDY) or "; make one with `plantain review new`"

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image as bytes of a file, with its media type ("image/jpeg", "image/png")."""
+    """An image as the bytes of a JPEG or PNG file, with its media type: "image/jpeg" or "image/png"."""
 
     data: bytes = field(repr=False)
     media_type: str
@@ -49,8 +49,8 @@ class Reply(Generic[T]):
     Attributes:
         value: the result; None unless `outcome.ok`.
         outcome: how the call ended.
-        usage: tokens, served model, finish reason.
-        raw: the provider's answer as text, without image bytes; kept in the journal.
+        usage: tokens, served model, finish reason; an unknown count is None.
+        raw: the model's answer as text, without image bytes, for the journal; "" if it has none.
     """
 
     value: T | None
@@ -60,13 +60,20 @@ class Reply(Generic[T]):
 
 
 def failed(outcome: Outcome, usage: Usage | None = None, raw: str = "") -> Reply[T]:
-    """Make a reply without a value, with the outcome that explains it."""
+    """Make the reply of a call that gave no value: `outcome` states why; `usage` if known; `raw` as in `Reply`."""
     return Reply(None, outcome, usage or Usage(), raw)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """The request to a writer. `history` is every earlier round of this generation, oldest first."""
+    """The request to a writer: write the instruction of the next round of a task.
+
+    Attributes:
+        task, finding: the task with its direction, and the finding to add or remove.
+        image, original: metadata of the original, and its JPEG file.
+        history: all earlier rounds since the last retry, with instructions and verdicts, oldest first.
+        seed: seed of the writer's random choices.
+    """
 
     task: EditTask
     finding: Finding
@@ -77,6 +84,7 @@ class WriteRequest:
 
     @property
     def round(self) -> int:
+        """The number of the round to write for, from 1."""
         return len(self.history) + 1
 
 
@@ -91,7 +99,7 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True)
 class EditRequest:
-    """The request to an editor: always the original, never the last attempt.
+    """The request to an editor: edit the original, never the result of an earlier round.
 
     Attributes:
         image: metadata of the original.
@@ -99,12 +107,12 @@ class EditRequest:
         instruction: the text for the editor.
         seed: seed of the editor's random choices.
         demonstrations: worked examples in order; an editor that accepts none returns "not applicable".
-        region: PNG, one channel, 255 where the change belongs; only for editors that require one.
+        region: PNG, one channel, 255 where the change belongs; None for editors that require none.
         parameters: settings for this request only, instead of the editor's, e.g. {"guidance": 7.5}; only names
             in the editor's `adjustable`.
         concept: subject of the edit in a word or two, for editors that do not read sentences; "" if unknown.
         direction: add, remove or change; None when unknown.
-        round: round of the loop, from 1: a deterministic editor can edit differently in a later one.
+        round: round of the task, from 1: a deterministic editor can edit differently in a later one.
         task_seed: seed shared by all rounds of a task, so that a refinement can keep its place; None outside a build.
     """
 
@@ -136,10 +144,10 @@ class EditedImage:
     Attributes:
         image: the file as the model returned it, unchanged.
         mask: PNG, one channel, 255 where the editor meant to change pixels; None if unknown.
-        support: extent of the change: "local", "diffuse" or "warp"; "" if unknown.
-        note: one line about the rendering.
-        pixels: `image` decoded, uint8 (H, W, 3) RGB, if that was done already.
-        normal: `image` in normal form, if a worker has made it.
+        support: extent of the change: "local", "diffuse" or "warp" (pixels move); "" if unknown.
+        note: remark on how it was made, in one line; "" for none.
+        pixels: `image` decoded, uint8 (H, W, 3) RGB; None to have it decoded when needed.
+        normal: `image` as it is judged and released; None to have it made when needed.
     """
 
     image: EncodedImage
@@ -152,17 +160,17 @@ class EditedImage:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """The request to a judge. It never has the editor's mask.
+    """The request to a judge: report on one edit. It never contains the editor's mask.
 
     Attributes:
         image: metadata of the original.
-        original, edited: the image before the edit, and the edit.
+        original, edited: the files before and after the edit.
         instruction: the instruction of the edit; for a benchmark's variant "D" the expected change.
         finding: the finding to add or remove; None in a benchmark without findings.
         direction: add, remove or change.
         rubric: the criteria to report on.
         seed: seed of the judge's random choices.
-        truth: the real image after the procedure, if a benchmark has one and shows it to the judge.
+        truth: the real image after the procedure; None unless a benchmark has one and shows it to the judge.
         variant: kind of `instruction` in a benchmark: "P" (the prompt) or "D" (a description of the change).
         task: id of the task in its run, by which readers' verdicts are found; "" if none.
     """
@@ -309,11 +317,7 @@ class KnowsRubrics(Protocol):
 
 
 def fingerprint_of(judge: Judge, rubric: Rubric) -> str:
-    """Return a judge's fingerprint for a rubric.
-
-    Raises:
-        InputError: the judge cannot judge by it.
-    """
+    """Return a judge's fingerprint for a rubric. Raise InputError if it cannot judge by the rubric."""
     return judge.fingerprint_by(rubric) if isinstance(judge, KnowsRubrics) else judge.fingerprint
 
 

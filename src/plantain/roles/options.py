@@ -69,7 +69,7 @@ PUBLIC = (
 
 
 class Section(BaseModel):
-    """The base of all sections of a user's file, in which unknown keys are errors."""
+    """The base class of sections of a user's TOML file: immutable; an unknown key is a validation error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -112,14 +112,14 @@ class CallContext:
 
 
 class ProviderSettings(Section):
-    """The settings that all providers have.
+    """The settings that all providers have, in a recipe's section `[providers.NAME]`.
 
     Attributes:
-        kind: the provider, if the section has another name: a second account, a server.
-        concurrency: maximum number of calls in flight to each of its models, instead of `limits.concurrency`.
+        kind: the provider, if NAME is another name, as for a second account or a server; "" if NAME is the provider.
+        concurrency: maximum number of calls in flight to each of its models; None for `limits.concurrency`.
         requests_per_minute, tokens_per_minute: limits of each of its models; unset to learn them from announcements
             and refusals of the provider. An image model makes one image in a request.
-        prices: prices of its models by name, instead of the table of known models.
+        prices: prices of its models by name, instead of those in the table of known models.
     """
 
     kind: Free[str] = ""
@@ -181,23 +181,21 @@ class ProviderSettings(Section):
 
 
 class ProviderOptions(ProviderSettings):
-    """The settings of a provider with a network connection.
-
-    Plug-in providers without a class of settings have these too.
+    """The settings of a provider with a network connection, and of plug-in providers without a class `Settings`.
 
     Attributes:
-        base_url: address of the provider, instead of its usual one.
+        base_url: http(s) address of the server; "" for the provider's usual one.
         on_premises: True if the owner declares that images sent to `base_url` stay on the premises.
-        ca_bundle: certificates of further authorities to trust, PEM.
-        api_key_env: name of the environment variable with the key, instead of the provider's usual one.
-        timeout_s: seconds until an unanswered request is ended.
+        ca_bundle: PEM file with certificates of further authorities to trust.
+        api_key_env: name of the environment variable with the key; "" for the provider's usual one.
+        timeout_s: seconds after which an unanswered request is ended.
         temperature: sampling temperature; unset for the provider's default.
         top_p: share of the probability that is sampled from; unset for the provider's default.
-        thinking: thinking level of a writer or judge: none, minimal, low, medium, high.
+        thinking: thinking level of a writer or judge: none, minimal, low, medium, high; "" for the provider's default.
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
-        image_size: size of an edited image, in the provider's terms, e.g. "1K".
-        media_resolution: how closely a writer or judge looks at images ("low", "high").
-        prompts: folder whose templates replace ours, by file name; frozen by the hash of each.
+        image_size: size of an edited image, in the provider's terms, e.g. "1K"; "" for its default.
+        media_resolution: resolution at which a writer or judge reads images, e.g. "low"; "" for the default.
+        prompts: folder whose templates replace plantain's, by file name; frozen by the hash of each.
     """
 
     base_url: Free[str] = ""

@@ -141,13 +141,14 @@ POLICIES = ("all-pass", "weighted")
 def decide(
     observations: Observations, rubric: Rubric, *, judge: str, policy: str, threshold: float
 ) -> Verdict:
-    """Decide, by both policies, if an edit qualifies; `policy` selects the decision that counts.
+    """Decide by both policies if an edit qualifies; `policy` selects the decision that counts.
 
     Unscored criteria leave a decision open (None) unless the scored ones already exclude the edit: under "all-pass" if
     one of them failed, under "weighted" if the score stays below `threshold` even with full marks for the open ones.
 
     Args:
         observations: one judge's report; must contain every criterion of the rubric.
+        judge: name of the judge, for the verdict.
         policy: "all-pass" (Med-Banana-50K, 4.1) or "weighted" (2.3: score at or above `threshold`).
         threshold: in [0, 1]; the paper uses about 0.7.
 

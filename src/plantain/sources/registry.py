@@ -45,11 +45,11 @@ class SourceOptions:
 
     Attributes:
         path: file or folder to read.
-        modality: modality of its images, if the source does not state it; else "".
+        modality: modality of the images; "" if the source states it.
         licence: licence of the images, by their owner.
-        settings: choices specific to this kind of source, see `Setting`.
-        table: table of labels and patients, if it is not labels.csv in the source.
-        columns: role -> column of that table, if the column's name does not show it, see `sources.columns`.
+        settings: values of settings of this kind of source, by name, see `Setting`; others have their defaults.
+        table: table of labels and patients; None for labels.csv in the source, if there is one.
+        columns: name of the table's column by role ("file", "labels", "group", ...), where its name does not show it.
     """
 
     path: Path
@@ -65,11 +65,12 @@ class SourceEntry:
     """One image that a reader found, not decoded yet.
 
     Attributes:
-        image: its record without hashes and geometry; `spacing_mm` is the original's, horizontally.
+        image: its record with empty hashes and the geometry `UNPREPARED`; `spacing_mm` is the original's, horizontally.
         path: the file to read.
         name: the file's name in messages and rejected.csv, relative to the source.
         aspect: height of a decoded pixel over its width.
-        bits: bits by which 16-bit grey is scaled, one number for all slices of a volume; 0: by the image's values.
+        bits: number of bits (8 to 16) by which 16-bit grey is scaled to 8, the same for all slices of a volume; 0: by
+            the image's own values.
     """
 
     image: SourceImage
@@ -79,15 +80,15 @@ class SourceEntry:
     bits: int = field(default=0, kw_only=True)
 
     def decode(self, data: bytes) -> Pixels:
-        """Decode the file to uint8 (H, W, 3), or (H, W) if grey. Runs in a worker thread. Raise BadImage."""
+        """Decode the file's bytes to uint8 (H, W, 3) RGB or (H, W) grey, in a worker thread. Raise BadImage."""
         return decode_planes(data, self.name, self.bits)
 
     def describe(self, image: SourceImage, pixels: Pixels) -> SourceImage:
-        """Return the record with the fields that need pixels filled in. Runs in a worker thread. Default: unchanged."""
+        """Return the record with fields set from the decoded pixels; by default unchanged. Runs in a worker thread."""
         return image
 
     def faces(self, image: SourceImage, pixels: Pixels) -> tuple[Box, ...]:
-        """Return boxes of faces in the decoded pixels. Runs in a worker thread. Default: `photographed_faces`."""
+        """Return the boxes of faces in the decoded pixels, by default of photographed ones. Runs in a worker thread."""
         from plantain.privacy.faces import photographed_faces  # heavy, and only the gate asks
 
         return photographed_faces(pixels)
@@ -101,8 +102,8 @@ class Refused:
         name: name of the file, folder or table.
         reason: the reason in one line.
         files: number of files that are rejected with it.
-        row, field: row and column of the table at fault; 0 and "" if none is.
-        kind: kind of rejections that are listed in rejected.csv and only summarised elsewhere; "" for others.
+        row, field: line (from 1) and column of the table at fault; 0 and "" if none is.
+        kind: words shared by similar rejections, which the terminal counts in one line; "" to print this one by itself.
     """
 
     name: str
@@ -129,7 +130,7 @@ def refused(name: str, error: InputError) -> Refused:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The number of a source's images that were not requested (lateral views, above a cap), and why."""
+    """The number of a source's images that its settings exclude, e.g. lateral views, and the reason in one line."""
 
     reason: str
     count: int
@@ -137,13 +138,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """How the columns of a table of labels were interpreted.
+    """A table of labels as it was read: which columns were used, and for how many images.
 
     Attributes:
-        name: name of the table.
-        columns: the columns by role.
+        name: name of the table's file.
+        columns: names of the used columns by role.
         files: number of images with a row.
-        grouped: number of images with a row and a group; `groups` is the number of groups.
+        grouped: number of these whose row states a group (patient or study); `groups` is the number of groups.
     """
 
     name: str
@@ -157,14 +158,14 @@ Found = SourceEntry | Refused | LeftOut | TableRead
 
 
 class Reader(Protocol):
-    """A reader of one kind of source. `scan` is cheap: it lists and describes images without decoding them."""
+    """The interface of readers, each of one source: `scan` lists and describes its images without decoding them."""
 
     def count(self) -> int | None:
         """Return the number of images that `scan` will yield, for a progress bar; None if counting costs a scan."""
         ...
 
     def scan(self) -> Iterator[Found]:
-        """Yield every image of the source once, in a reproducible order."""
+        """Yield every image once, and each rejection, exclusion and table that was read, in a reproducible order."""
         ...
 
 
@@ -243,7 +244,7 @@ GROUP = "plantain.sources"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of one kind of source: its default, and the allowed values, none for free text."""
+    """A setting of one kind of source: its default, and the allowed values; () allows any text."""
 
     default: str
     allowed: tuple[str, ...] = ()
@@ -258,7 +259,7 @@ class SourceKind:
         open: function that makes the reader; raises InputError if path or options do not fit.
         dataset: name of the dataset if this kind reads only one; "" otherwise.
         label_table: True if labels may come from a table PATH/labels.csv, also after a first ingest.
-        settings: its settings, `--set name=value`; any other name or value is refused.
+        settings: its settings by name, given as `--set name=value`; other names and values are errors.
     """
 
     summary: str
@@ -268,7 +269,10 @@ class SourceKind:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
     def reader(self, name: str, options: SourceOptions, taxonomy: Taxonomy) -> Reader:
-        """Open a source of this kind and return its reader. Raise InputError if path or options do not fit."""
+        """Check the settings and open a source; return its reader. Raise InputError if path or options do not fit.
+
+        `name` is the name of the kind, for messages.
+        """
         resolve_settings(name, self.settings, options.settings)
         return self.open(options, taxonomy)
 

@@ -35,7 +35,7 @@ LOOKED_AT = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackageSample:
-    """One real image that a Python package contains.
+    """One real image that an installed Python package contains.
 
     Attributes:
         image: its record before preparing (no prepared hash, no geometry; `spacing_mm` is the original's).
@@ -46,15 +46,14 @@ class PackageSample:
     pixels: Pixels
 
     def prepared(self, side: int = 1024) -> tuple[SourceImage, bytes]:
-        """Prepare the image for `Catalogue.add`: return the complete record and a JPEG of `side` x `side` pixels."""
+        """Prepare the image for `Catalogue.add`: return its complete record, and a JPEG of `side` x `side` pixels."""
         return finish(self.image, self.pixels, side)
 
 
 def sample_images() -> list[PackageSample]:
-    """Return seven images of three modalities: one chest radiograph, one fundus, five brain MR slices.
+    """Return seven real images that dependencies contain: a chest radiograph, a fundus, five brain MR slices.
 
-    Raises:
-        InputError: a package is not installed; the message names the command that installs it.
+    Raise InputError, with the command that installs it, if a package is missing.
     """
     return [_chest(), _fundus(), *brain_average(), _brain_single()]
 

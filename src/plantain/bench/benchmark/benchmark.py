@@ -127,16 +127,16 @@ def proposed_regions(root: Path, sample_id: str) -> tuple[Mask, ...]:
 
 
 def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) -> None:
-    """Store a mask as a sample's region of interest, and the reader's name in the sample's notes.
+    """Write a mask file as a sample's region of interest, and note in the metadata who chose it and how.
 
-    This changes the benchmark's digest.
+    This changes the benchmark's digest; a loaded `Benchmark` does not change.
 
     Args:
         root: the folder of a benchmark in our own format.
         sample_id: the sample.
-        region: bool (H, W), resized to the image's size by nearest neighbour.
+        region: bool (H, W), True inside; resized to the image's size by nearest neighbour.
         who: the reader's pseudonym.
-        how: "proposal 2", "drawn", "proposal 1, corrected".
+        how: text for the note: "proposal 2", "drawn", "proposal 1, corrected".
 
     Raises:
         InputError: the benchmark or sample is unknown, or the region is empty or the whole image.
@@ -167,7 +167,7 @@ class Benchmark:
         name: e.g. "MedEBench".
         root: the benchmark's folder.
         samples: sorted by id.
-        hashes: SHA-256 of (previous, changed, roi) by sample id, "" without a file.
+        hashes: SHA-256 (hex) of the files (previous, changed, roi) by sample id, "" without a file.
 
     Example:
         >>> bench = Benchmark.load("bench")
@@ -190,8 +190,7 @@ class Benchmark:
         Args:
             path: the folder, or the metadata file in it.
 
-        Raises:
-            InputError: the path has no benchmark, or one with problems; the first is named.
+        Raise InputError if the path has no benchmark, or one with problems; the first is named.
         """
         reading = read_benchmark(Path(path))
         if errors := reading.errors:
@@ -225,28 +224,27 @@ class Benchmark:
     def changed(self, sample: Sample) -> Pixels:
         """Return the image after the change, uint8 (H, W, 3), resized to `sample.size` (bicubic, as published).
 
-        Raises:
-            InputError: the sample has none.
+        Raise InputError if the sample has none.
         """
         return resized_bicubic(_pixels(_present(sample.changed, sample, "real image after")), sample.size)
 
     def mask(self, sample: Sample) -> StoredMask:
-        """Return the content of the sample's mask file, not resized. Raise InputError if the sample has none."""
+        """Read the sample's mask file: its grey levels and region, at its own size. Raise InputError without one."""
         path = _present(sample.roi, sample, "region of interest")
         return read_mask(path.read_bytes(), str(path))
 
     def roi(self, sample: Sample) -> Mask:
-        """Return the region of interest, bool (H, W), of `sample.size`. Raise InputError if the sample has none."""
+        """Return the region of interest at `sample.size`: bool (H, W), True inside. Raise InputError without one."""
         return resized_region(self.mask(sample).region, sample.size)
 
     def roi_grey(self, sample: Sample) -> Grey:
-        """Return the region's grey levels, uint8 (H, W) of `sample.size`. Raise InputError if the sample has none."""
+        """Return the mask file's grey levels at `sample.size`: uint8 (H, W). Raise InputError without a mask."""
         return resized_grey(self.mask(sample).grey, sample.size)
 
     def content_of(self, sample: Sample) -> str:
         """Return the SHA-256 (hex) of everything in a sample that outputs and scores depend on: its texts and files.
 
-        Cluster and key concept are excluded: they can change without a change of the sample.
+        Its cluster and key concept are excluded: no output and no score depends on them.
         """
         texts = (sample.id, sample.organ, sample.task, sample.prompt, sample.rephrased, sample.detailed)
         fields = [*texts, sample.direction.value, sample.finding, *self.hashes[sample.id]]
@@ -254,7 +252,7 @@ class Benchmark:
 
     @functools.cached_property
     def digest(self) -> str:
-        """The SHA-256 (hex) of all samples' content, whatever the folder's path and the key concepts."""
+        """The SHA-256 (hex) of the contents and clusters of all samples, independent of the folder's path."""
         fields = [[self.content_of(sample), sample.cluster] for sample in self.samples]
         return hashlib.sha256(orjson.dumps(fields)).hexdigest()
 

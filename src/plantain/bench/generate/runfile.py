@@ -275,11 +275,7 @@ class BenchRun:
         return [facts for facts in self.samples.values() if chosen.covers(facts.id)]
 
     def outputs(self, arm: str) -> Iterator[Output]:
-        """Yield every output that the arm has or should have, by sample id and k.
-
-        Raises:
-            KeyError: no arm of that label.
-        """
+        """Yield every output that the arm has or should have, by sample id and k. Raise KeyError for an unknown arm."""
         rows = {row.task.image_id: row for row in self._tasks(arm)}
         for facts in self.covered(arm):
             row = rows.get(facts.id)

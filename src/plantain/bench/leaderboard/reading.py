@@ -21,9 +21,9 @@ from plantain.rubrics import MEDEBENCH
 
 
 def read_scores(*runs: BenchRun) -> Scores:
-    """Read the scores of all current outputs of one or several runs.
+    """Read the scores of all current outputs of one or several open runs of one benchmark into one table.
 
-    Baselines come from the first run. A label that occurs in several runs gets its run's folder as a suffix.
+    A baseline is read from the first run that has it. A model label in several runs gets its run's folder as a suffix.
 
     Raises:
         InputError: runs of different benchmarks, or scores of one judge by different prompts or versions.

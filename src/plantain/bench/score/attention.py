@@ -195,11 +195,7 @@ def map_path(run: Path, arm: Arm, sample_id: str, k: int) -> Path:
 
 
 def read_map(path: Path) -> npt.NDArray[np.float32]:
-    """Read a stored attention map as float32 (h, w) in [0, 1].
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Read a stored attention map as float32 (h, w) in [0, 1]. Raise InputError if the file is damaged."""
     stored = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_UNCHANGED)
     if stored is None:
         raise InputError(

@@ -147,11 +147,10 @@ def why_not_done(reader: JournalReader) -> list[tuple[TaskState, str, int]]:
 
 
 def not_closed(reader: JournalReader) -> str:
-    """Return a warning for a run whose last process was killed; "" if it ended normally, or still runs here.
+    """Return a warning if a run's last process was killed; "" if it ended normally, or still runs on this machine.
 
-    A kill loses no recorded result. But a log that is cut afterwards, as by copying the folder during a build, loses
-    its last commits without a trace in the database; they only leave images that no row names, and the process in the
-    lock file.
+    A kill loses no recorded result. But a copy of the folder made during a build may miss the last commits; only the
+    lock file and stored images without a record then show this, which the warning counts.
     """
     sessions = [(session.pid, session.host, session.ended_at) for session in reader.sessions()]
     pid, host = last_holder(reader.run) or (sessions[-1][:2] if sessions else (0, ""))

@@ -147,7 +147,7 @@ def wilson_share(share: float, n: float, z: float = Z95) -> tuple[float, float]:
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
-    """Return the 95 % Wilson interval (low, high) of `successes` out of `n` trials; (0, 1) if n is 0.
+    """Return the 95 % Wilson interval (low, high) of the share `successes` / `n`, in [0, 1]; (0, 1) if n is 0.
 
     Raises:
         ValueError: fewer than 0 successes, or more than n.

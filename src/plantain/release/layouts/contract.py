@@ -39,9 +39,9 @@ class Layout:
     """One layout of a release: how its files are written.
 
     Attributes:
-        write: writes the layout's files.
-        path_of: returns the path of an edited image in a tree of files, relative to the release, "" to omit it;
-            `write_images` writes it there. None for a layout without such a tree.
+        write: function that writes the layout's files, by methods of `Staging`.
+        path_of: function that returns the path at which `write_images` writes an attempt's edited image, relative to
+            the release, or "" to omit it; None for a layout without image files of its own.
     """
 
     write: Callable[[Staging, ReleasedImages], None]
@@ -66,7 +66,7 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 
 
 def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
-    """Write the edited images of the layout `name` at its `path_of`."""
+    """Write the edited images of the layout `name` to the paths of its `path_of`. Raise BadBlob if one is missing."""
 
     def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         record = from_json(entry.record)

@@ -49,11 +49,7 @@ def export_files(study: Study, ratings: Ratings) -> Iterator[tuple[str, bytes]]:
 
 
 def write_export(study: Study, ratings: Ratings, to: Path) -> list[str]:
-    """Write a study's answers into a folder; return the files' names.
-
-    Raises:
-        InputError: the folder contains other files.
-    """
+    """Write a study's answers into a folder; return the files' names. InputError if it contains other files."""
     if to.exists() and (not to.is_dir() or any(to.iterdir())) and not (to / "HASH").is_file():
         raise InputError(f"--to {to}: contains something other than the export of a study")
     files = dict(export_files(study, ratings))

@@ -16,15 +16,15 @@ from torch.nn import functional
 
 
 class CrossAttentionRecorder:
-    """Sum the cross-attention of a UNet while a pipeline runs inside its `with` block.
+    """A recorder of a UNet's cross-attention: sums it while a pipeline runs in its `with` block; `maps` averages it.
 
     If a pipeline calls its UNet twice for a timestep (with the words, then without), the first call is recorded.
 
     Args:
         unet: the pipeline's UNet; LoRA layers must be on it already.
-        latent: (height, width) of the latents.
-        chunks: number of conditions in one pass, the text-conditioned first (3 for InstructPix2Pix under guidance,
-            else 1).
+        latent: (height, width) of the latents, and of the maps.
+        chunks: number of conditions in one pass of the UNet, the text-conditioned first: 3 for InstructPix2Pix under
+            guidance, else 1.
 
     Attributes:
         layers: names of the layers that are recorded.

@@ -38,15 +38,11 @@ class GeminiOptions(ProviderOptions):
 
 
 class Settings(GeminiOptions, BatchSettings):
-    """The settings in `[providers.gemini]`."""
+    """The section `[providers.gemini]` of a recipe: settings of Gemini models, and of their batch jobs."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the model for a role; an unknown id is accepted.
-
-    Raises:
-        InputError: the extra or the key is missing.
-    """
+    """Return the model for a role; an unknown id is accepted. Raise InputError if the extra or the key is missing."""
     return role_of(_wire(name, options), role, options)
 
 

@@ -59,11 +59,7 @@ class Settings(OpenAIOptions, BatchSettings):
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the model for a role; an unknown id is accepted.
-
-    Raises:
-        InputError: the extra or the key is missing.
-    """
+    """Return the model for a role; an unknown id is accepted. Raise InputError if the extra or the key is missing."""
     return role_of(_wire(name, options), role, options)
 
 

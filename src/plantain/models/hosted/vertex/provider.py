@@ -42,11 +42,7 @@ class Settings(gemini.GeminiOptions):
 
 
 def load(name: str, role: str, options: Settings) -> object:
-    """Return the model for a role; an unknown id is accepted.
-
-    Raises:
-        InputError: extra, credentials or project are missing.
-    """
+    """Return the model for a role; any id is accepted. Raise InputError without extra, credentials or project."""
     return gemini.role_of(_wire(name, options), role, options)
 
 
