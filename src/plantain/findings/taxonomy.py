@@ -66,7 +66,7 @@ class Taxonomy:
         )
 
     def match_label(self, modality: str, text: str) -> Finding | None:
-        """Return the finding that a label names, ignoring case, spaces, underscores and hyphens.
+        """Return the finding that a label names, ignoring case, spaces and punctuation.
 
         Names win over titles, titles over labels of sources, labels over synonyms. Return None if `text` names no
         finding, or several. Raise InputError if the modality is unknown.

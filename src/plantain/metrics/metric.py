@@ -45,7 +45,7 @@ class MetricSample(Protocol):
 
     @property
     def prompt(self) -> str:
-        """The instruction that editors receive."""
+        """The instruction of the edit, e.g. "Remove the mole"."""
         ...
 
     @property

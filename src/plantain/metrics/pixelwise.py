@@ -198,7 +198,7 @@ class PSNR(Metric):
 
 
 class SSIM(Metric):
-    """SSIM of an output and the real image after; in [-1, 1]."""
+    """SSIM of an output and the real image after the change, in [-1, 1], higher is better."""
 
     name, label, low, high = "ssim", "SSIM with the truth", -1.0, 1.0
     needs = ("truth",)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Licence(StrEnum):
-    """Terms of a source image. Only the first two allow sending it to a hosted model without consent."""
+    """Terms of a source image. Only OPEN and ATTRIBUTION allow sending it to a hosted model without consent."""
 
     OPEN = "open"
     ATTRIBUTION = "attribution"
@@ -117,7 +117,7 @@ class SourceImage:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Groups (patients, studies) and single images, as a catalogue, a run or a release calls them."""
+    """The names of groups (patients, studies) and of single images whose images must be removed."""
 
     groups: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()

@@ -188,8 +188,8 @@ class Verdict:
         observations: the report that the decisions follow from.
         qualified_all_pass, qualified_weighted: the decision of each policy; None if undecided: no criterion settles it
             and at least one is unscored.
-        score: weighted share of the criteria that hold, in [0, 1]; None if one of them is unscored.
-        qualified: the decision of the run's own policy.
+        score: weighted share of the criteria that pass, in [0, 1]; None if one is unscored, or without weights.
+        qualified: the decision of the run's own policy, which counts.
     """
 
     judge: str

@@ -165,8 +165,8 @@ class Attempt:
     An attempt exists once its instruction does; a refused or imageless edit is an attempt without image.
 
     Attributes:
-        generation: how often a retry restarted the task before.
-        edit_outcome, judge_outcome: how the editor's and the judge's call ended; None before.
+        generation: number of retries of the task before this round; `round` counts from 1 after each retry.
+        edit_outcome, judge_outcome: how the editor's and the judge's call ended; None if it has not ended.
         edited: hash of the image as it is judged and released; `raw`: of the editor's own file; None without an image.
         mask: hash of a PNG that marks the pixels meant to change; None if unknown.
         support: extent of the change: "local", "diffuse" or "warp"; None if unknown.

@@ -54,7 +54,7 @@ class AttemptRecord:
     """One round of a task. None is an unknown value or a missing image.
 
     Attributes:
-        generation: number of retries of the task before.
+        generation: number of retries of the task before this round.
         round: number of the round in its generation, from 1.
         superseded: True if a later retry replaced it.
         role: role of its image in the release (see `ReleaseFile`); "" without an image.

@@ -172,7 +172,7 @@ class JudgeRequest:
         seed: seed of the judge's random choices.
         truth: the real image after the procedure; None unless a benchmark has one and shows it to the judge.
         variant: kind of `instruction` in a benchmark: "P" (the prompt) or "D" (a description of the change).
-        task: id of the task in its run, by which readers' verdicts are found; "" if none.
+        task: id of the task in its run, by which stored verdicts of human readers are found; "" if none.
     """
 
     image: SourceImage
@@ -246,7 +246,7 @@ class Describer(Protocol):
 
 @runtime_checkable
 class Writer(Protocol):
-    """The interface of writers, which write the instruction of a round from the rounds before."""
+    """The interface of writers: `write` makes the instruction of a round. A model's fault is an outcome, not raised."""
 
     @property
     def name(self) -> str: ...
@@ -259,7 +259,7 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Editor(Protocol):
-    """The interface of editors, which edit an image by an instruction."""
+    """The interface of editors: `edit` edits an image by an instruction. A model's fault is an outcome, not raised."""
 
     @property
     def name(self) -> str: ...
@@ -296,7 +296,7 @@ class TakesRegion(Protocol):
 
 @runtime_checkable
 class Judge(Protocol):
-    """The interface of judges, which report observations of an edit for each criterion of a rubric."""
+    """The interface of judges: `judge` reports on an edit by a rubric. A model's fault is an outcome, not raised."""
 
     @property
     def name(self) -> str: ...

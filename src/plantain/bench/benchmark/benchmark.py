@@ -129,7 +129,7 @@ def proposed_regions(root: Path, sample_id: str) -> tuple[Mask, ...]:
 def choose_region(root: Path, sample_id: str, region: Mask, who: str, how: str) -> None:
     """Write a mask file as a sample's region of interest, and note in the metadata who chose it and how.
 
-    This changes the benchmark's digest; a loaded `Benchmark` does not change.
+    This changes the benchmark's digest: load the benchmark again afterwards.
 
     Args:
         root: the folder of a benchmark in our own format.

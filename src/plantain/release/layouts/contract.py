@@ -39,9 +39,9 @@ class Layout:
     """One layout of a release: how its files are written.
 
     Attributes:
-        write: function that writes the layout's files, by methods of `Staging`.
-        path_of: function that returns the path at which `write_images` writes an attempt's edited image, relative to
-            the release, or "" to omit it; None for a layout without image files of its own.
+        write: function that writes the layout's files with the methods of `Staging`.
+        path_of: function (task, attempt) -> path at which `write_images` writes the edited image, relative to the
+            release, or "" to omit it; None for a layout without image files of its own.
     """
 
     write: Callable[[Staging, ReleasedImages], None]
@@ -66,7 +66,10 @@ def chosen(names: Iterable[str]) -> dict[str, Layout]:
 
 
 def write_images(staging: Staging, released: ReleasedImages, name: str) -> None:
-    """Write the edited images of the layout `name` to the paths of its `path_of`. Raise BadBlob if one is missing."""
+    """Write the edited images of the layout `name` to the paths from its `path_of`.
+
+    Call it in `Layout.write` with the arguments received there. Raise BadBlob if an image is missing.
+    """
 
     def read(entry: StagedEntry) -> tuple[bytes, list[ReleaseFile]]:
         record = from_json(entry.record)

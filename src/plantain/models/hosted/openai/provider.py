@@ -55,7 +55,7 @@ class OpenAIOptions(OpenAIFormat):
 
 
 class Settings(OpenAIOptions, BatchSettings):
-    """The settings in `[providers.openai]`."""
+    """The section `[providers.openai]` of a recipe: settings of OpenAI's models, and of their batch jobs."""
 
 
 def load(name: str, role: str, options: Settings) -> object:
