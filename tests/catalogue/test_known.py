@@ -64,7 +64,7 @@ def test_a_catalogue_that_is_labelled_later_equals_one_labelled_at_once(scans: P
     assert not tasks(out)
     put(scans / "labels.csv", LATER.encode())
     done = run(out, scans)
-    assert (done.added, done.labelled, done.unchanged, done.unlabelled) == (0, 3, 1, 1)
+    assert (done.added, done.changed, done.unchanged, done.unlabelled) == (0, 3, 1, 1)
     assert not done.refused
     run(whole, scans)
     assert digest_of(out) == digest_of(whole)
@@ -79,7 +79,7 @@ def test_a_catalogue_that_is_labelled_later_equals_one_labelled_at_once(scans: P
         assert (one.get("b").group, one.get("b").split, one.get("b").note) == ("p2", "test", "")
     assert sorted(tasks(out).values()) == ["a", "b", "d"]
     again = run(out, scans)
-    assert (again.labelled, again.unchanged, digest_of(out)) == (0, 4, digest_of(whole))
+    assert (again.changed, again.unchanged, digest_of(out)) == (0, 4, digest_of(whole))
 
 
 def test_contradicting_labels_are_refused(scans: Path, tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_a_corrected_group_equals_one_stated_at_once(scans: Path, tmp_path: Path
     assert run(out, scans).ungrouped == 2
     put(scans / "labels.csv", GROUPED.encode())
     grouped = run(out, scans)
-    assert (grouped.regrouped, grouped.unchanged, grouped.ungrouped) == (2, 1, 0)
+    assert (grouped.changed, grouped.unchanged, grouped.ungrouped) == (2, 1, 0)
     put(scans / "labels.csv", GROUPED.replace("c.jpg,Edema,p1,train", "c.jpg,Edema,p2,train").encode())
     corrected = run(out, scans)
-    assert (corrected.regrouped, corrected.unchanged) == (1, 2)
+    assert (corrected.changed, corrected.unchanged) == (1, 2)
     assert groups(out) == {"a": "p1", "b": "p2", "c": "p2"}
     run(whole, scans)
     assert digest_of(out) == digest_of(whole)
@@ -132,7 +132,7 @@ def test_a_licence_stated_later_equals_one_stated_at_once_and_is_not_replaced(
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     run(out, scans, licence=Licence.UNKNOWN)
-    assert run(out, scans).licensed == 4
+    assert run(out, scans).changed == 4
     run(whole, scans)
     assert digest_of(out) == digest_of(whole)
     with pytest.raises(InputError, match="licence open, not credentialed: pass --licence open, or"):
@@ -147,7 +147,7 @@ def test_a_corrected_group_leaves_the_one_that_near_duplicates_made(scans: Path,
     joined = groups(out)
     assert joined["a"] == joined["c"] == joined["d"] != joined["b"]  # a and d look alike, c is of d's patient
     put(scans / "labels.csv", LATER.replace("c.jpg,,,", "c.jpg,Edema,p2,").encode())
-    assert run(out, scans).regrouped == 1
+    assert run(out, scans).changed == 1
     now = groups(out)
     assert (now["b"], now["c"]) == ("p2", "p2")
     assert now["a"] == now["d"] == joined["a"]

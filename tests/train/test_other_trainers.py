@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-import torch
 from PIL import Image
 
 from docs.blocks import ROOT, blocks
 from plantain.records import InputError
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train import training
 from plantain.train.finished import DONE, read_finished, trainings, write_json
 from plantain.train.releases import ReleasePreferences, StoredOriginals
 from release.runs import make_run
@@ -92,21 +90,13 @@ def a_list_of_trainings(folder: Path) -> tuple[Path, Callable[[], object]]:
     return folder / "one" / DONE, lambda: trainings(folder)
 
 
-def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], object]]:
-    whole = folder / training.CHECKPOINT
-    weights = {"w": torch.nn.Parameter(torch.ones(2))}
-    moments = torch.optim.AdamW(weights.values())
-    training.save_checkpoint(folder, weights, moments, training.Checkpoint(1, "mine", ()))
-    return whole / "weights.safetensors", lambda: training.load_checkpoint(folder, weights, moments, "mine")
-
-
 def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
     table = folder / "data" / "train" / "x.parquet"
     table.parent.mkdir(parents=True)
     return table, lambda: ReleasePreferences(folder, cast(StoredOriginals, None))
 
 
-@pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_checkpoint, a_releases_table])
+@pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_releases_table])
 def test_link_to_outside_the_folder_gives_one_line(
     make: Callable[[Path], tuple[Path, Callable[[], object]]], tmp_path: Path
 ) -> None:

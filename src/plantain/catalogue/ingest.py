@@ -61,8 +61,7 @@ class Ingested:
     Attributes:
         added: images that are new in the catalogue.
         unchanged: images that it had already.
-        labelled, regrouped, licensed: images that it had without a label, under another group or split, or with an
-            unknown licence, each counted once, by the first of these.
+        changed: images that it had without a label, under another group or split, or with an unknown licence.
         unlabelled, ungrouped, by_study, synthetic: images of this source, new or not, without a label, without a
             patient or study, with a study alone, or whose file marks them as synthetic.
         kept: images whose sequence or plane differs from the one stated now and is kept, by the names of these fields.
@@ -77,9 +76,7 @@ class Ingested:
     added: int
     unchanged: int
     refused: list[Refused]
-    labelled: int = 0
-    regrouped: int = 0
-    licensed: int = 0
+    changed: int = 0
     unlabelled: int = 0
     ungrouped: int = 0
     by_study: int = 0
@@ -96,9 +93,7 @@ class Ingested:
         """Count one usable image by its fate."""
         self.added += fate is Fate.ADDED
         self.newly_quarantined += fate is Fate.HELD
-        self.labelled += fate is Fate.LABELLED
-        self.regrouped += fate is Fate.REGROUPED
-        self.licensed += fate is Fate.LICENSED
+        self.changed += fate is Fate.CHANGED
         self.unchanged += fate is Fate.UNCHANGED
         self.unlabelled += not image.labels
         self.ungrouped += image.group is None
@@ -311,9 +306,9 @@ def check_earlier(catalogue: Catalogue, gate: PrivacyGate) -> int:
 
 
 class Fate(Enum):
-    """The effect of an ingest on one image, e.g. that it was added or got a label."""
+    """The effect of an ingest on one image, e.g. that it was added or put into quarantine."""
 
-    ADDED, HELD, UNCHANGED, LABELLED, REGROUPED, LICENSED = range(6)
+    ADDED, HELD, UNCHANGED, CHANGED = range(4)
 
 
 def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) -> Fate | Refused:
@@ -362,9 +357,7 @@ def compare(name: str, image: SourceImage, catalogue: Catalogue, there_id: str) 
                 catalogue.relabel(there, fuller)
             else:
                 catalogue.replace(there, fuller)
-    if labelled or moved:
-        return Fate.LABELLED if labelled else Fate.REGROUPED
-    return Fate.LICENSED if licensed else Fate.UNCHANGED
+    return Fate.CHANGED if labelled or moved or licensed else Fate.UNCHANGED
 
 
 def _not_applied(there: SourceImage, image: SourceImage) -> str:

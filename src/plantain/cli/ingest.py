@@ -34,8 +34,8 @@ from plantain.sources.registry import (
     load,
 )
 
-SHOWN, EXAMPLES = 20, 3
-"""Rejected files that are named, and examples of contradicting rows; rejected.csv lists all."""
+SHOWN = 20
+"""Rejected files that are named; rejected.csv lists all."""
 
 _MOST = 12
 """Unused columns that are named."""
@@ -113,8 +113,7 @@ def command(
         why = getattr(error, "strerror", None) or error
         rest = "it is intact; run ingest again" if (out / NAME).exists() else "choose another --to"
         raise InputError(f"{out}: cannot be written ({why}); {rest}") from error
-    already = done.unchanged or done.labelled or done.regrouped or done.licensed
-    if not (done.added or already or done.quarantined):
+    if not (done.added or done.unchanged or done.changed or done.quarantined):
         say(f"{path}: no image could be used")
         raise typer.Exit(1)
 
@@ -207,9 +206,9 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": rejected}
-        names = ("added", "unchanged", "labelled", "regrouped", "licensed", "ungrouped", "synthetic")
+        names = ("added", "unchanged", "changed", "ungrouped", "synthetic", "unlabelled", "newly_quarantined")
         more = {
-            **{name: getattr(done, name) for name in (*names, "unlabelled", "newly_quarantined")},
+            **{name: getattr(done, name) for name in names},
             "tables": [asdict(table) for table in done.tables],
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
@@ -219,9 +218,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         }
         print_json({**numbers, **counts, **more})
         return
-    changed = f", {done.labelled} newly labelled" if done.labelled else ""
-    changed += f", {done.regrouped} with another group or split" if done.regrouped else ""
-    changed += f", {done.licensed} with a licence now" if done.licensed else ""
+    changed = f", {done.changed} with a new label, group, split or licence" if done.changed else ""
     print(
         f"{out}: {counted(len(catalogue), 'image')}, {done.added} new{changed}; "
         f"{counted(rejected, 'file')} rejected"
@@ -259,7 +256,6 @@ class _Watch:
     def __init__(self, total: int | None, *, quiet: bool) -> None:
         self._bar = Bar("ingest", quiet=quiet)
         self._total, self._done, self._rejected = total, 0, 0
-        self._kinds: dict[str, list[Refused]] = {}
 
     def __enter__(self) -> _Watch:
         self._bar.move(0, self._total)
@@ -267,19 +263,13 @@ class _Watch:
 
     def __exit__(self, *ended: object) -> None:
         self._bar.__exit__()
-        for kind, alike in self._kinds.items():
-            firsts = {one.name: one.reason for one in reversed(alike)}
-            examples = "; ".join(f"{name}: {firsts[name]}" for name in [*reversed(firsts)][:EXAMPLES])
-            say(f"rejected {len(alike)} {kind} ({counted(len(firsts), 'image')}), e.g. {examples}")
         if self._rejected > SHOWN:
-            say(f"and {counted(self._rejected - SHOWN, 'more rejected file')}")
+            say(f"and {self._rejected - SHOWN} more rejected")
 
     def file(self, refused: Refused | None) -> None:
         """Count one more file; name it if it was rejected."""
         self._done += 1
-        if refused is not None and refused.kind:
-            self._kinds.setdefault(refused.kind, []).append(refused)
-        elif refused is not None:
+        if refused is not None:
             self._rejected += 1
             if self._rejected <= SHOWN:
                 say(f"rejected {refused.name}: {refused.reason}")

@@ -43,8 +43,8 @@ class Data(Section):
     findings. `consent` is needed if an image that is credentialed, or of unknown licence, would leave this machine.
     `add_to`: add a finding to "normal" images only (as in the paper), or to "any" image that is not labelled with
     it. `per_finding` limits the tasks of each finding and direction; their images are chosen at random by seed.
-    `accepted_per_finding`: the number of accepted edits to make of each finding and direction. The build tries further
-    images until so many qualify, no image is left (`per_finding` still applies), or a limit stops the run. The
+    `accepted_per_finding`: the number of accepted edits to make of each finding and direction; the build tries further
+    images until so many qualify, no image is left (per_finding still applies), or a limit stops the run. The
     last images are tried together, so a few more may qualify; shards share the number equally. `yield_floor`: a
     finding and direction also ends if the 95 % interval of its share of accepted edits is below this; 0 for never.
     `check_text`: an edit that moves a marker or draws text does not qualify, if text can be read (extra `ocr`); this
@@ -108,8 +108,8 @@ class Recipe(Section):
         name: name of the build in pages and releases.
         seed: number that determines all random choices: the same seed plans the same tasks.
         data, models, loop, limits, engine: the sections of these names.
-        rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. Its policy and
-            threshold apply unless `loop` sets them.
+        rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. In a TOML file, its
+            policy and threshold apply unless `loop` sets them.
         providers, settings: settings by provider; those that replace them by role ("writer", "editor", "judge").
 
     Example:

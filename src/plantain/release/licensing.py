@@ -22,7 +22,7 @@ from plantain.privacy.licences import KNOWN, UNKNOWN, LicenceText, from_json, is
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.records import InputError, Licence, SourceImage
 from plantain.records.messages import nearest
-from plantain.release.plan import IMPORTED, MEDIA, ExportOptions
+from plantain.release.plan import IMPORTED, ExportOptions
 
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
@@ -209,7 +209,7 @@ def decide_originals(reader: JournalReader, released: Collection[SourceImage], m
     ordered = sorted(wanted)
     for first in range(0, len(ordered), _ASKED_AT_ONCE):
         for sha256, _, media_type, _ in stored_image_rows(reader, ordered[first : first + _ASKED_AT_ONCE]):
-            if media_type in MEDIA and reader.has_blob(sha256):
+            if reader.has_blob(sha256):
                 size = reader.blob_path(sha256).stat().st_size
                 carried[sha256] = BlobRef(sha256, size, media_type)
     counts: dict[str, Counter[str]] = {}

@@ -34,9 +34,6 @@ ORIGINALS_FOLDER = "originals"
 ORIGINALS_INDEX = f"{ORIGINALS_FOLDER}/{ORIGINALS_FOLDER}.jsonl"
 """A line for every image of the folder: its path, its hash, and the source images that it is the original of."""
 
-MEDIA = {"image/jpeg": "jpeg", "image/png": "png"}
-"""Media types of prepared images, and the endings of their names."""
-
 FACTS = "run.json"
 """In every release: facts of the run."""
 
@@ -48,13 +45,6 @@ CONVERSATIONS = "trajectories/conversations.jsonl"
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """Characters that no name in a release contains."""
-
-_PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def media_type_of(data: bytes) -> str:
-    """Return "image/png" for a file with a PNG signature, else "image/jpeg"."""
-    return "image/png" if data.startswith(_PNG) else "image/jpeg"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,10 @@ import contextlib
 import dataclasses
 import hashlib
 import sqlite3
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 from plantain.files.opening import create
 from plantain.journal import BlobRef
@@ -44,12 +42,6 @@ _COLUMNS = tuple(field.name for field in fields(ReleaseFile))
 _FILE = f"INSERT INTO file({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 _ENTRIES = "SELECT record, first, second, path FROM entry JOIN task ON task.seq = entry.task"
 
-_HASHED_AT_ONCE = 1 << 20
-"""Bytes passed to the hashing thread at once."""
-
-_AHEAD = 16
-"""Most pieces that wait to be hashed."""
-
 
 @dataclass(frozen=True, slots=True)
 class StagedEntry:
@@ -68,35 +60,29 @@ class StagedEntry:
 
 
 class HashingFile:
-    """A binary file being written, which pyarrow and tarfile can write to; a thread hashes it meanwhile.
+    """A binary file being written, which pyarrow and tarfile can write to.
 
-    `size` is the number of bytes so far, `sha256` (hex) is set by `finish`.
+    `size` is the number of bytes so far, `sha256` (hex) their hash.
     """
+
+    closed = False
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
-        self._hasher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="plantain-hash")
-        self._waiting: deque[Future[None]] = deque()
-        self._piece = bytearray()
         self.size = 0
-        self.sha256 = ""
-        self.closed = False
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes written so far, in hex."""
+        return self._digest.hexdigest()
 
     def write(self, data: bytes) -> int:
         """Write bytes; return their number."""
-        self._piece += data
-        if len(self._piece) >= _HASHED_AT_ONCE:
-            self._hash()
+        self._digest.update(data)
         self.size += len(data)
         self._file.write(data)
         return len(data)
-
-    def _hash(self) -> None:
-        self._waiting.append(self._hasher.submit(self._digest.update, self._piece))
-        self._piece = bytearray()
-        while len(self._waiting) > _AHEAD:
-            self._waiting.popleft().result()
 
     def tell(self) -> int:
         return self.size
@@ -115,19 +101,6 @@ class HashingFile:
 
     def seekable(self) -> bool:
         return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._hasher.shutdown(cancel_futures=True)
-
-    def finish(self) -> None:
-        """Set `sha256`; nothing may be written afterwards. `Staging.write` calls it."""
-        self._hash()
-        while self._waiting:
-            self._waiting.popleft().result()
-        self.sha256 = self._digest.hexdigest()
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
@@ -247,17 +220,6 @@ class Staging:
         """Create a file of the role "record" from chunks of bytes, and list it; `path` is relative to the release."""
         self.record([ReleaseFile(path, *write_file(self.out, path, chunks), "record")])
 
-    def write_together(
-        self, paths: Sequence[str], role: str, fill: Callable[[Sequence[HashingFile]], None]
-    ) -> None:
-        """Write several files in one pass; `fill` gets the open files in this order."""
-        with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(open_hashed(self.out, path)) for path in paths]
-            fill(files)
-        self.record(
-            ReleaseFile(p, file.sha256, file.size, role) for p, file in zip(paths, files, strict=True)
-        )
-
     def record(self, files: Iterable[ReleaseFile]) -> None:
         """Add entries to the release's list of files; `write` and `write_chunks` do so themselves."""
         for file in files:
@@ -288,12 +250,11 @@ class Staging:
 
 @contextlib.contextmanager
 def open_hashed(out: Path, path: str) -> Iterator[HashingFile]:
-    """Open a new file of a release; its hash is known after the block."""
+    """Open a new file of a release that hashes what is written."""
     target = out / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    with create(target) as file, HashingFile(file) as hashing:
-        yield hashing
-        hashing.finish()
+    with create(target) as file:
+        yield HashingFile(file)
 
 
 def write_file(out: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:

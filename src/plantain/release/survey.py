@@ -20,7 +20,6 @@ from plantain.release.licensing import Originals, decide_originals, released_ter
 from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_folder
 from plantain.release.plan import (
     IMPORTED,
-    MEDIA,
     ORIGINALS_FOLDER,
     SHARD_ROWS,
     SPLITS,
@@ -79,16 +78,9 @@ class Survey:
     def make(self) -> None:
         """Write the plan. Raise InputError if no task is closed, or a source needs an agreement that was not named."""
         terms = released_terms(self._reader, self._options)
-        images = self._images()
-        self._fill(images, terms)
-
-    def _images(self) -> dict[str, SourceImage]:
-        """Return the images of closed tasks by their id in the run, as released."""
-        images = [self._reader.image(image_id) for image_id in closed_images(self._reader)]
-        self._pseudonyms.prepare(images)
-        return {image.id: self._pseudonyms.released(image) for image in images}
-
-    def _fill(self, images: dict[str, SourceImage], terms: Mapping[str, LicenceText]) -> None:
+        own = [self._reader.image(image_id) for image_id in closed_images(self._reader)]
+        self._pseudonyms.prepare(own)
+        images = {image.id: self._pseudonyms.released(image) for image in own}
         self._originals = decide_originals(self._reader, images.values(), self._options.originals)
         parts = original_parts(_sources(images), self._originals.counts)
         self._parts = {part.dataset: part for part in parts}
@@ -115,20 +107,16 @@ class Survey:
             if row.state is TaskState.PENDING or row.task.kind is TaskKind.BENCH:
                 continue
             attempts = reader.attempts(row.id)
+            hashes = {h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}
             yield make_record(
                 row,
                 images[row.task.image_id],
                 attempts,
                 reader.verdicts(row.id),
                 reader.scores(row.id),
-                self._recorded_images(
-                    {h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}
-                ),
+                {stored[0]: BlobRef(*stored) for stored in stored_image_rows(reader, hashes)},
                 split[row.task.image_id],
             )
-
-    def _recorded_images(self, hashes: set[str]) -> dict[str, BlobRef]:
-        return {row[0]: BlobRef(*row) for row in stored_image_rows(self._reader, hashes)}
 
     def _count(self, record: TaskRecord) -> None:
         self._counts["tasks"][record.state.value] += 1
@@ -160,9 +148,6 @@ class Survey:
                 self._shards.add("images", f"data/{attempt.role}/{part}", seq, index, -1, weight)
             if "webdataset" in layouts:
                 self._shards.add("webdataset", f"wds/{attempt.role}-{record.split}", seq, index, -1, whole)
-                if attempt.mask is not None and self._carried(attempt.mask):
-                    stem = f"wds/masks-{record.split}"
-                    self._shards.add("masks", stem, seq, index, -1, attempt.mask.bytes)
             for name, path_of in self._trees.items():
                 if path := path_of(record, attempt):
                     more = f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}"
@@ -191,15 +176,14 @@ class Survey:
         if sharing is None:
             return
         original, first, layouts = self._originals.carried[sha256], sharing[0], self._options.layouts
-        ending = MEDIA[original.media_type]
-        path = self._free(f"{ORIGINALS_FOLDER}/{safe(first.dataset)}/{safe(first.id)}.{ending}", sha256[:8])
+        path = self._free(f"{ORIGINALS_FOLDER}/{safe(first.dataset)}/{safe(first.id)}.jpeg", sha256[:8])
         self._staging.add_original(original, path, self._original_cells(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
             self._shards.add("originals", stem, seq, -1, -1, original.bytes + 1000)
         if not {"med-banana", "trajectory", "webdataset"}.isdisjoint(layouts):
             self._shards.add(ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, path)
-        if "dicom" in layouts and ending == "jpeg":
+        if "dicom" in layouts:
             self._shards.add(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, dicom.original_path(first))
 
     def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:

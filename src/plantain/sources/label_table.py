@@ -38,8 +38,6 @@ MASK = re.compile(
 )
 """Paths of masks and label maps: x_mask.tif of TCGA-LGG, masks/x.png of the COVID-19 Radiography Database, BraTS."""
 
-CONTRADICTS = "rows of the table that contradict an earlier row of their image, which counts"
-
 MARKS = dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "x", "+", "positive", "present"), True)
 MARKS |= dict.fromkeys(
     ("", "0", "0.0", "false", "f", "no", "n", "-", "negative", "absent", "nan", "na", "-1", "-1.0"), False
@@ -172,11 +170,8 @@ class LabelTable:
         for field in _FIELDS:
             before, now = getattr(first, field), getattr(more, field)
             if before and now and before != now:
-                why = (
-                    f"{field} {one_line(now)!r} in row {more.line}, {one_line(before)!r} in row {first.line}"
-                )
-                name = one_line(more.file)
-                self._bad.append(Refused(name, why, 0, more.line, field, kind=CONTRADICTS))
+                why = f"{field} {one_line(now)!r} in row {more.line}, but {one_line(before)!r} in row {first.line}"
+                self._bad.append(Refused(one_line(more.file), f"{why}, which counts", 0, more.line, field))
                 return first
             fuller.append(before or now)
         labels = dict.fromkeys(label for label in (first.labels, more.labels) if label)

@@ -103,7 +103,6 @@ class Refused:
         reason: the reason in one line.
         files: number of files that are rejected with it.
         row, field: line (from 1) and column of the table at fault; 0 and "" if none is.
-        kind: words shared by similar rejections, which the terminal counts in one line; "" to print this one by itself.
     """
 
     name: str
@@ -111,7 +110,6 @@ class Refused:
     files: int = 1
     row: int = 0
     field: str = ""
-    kind: str = ""
 
 
 class BadRow(InputError):

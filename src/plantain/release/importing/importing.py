@@ -24,7 +24,7 @@ from plantain.records.messages import like_path
 from plantain.release.importing.published import PublishedTree, tree_id
 from plantain.release.importing.reading import OurRelease
 from plantain.release.naming import safe
-from plantain.release.plan import CONTROL, IMPORTED, RunFacts, media_type_of
+from plantain.release.plan import CONTROL, IMPORTED, RunFacts
 from plantain.release.proof.provenance import without_manifest
 from plantain.release.task_record import TaskRecord, recorded_task
 
@@ -57,7 +57,7 @@ class _Named:
     """Hashes that the records name: of edits, of masks, and of originals.
 
     `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them. `stored`
-    has size and type of every original that is there.
+    has the size of every original that is there.
     """
 
     edited: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class _Named:
     originals: set[str] = field(default_factory=set)
     datasets: dict[str, str] = field(default_factory=dict)
     returned: dict[str, int] = field(default_factory=dict)
-    stored: dict[str, tuple[int, str]] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
 
 
 def import_release(path: Path, run: Path, originals: Path | None = None) -> ImportSummary:
@@ -225,8 +225,7 @@ def _store_images(
     wanted = named.edited | named.masks
 
     def store_original(data: bytes) -> None:
-        media_type = media_type_of(data)
-        named.stored[journal.put_blob(data, media_type).sha256] = (len(data), media_type)
+        named.stored[journal.put_blob(data, "image/jpeg").sha256] = len(data)
 
     for where, data in source.images():
         judged, name = data, sha256_of(data)
@@ -259,5 +258,5 @@ def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage,
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
-            size, media_type = named.stored.get(sha256, (named.returned.get(sha256, 0), "image/jpeg"))
-            yield record.image, BlobRef(sha256, size, media_type)
+            size = named.stored.get(sha256, named.returned.get(sha256, 0))
+            yield record.image, BlobRef(sha256, size, "image/jpeg")

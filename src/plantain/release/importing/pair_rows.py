@@ -109,15 +109,11 @@ class PairRow:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """A row that cannot be imported: its line (of Parquet its number), its id, and the reason, after the field's name.
-
-    Rows are counted by `kind`, the reason with FILE instead of a file's name; "" if the reason names no file.
-    """
+    """A row that cannot be imported: its line (of Parquet its number), its id, and the reason with the field's name."""
 
     row: int
     id: str
     reason: str
-    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

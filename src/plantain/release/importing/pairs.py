@@ -99,7 +99,7 @@ class PairsSummary:
         published: number of rows with a published verdict, by verdict.
         unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding or "".
         guessed: number of rows whose direction was inferred from the instruction, by direction.
-        left_out: number of rows not imported, by reason with FILE for the file; first: the first of each, in full.
+        left_out: number of rows not imported, by reason.
         unused: columns that no role uses.
         rejected: the file that lists the rows not imported; None if all were.
     """
@@ -115,15 +115,12 @@ class PairsSummary:
     left_out: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     guessed: Counter[str] = field(default_factory=Counter)
-    first: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
     rejected: Path | None = None
 
     def leave_out(self, row: RejectedRow, file: Path) -> None:
         """Count a row that could not be imported, and add it to the file."""
-        kind = row.kind or row.reason
-        self.left_out[kind] += 1
-        self.first.setdefault(kind, f"row {row.row}, id {row.id}: {row.reason}")
+        self.left_out[row.reason] += 1
         with file.open("a", encoding="utf-8") as listed:
             if self.rejected is None:
                 listed.write(csv_line(("row", "id", "reason")))
@@ -167,8 +164,8 @@ def import_pairs(
                 raise InputError(f"{path}: has no rows")
             listed = run.with_name(f"{run.name}.{REJECTED}")
             (part / REJECTED).replace(listed)
-            first = next(iter(summary.first.values()))
-            raise InputError(f"{path}: no row could be imported; {first}; all {summary.rows} are in {listed}")
+            first = next(iter(summary.left_out))
+            raise InputError(f"{path}: no row could be imported: {first}; all {summary.rows} are in {listed}")
     return summary
 
 
@@ -253,13 +250,11 @@ class _RowImporter:
         try:
             return self._imported(journal, row)
         except (InputError, BadImage) as error:
-            reason = kind = str(error)
+            reason = str(error)
             for image in (row.original, row.edited):
                 if image is not None and image.name:
                     reason = reason.replace(str((image.root or self._root) / image.name), image.name)
-                    kind = kind.replace(str((image.root or self._root) / image.name), "FILE")
-                    kind = kind.replace(image.name, "FILE")
-            return RejectedRow(row.row, row.id, reason[:200], kind[:200])
+            return RejectedRow(row.row, row.id, reason[:200])
 
     def _imported(self, journal: Journal, row: PairRow) -> _Imported:
         if not row.modality.strip():

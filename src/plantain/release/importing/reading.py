@@ -12,7 +12,7 @@ from plantain.files.opening import files_like, is_system_file
 from plantain.files.parquet import header_of, rows_of_table
 from plantain.records import InputError
 from plantain.release.layouts.dicom import jpeg_in
-from plantain.release.plan import FACTS, ORIGINALS_FOLDER, TRAJECTORIES
+from plantain.release.plan import FACTS, TRAJECTORIES
 from plantain.release.task_record import TaskRecord, from_json
 
 LARGEST_LINE = 64_000_000
@@ -69,7 +69,7 @@ class OurRelease:
             ):
                 yield from _images_of_table(path)
         for path in files_like(self.root, "wds/*.tar"):
-            for name, data in _members(path, (".jpg", ".png")):
+            for name, data in _members(path):
                 yield f"{path}:{name}", data
         for path in files_like(self.root, "dicom/*/*.dcm"):
             if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
@@ -81,8 +81,7 @@ class OurRelease:
 
 def tree_images(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Yield (path, bytes) of a tree's images, `{dataset}-{task}/{disease}/*.jpeg` and originals, without links."""
-    endings = ("jpeg", "jpg", "png") if folder.name == ORIGINALS_FOLDER else ("jpeg", "jpg")
-    for path in sorted(path for ending in endings for path in files_like(folder, f"*/*.{ending}")):
+    for path in sorted([*files_like(folder, "*/*.jpeg"), *files_like(folder, "*/*.jpg")]):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= LARGEST_IMAGE:
             yield str(path), path.read_bytes()
 
@@ -96,11 +95,11 @@ def _images_of_table(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield f"{path}: {name}", data
 
 
-def _members(path: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path, "r|") as tar:
             for member in tar:
-                if not member.isfile() or not member.name.endswith(endings) or is_system_file(member.name):
+                if not member.isfile() or not member.name.endswith(".jpg") or is_system_file(member.name):
                     continue
                 if member.size > LARGEST_IMAGE:
                     raise InputError(f"{path}: {member.name}: larger than {LARGEST_IMAGE} bytes")

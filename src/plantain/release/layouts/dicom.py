@@ -20,7 +20,7 @@ from plantain.catalogue.groups import JOINED
 from plantain.pixels.decode import BadImage, one_line
 from plantain.records import Direction, InputError, SourceImage
 from plantain.release.layouts.contract import Layout, original_of, write_each
-from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
+from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ReleasedImage, ReleasedImages
 from plantain.release.staging import StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
@@ -91,9 +91,8 @@ def write_dicom(staging: Staging, released: ReleasedImages) -> None:
         attempt = record.attempts[entry.first]
         assert attempt.edited is not None
         image = released.read((attempt.edited, (record.task_id, attempt.round or 0)))
-        original = staging.original(record.image.prepared_sha256)
-        there = original is not None and MEDIA[original.media_type] == "jpeg"
-        source = _uid_of_original(staging, record.image.prepared_sha256) if there else ""
+        original = record.image.prepared_sha256
+        source = "" if staging.original(original) is None else _uid_of_original(staging, original)
         dataset = _edit(record, attempt, image, source)
         return _file(dataset, entry.path, image.listed(record.task_id, attempt, attempt.role, member=MEMBER))
 

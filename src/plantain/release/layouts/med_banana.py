@@ -6,7 +6,8 @@ published scripts wrote five more files; a release has them so that code written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 
 import orjson
 
@@ -15,8 +16,9 @@ from plantain.journal.verdicts import published_verdict
 from plantain.records import Criterion, TaskState
 from plantain.release.layouts.contract import Layout, write_images
 from plantain.release.naming import safe, task_folder, task_word
+from plantain.release.plan import ReleaseFile
 from plantain.release.released_images import ReleasedImages
-from plantain.release.staging import HashingFile, Staging
+from plantain.release.staging import Staging, open_hashed
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
 _STATUS = {
@@ -194,9 +196,12 @@ def path_of(record: TaskRecord, attempt: AttemptRecord) -> str:
 
 
 def _write_json_files(staging: Staging, folder: str) -> None:
-    """Write all of a folder's JSON files in one pass: parsing the records costs more than writing them."""
+    """Write all of a folder's JSON files in one pass: parsing the records costs more than writing them.
+
+    Each is an object by task, or a list, with one entry a line, so that it can be read line by line.
+    """
     failed = f"{folder}-failed"
-    files: dict[str, tuple[bytes, Entries]] = {
+    kinds: dict[str, tuple[bytes, Entries]] = {
         f"{failed}/failed_summary.json": (
             b"[]",
             lambda task, paths: [failed_summary(task, paths)] if task.state is TaskState.FAILED else [],
@@ -207,25 +212,18 @@ def _write_json_files(staging: Staging, folder: str) -> None:
         f"{folder}/api_failures.json": (b"[]", lambda task, paths: api_failures(task)),
         f"{folder}/retry_log.json": (b"[]", lambda task, paths: [retry(task)] if task.generation else []),
     }
-    staging.write_together(
-        list(files), "record", lambda open_files: _stream(staging, folder, open_files, list(files.values()))
-    )
-
-
-def _stream(
-    staging: Staging, folder: str, files: Sequence[HashingFile], kinds: Sequence[tuple[bytes, Entries]]
-) -> None:
-    """Write JSON objects (by task) or arrays, one entry a line, so that they can be read line by line."""
-    started = [False] * len(files)
-    for line, paths in staging.records_with_paths("med-banana", folder):
-        record = from_json(line)
-        for number, (file, (brackets, entries)) in enumerate(zip(files, kinds, strict=True)):
-            key = orjson.dumps(record.key) + b": " if brackets == b"{}" else b""
-            for entry in entries(record, paths):
-                file.write((b",\n" if started[number] else brackets[:1] + b"\n") + key + orjson.dumps(entry))
-                started[number] = True
-    for file, (brackets, _), some in zip(files, kinds, started, strict=True):
-        file.write((b"\n" if some else brackets[:1] + b"\n") + brackets[1:] + b"\n")
+    with ExitStack() as stack:
+        files = {path: stack.enter_context(open_hashed(staging.out, path)) for path in kinds}
+        for line, paths in staging.records_with_paths("med-banana", folder):
+            record = from_json(line)
+            for path, (brackets, entries) in kinds.items():
+                key = orjson.dumps(record.key) + b": " if brackets == b"{}" else b""
+                for entry in entries(record, paths):
+                    files[path].write((b",\n" if files[path].size else brackets[:1] + b"\n") + key)
+                    files[path].write(orjson.dumps(entry))
+        for path, (brackets, _) in kinds.items():
+            files[path].write((b"\n" if files[path].size else brackets[:1] + b"\n") + brackets[1:] + b"\n")
+    staging.record(ReleaseFile(path, file.sha256, file.size, "record") for path, file in files.items())
 
 
 LAYOUT = Layout(write_tree, path_of)

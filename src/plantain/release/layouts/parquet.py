@@ -19,7 +19,7 @@ from plantain.release.layouts.columns import (
     task_cells,
 )
 from plantain.release.layouts.contract import Layout, original_of
-from plantain.release.plan import MEDIA, ORIGINAL, ReleaseFile
+from plantain.release.plan import ORIGINAL, ReleaseFile
 from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import (
@@ -144,8 +144,8 @@ def _edit_rows(
         listed = []
         for column, image in zip(named, images, strict=True):
             name = stem if column == edited else f"{stem}-{column}"
-            path = f"{name}.{MEDIA[image.recorded.media_type]}"
-            cells[column] = {"bytes": image.data, "path": path}
+            ending = "png" if column == "mask" else "jpeg"
+            cells[column] = {"bytes": image.data, "path": f"{name}.{ending}"}
             role = attempt.role if column == edited else column
             listed.append(image.listed(record.task_id, attempt, role, row=number, member=column))
         yield cells, sum(len(image.data) for image in images), listed

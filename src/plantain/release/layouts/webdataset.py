@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import IO, cast
 
 import orjson
 
-from plantain.journal import BlobRef
 from plantain.release.layouts.columns import ReleaseColumns, columns_of, task_cells
 from plantain.release.layouts.contract import Layout
 from plantain.release.plan import ReleaseFile
-from plantain.release.released_images import ImageRequest, ReleasedImage, ReleasedImages
+from plantain.release.released_images import ImageRequest, ReleasedImages
 from plantain.release.staging import HashingFile, StagedEntry, Staging
 from plantain.release.task_record import AttemptRecord, TaskRecord, from_json
 
@@ -23,28 +22,21 @@ Sample = tuple[list[tuple[str, bytes]], ReleaseFile]
 
 
 def write_webdataset(staging: Staging, released: ReleasedImages) -> None:
-    """Write `wds/success-train-00000.tar` and the like; masks, with the same keys, in separate tars.
+    """Write `wds/success-train-00000.tar` and the like.
 
-    All samples of a tar have the same fields, which readers expect. Only some edits have masks. Many edits share an
-    original: those are files in `originals/`, found by `original_sha256`. The index is the release's manifest.
+    All samples have the same fields, which readers expect: masks, which only some edits have, are in Parquet. Many
+    edits share an original: those are files in `originals/`, found by `original_sha256`. The index is the manifest.
     """
     columns = columns_of(staging.facts.frozen)
-    _write(staging, "webdataset", lambda entries: _edits(entries, released, columns))
-    _write(staging, "masks", lambda entries: _masks(entries, released))
+    for stem, shards, _ in staging.shards("webdataset"):
+        for shard in range(shards):
+            samples = _samples(staging.entries("webdataset", stem, shard), released, columns)
+            staging.write(f"{stem}-{shard:05d}.tar", "shard", partial(_fill, samples=samples))
 
 
 def sample_key(record: TaskRecord, attempt: AttemptRecord) -> str:
     """Return the key of a sample in a tar; it has no dots, which separate key and field."""
     return f"{record.task_id}-g{attempt.generation}-r{attempt.round or 0}"
-
-
-def _write(
-    staging: Staging, layout: str, samples: Callable[[Iterator[StagedEntry]], Iterator[Sample]]
-) -> None:
-    for stem, shards, _ in staging.shards(layout):
-        for shard in range(shards):
-            fill = partial(_fill, samples=samples(staging.entries(layout, stem, shard)))
-            staging.write(f"{stem}-{shard:05d}.tar", "shard", fill)
 
 
 def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]:
@@ -58,10 +50,17 @@ def _fill(file: HashingFile, samples: Iterator[Sample]) -> Iterator[ReleaseFile]
             yield listed
 
 
-def _edits(
+def _samples(
     entries: Iterator[StagedEntry], released: ReleasedImages, columns: ReleaseColumns
 ) -> Iterator[Sample]:
-    for record, attempt, image in _read(entries, released, lambda attempt: attempt.edited):
+    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord], list[ImageRequest]]]:
+        for entry in entries:
+            record = from_json(entry.record)
+            attempt = record.attempts[entry.first]
+            assert attempt.edited is not None
+            yield (record, attempt), [(attempt.edited, (record.task_id, attempt.round or 0))]
+
+    for (record, attempt), (image,) in released.stream(wanted()):
         key = sample_key(record, attempt)
         fields = {
             **task_cells(record),
@@ -71,32 +70,6 @@ def _edits(
         }
         members = [(f"{key}.jpg", image.data), (f"{key}.json", orjson.dumps(fields))]
         yield members, image.listed(record.task_id, attempt, attempt.role, member=f"{key}.jpg")
-
-
-def _masks(entries: Iterator[StagedEntry], released: ReleasedImages) -> Iterator[Sample]:
-    for record, attempt, image in _read(entries, released, lambda attempt: attempt.mask):
-        name = f"{sample_key(record, attempt)}.png"
-        yield [(name, image.data)], image.listed(record.task_id, attempt, "mask", member=name)
-
-
-def _read(
-    entries: Iterator[StagedEntry],
-    released: ReleasedImages,
-    choose: Callable[[AttemptRecord], BlobRef | None],
-) -> Iterator[tuple[TaskRecord, AttemptRecord, ReleasedImage]]:
-    """Yield every planned attempt with its chosen image."""
-
-    def wanted() -> Iterator[tuple[tuple[TaskRecord, AttemptRecord], list[ImageRequest]]]:
-        for entry in entries:
-            record = from_json(entry.record)
-            attempt = record.attempts[entry.first]
-            image = choose(attempt)
-            assert image is not None
-            signed_as = (record.task_id, attempt.round or 0) if image is attempt.edited else None
-            yield (record, attempt), [(image, signed_as)]
-
-    for item, (image,) in released.stream(wanted()):
-        yield (*item, image)
 
 
 LAYOUT = Layout(write_webdataset)
