@@ -83,10 +83,11 @@ def test_an_instruction_to_keep_the_image_changes_no_pixel() -> None:
 
 SCRIPT = """
 import asyncio, os, time
-from plantain.offline.workers import compute
+from plantain.offline.workers import workers
+from plantain.roles import on_worker
 
 if __name__ == "__main__":
-    print(asyncio.run(compute("judge", os.getpid)), flush=True)
+    print(asyncio.run(on_worker(workers(), "judge", os.getpid)), flush=True)
     time.sleep(600)
 """
 

@@ -24,7 +24,7 @@ from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
-from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, usual_cost
+from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, price_under
 
 
 def forecast(
@@ -99,7 +99,8 @@ def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> di
     known = True
     for model, n in most.items():
         calls[model] = n
-        cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[Step.JUDGE])
+        price = price_under(terms, model)
+        cost = None if price is None else price.cost(TYPICAL_USAGE[Step.JUDGE])
         known, each = known and cost is not None, cost or 0.0
         low, high = low + SPREAD[0] * least[model] * each, high + SPREAD[2] * n * each
     return {"calls": calls, "cost_usd": [round(low, 4), round(high, 4)] if known else None}

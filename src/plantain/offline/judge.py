@@ -13,7 +13,7 @@ from plantain.offline.judging.plausibility import plausibility
 from plantain.offline.judging.realism import realism
 from plantain.offline.language import read_instruction
 from plantain.offline.scale import MEASURED, scaled
-from plantain.offline.workers import compute
+from plantain.offline.workers import workers
 from plantain.pixels.decode import BadImage, decode
 from plantain.records import (
     Criterion,
@@ -28,7 +28,7 @@ from plantain.records import (
     SourceImage,
     Usage,
 )
-from plantain.roles import JudgeRequest, Reply, failed
+from plantain.roles import JudgeRequest, Reply, failed, on_worker
 
 VERSION = "1"
 
@@ -74,7 +74,7 @@ class InstrumentJudge:
         by_scales = self.fingerprint_by(request.rubric) != VERSION
         if not by_scales and request.finding is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "no finding to measure the edit against"))
-        observed = await compute("judge", _judged, request, by_scales)
+        observed = await on_worker(workers(), "judge", _judged, request, by_scales)
         usage = Usage(served_model=f"{self.name}@{VERSION}")
         if isinstance(observed, Outcome):
             return failed(observed, usage)

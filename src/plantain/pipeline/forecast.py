@@ -26,10 +26,8 @@ from plantain.runs.terms import (
     OPEN_MODELS,
     SPREAD,
     TYPICAL_USAGE,
-    billed_tier,
     devices_of,
     price_under,
-    unpriced,
 )
 
 EXPECTED_ROUNDS = 3.15
@@ -145,7 +143,7 @@ class BuildPlan:
         calls_by: calls by step and model.
         cost_usd: cost in US dollars; None while a price is unknown.
         duration_s, disk: duration in seconds, and disk space in bytes.
-        unpriced: models, or service tiers of them, without a known price.
+        unpriced: models without a known price.
     """
 
     tasks: int = 0
@@ -192,8 +190,8 @@ def make_plan(
         known = plan.calls_by.get((step, model), NOTHING)
         plan.calls_by[(step, model)] = known + plan.rounds.times(tries)
     plan.calls = sum(plan.calls_by.values(), NOTHING)
-    open_prices = (unpriced(recipe.terms, model, ROLE_OF[step]) for step, model in plan.calls_by)
-    plan.unpriced = tuple(dict.fromkeys(filter(None, open_prices)))
+    called = dict.fromkeys(model for _, model in plan.calls_by)
+    plan.unpriced = tuple(model for model in called if price_under(recipe.terms, model) is None)
     if not plan.unpriced:
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
@@ -252,7 +250,7 @@ def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: Ca
 def typical_usage(recipe: Recipe, step: Step, model: str) -> tuple[Usage, Usage, Usage]:
     """Return a call's low, expected and high token usage; for edits it depends on image size and quality."""
     options = recipe.terms.options(model, ROLE_OF[step])
-    usage = replace(TYPICAL_USAGE[step], tier=billed_tier(options.get("service_tier") or ""))
+    usage = TYPICAL_USAGE[step]
     if step is not Step.EDIT:
         return usage, usage, usage
     few, usual, many = (
