@@ -16,7 +16,9 @@ from PIL import Image
 
 import plantain
 from plantain.cli import main
+from plantain.pipeline.recipe import checked
 from plantain.records import InputError, TaskState
+from plantain.rubrics import rubric_named
 
 RECIPE = """
 name = "pilot"
@@ -122,9 +124,25 @@ def test_wrong_arguments_raise(run: plantain.Run, tmp_path: Path) -> None:
         run.table("round")  # type: ignore[arg-type]
     with pytest.raises(InputError):
         plantain.Run(tmp_path / "nothing").tasks()
-    with pytest.raises(ValueError, match="limit: 0; at least 1"):
-        (tmp_path / "r.toml").write_text(RECIPE)
+    (tmp_path / "r.toml").write_text(RECIPE)
+    with pytest.raises(InputError, match="limit: 0; at least 1"):
         plantain.run(tmp_path / "r.toml", tmp_path / "run", limit=0)
+    twice = {"judge": ["offline/instruments", "offline/instruments"]}
+    with pytest.raises(InputError, match=r"recipe: models\.judge: offline/instruments is named 2 times"):
+        plantain.plan(
+            plantain.Recipe.model_validate({"name": "own", "data": {"catalogue": "c"}, "models": twice})
+        )
+
+
+def test_a_recipe_made_in_python_takes_its_rubrics_policy() -> None:
+    recipe = plantain.Recipe.model_validate(
+        {"name": "own", "data": {"catalogue": "c"}, "rubric": "medebench"}
+    )
+    assert recipe.loop.policy == "all-pass"
+    assert (checked(recipe).loop.policy, checked(recipe).loop.threshold) == (
+        "weighted",
+        rubric_named("medebench").threshold,
+    )
 
 
 def test_every_public_name_exists_and_has_a_docstring() -> None:

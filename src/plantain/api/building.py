@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pipeline.forecast import BuildPlan, forecast
-from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.recipe import Recipe, checked, load_recipe
 from plantain.pipeline.run import run_build
+from plantain.records import InputError
 from plantain.runs.open_run import stoppable
 
 
@@ -34,9 +35,8 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
         None.
 
     Raises:
-        plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and no
-            model was called.
-        ValueError: `limit` is below 1.
+        plantain.records.InputError: recipe, catalogue, run or limit cannot be used; one line names the file and field, and
+            no model was called.
 
     Example:
         >>> run("pilot.toml", "runs/pilot")
@@ -77,12 +77,12 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
 
 
 def _recipe(recipe: Recipe | Path | str) -> Recipe:
-    return recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
+    return checked(recipe) if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
 
 
 def _check_limit(limit: int | None) -> None:
     if limit is not None and limit < 1:
-        raise ValueError(f"limit: {limit}; at least 1, or None for all tasks")
+        raise InputError(f"limit: {limit}; at least 1, or None for all tasks")
 
 
 T = TypeVar("T")
