@@ -35,8 +35,8 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
         None.
 
     Raises:
-        plantain.records.InputError: recipe, catalogue, run or limit cannot be used; one line names the file and field, and
-            no model was called.
+        plantain.records.InputError: recipe, catalogue, run or limit cannot be used; one line names the file and field,
+            and no model was called.
 
     Example:
         >>> run("pilot.toml", "runs/pilot")
