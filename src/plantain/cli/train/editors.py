@@ -105,7 +105,7 @@ def finetune(
     """Train one model per task, size and seed, then measure all on the same held-out samples (MedEBench, Table 7a).
 
     Every model starts from the base; training sets are nested, patients stay whole, images are not flipped. Ctrl-C
-    keeps finished steps; the same command resumes.
+    keeps finished models; the same command resumes.
 
     Example: plantain train finetune bench --model diffusers/timbrooks/instruct-pix2pix --to runs/ft --set lora_rank=8
     """
@@ -258,8 +258,8 @@ def dpo(
 ) -> int:
     """Train an InstructPix2Pix by Diffusion-DPO to prefer edits that the judge accepted to those that it rejected.
 
-    Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps finished steps;
-    the same command resumes.
+    Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps the editor of
+    finished supervised steps; the same command resumes.
 
     Example: plantain train dpo release --model diffusers/timbrooks/instruct-pix2pix --to runs/dpo --set beta=2000
     """
