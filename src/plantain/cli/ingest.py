@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
-from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
-from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.catalogue.quarantine import held
+from plantain.catalogue.ingest import REJECTED, Ingested, ingest, write_rejected
+from plantain.catalogue.near import NEAR, write_near_duplicates
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson, OwnFindings, parse_settings
 from plantain.cli.terminal.progress import Bar, print_stop, say
@@ -26,7 +24,6 @@ from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted, init_line, like_path, typed
 from plantain.sources.registry import (
-    Reader,
     Refused,
     SourceOptions,
     TableRead,
@@ -106,7 +103,14 @@ def command(
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
     try:
-        done = _run(reader, stated, out, name, skip_text, labels_file, as_json)
+        with Catalogue.create(out) as catalogue:
+            with _Watch(reader.count(), quiet=as_json) as observer:
+                gate = PrivacyGate(None if skip_text else open_reader())
+                done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
+            write_rejected(out, name, done.refused)
+            write_near_duplicates(out / NEAR, done.near)
+            _remarks(catalogue, done, out, labels_file, skip_text)
+            _report(catalogue, done, out, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -118,58 +122,32 @@ def command(
         raise typer.Exit(1)
 
 
-def _run(
-    reader: Reader,
-    stated: Mapping[str, Any],
-    out: Path,
-    name: str,
-    skip_text: bool,
-    table: Path | None,
-    as_json: bool,
-) -> Ingested:
-    """Ingest, write the lists of rejected files and near duplicates, and print the summary.
-
-    `table` is the path of an optional label table, None if this kind of source has its own.
-    """
-    with Catalogue.create(out) as catalogue:
-        with _Watch(reader.count(), quiet=as_json) as observer:
-            gate = PrivacyGate(None if skip_text else open_reader())
-            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
-        unread = catalogue.count_by("text_checked").get("0", 0)
-        if unread and gate.reader is not None:  # an earlier ingest could not look for text
-            say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
-            done.newly_quarantined += check_earlier(catalogue, gate)
-            done.near = join_near_duplicates(catalogue)
-            done.quarantined = [waiting.image.id for waiting in held(catalogue)]
-        write_rejected(out, name, done.refused)
-        write_near_duplicates(out / NEAR, done.near)
-        if done.unlabelled:
-            whom = "it" if done.unlabelled == 1 else "them"
-            how = (
-                ""
-                if table is None
-                else f"; add labels in {table} (file,labels[,group,split]) and ingest again"
-            )
-            say(f"{counted(done.unlabelled, 'image')} without a label: no tasks use {whom}{how}")
-        for fields, images in sorted(done.kept.items()):
-            kept = (
-                f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
-            )
-            other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))
-            say(f"{kept}; ingest into a new catalogue: {other}")
-        for note, images in sorted(done.doubtful.items()):
-            say(
-                f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
-            )
-        for line in group_remarks(done, takes_table=table is not None):
-            say(line)
-        if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
-            say(
-                f"{counted(unknown, 'image')} with an unknown licence: a release will not contain the originals, and "
-                "their edits cannot be licensed; if you know it, ingest again with --licence open (or attribution)"
-            )
-        _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
-    return done
+def _remarks(catalogue: Catalogue, done: Ingested, out: Path, table: Path | None, skipped: bool) -> None:
+    """Print warnings about the images; `table` is an optional label table, None if the source has its own."""
+    if done.unlabelled:
+        how = f"; add labels in {table} (file,labels[,group,split]) and ingest again" if table else ""
+        say(f"{counted(done.unlabelled, 'image')} without a label, which no task uses{how}")
+    for fields, images in sorted(done.kept.items()):
+        kept = f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
+        other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))
+        say(f"{kept}; ingest into a new catalogue: {other}")
+    for note, images in sorted(done.doubtful.items()):
+        say(
+            f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
+        )
+    for line in group_remarks(done, takes_table=table is not None):
+        say(line)
+    if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
+        say(
+            f"{counted(unknown, 'image')} with an unknown licence: a release will not contain the originals, and "
+            "their edits cannot be licensed; if you know it, ingest again with --licence open (or attribution)"
+        )
+    if unread := catalogue.count_by("text_checked").get("0", 0):
+        why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
+        say(
+            f"burned-in text was not checked in {counted(unread, 'image')} ({why}): check for names and dates "
+            "before sharing."
+        )
 
 
 def _print_kinds(as_json: bool) -> None:
@@ -183,27 +161,13 @@ def _print_kinds(as_json: bool) -> None:
     print_table(table)
 
 
-def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
-    """Return a warning about images in which text was not looked for; "" if there are none."""
-    unread = catalogue.count_by("text_checked").get("0", 0)
-    if not unread:
-        return ""
-    why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
-    return (
-        f"burned-in text was not checked in {counted(unread, 'image')} ({why}): check for names and dates "
-        f"before sharing."
-    )
-
-
-def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
+def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> None:
     counts = {
         f"by_{field}": {value or "none": n for value, n in catalogue.count_by(field).items()}
         for field in ("label", "split", "modality")
     }
     # A rejected folder counts with its files.
     rejected = sum({refused.name: refused.files for refused in done.refused}.values())
-    if unread:
-        say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": rejected}
         names = ("added", "unchanged", "changed", "ungrouped", "synthetic", "unlabelled", "newly_quarantined")
@@ -212,7 +176,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             "tables": [asdict(table) for table in done.tables],
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
-            "text_checked": not unread,
+            "text_checked": not catalogue.count_by("text_checked").get("0"),
             "quarantined": len(done.quarantined),
             "catalogue": str(out),
         }
