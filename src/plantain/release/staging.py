@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import hashlib
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import BinaryIO
 
 from plantain.files.opening import create
 from plantain.journal import BlobRef
-from plantain.release.plan import ReleaseFile, RunFacts
+from plantain.release.plan import SHARD_ROWS, ReleaseFile, RunFacts
 
 _TABLES = """
 CREATE TABLE task(seq INTEGER PRIMARY KEY, folder TEXT NOT NULL, record BLOB NOT NULL) STRICT;
@@ -113,6 +114,7 @@ class Staging:
     Args:
         out: folder in which the files are written.
         scratch: folder of the temporary database.
+        shard_bytes: size of the images in one shard.
 
     Attributes:
         facts: facts about the run; set when the release is planned, before layouts write.
@@ -122,8 +124,10 @@ class Staging:
     facts: RunFacts
     sources: Mapping[str, Mapping[str, str | int]]
 
-    def __init__(self, out: Path, scratch: Path) -> None:
+    def __init__(self, out: Path, scratch: Path, shard_bytes: int) -> None:
         self.out = out
+        self._shard_bytes = shard_bytes
+        self._dealt: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
         self.connection = sqlite3.connect(
             scratch / "plan.sqlite", isolation_level=None, check_same_thread=False
         )
@@ -139,9 +143,20 @@ class Staging:
     def add_task(self, seq: int, folder: str, record: bytes) -> None:
         self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
 
-    def add_entry(self, *row: str | int) -> None:
-        """Add a row of (layout, stem, shard, position, task, first, second, path)."""
+    def add_entry(
+        self, layout: str, stem: str, task: int, first: int, second: int, size: int, path: str = ""
+    ) -> None:
+        """Add a row of a table, a sample of a tar, or a file of a tree at `path`, to the shard that has room.
+
+        `size` is in bytes; the others are as in `StagedEntry`.
+        """
+        state = self._dealt[layout, stem]
+        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._shard_bytes):
+            state[:] = [state[0] + 1, 0, 0]
+        row = (layout, stem, state[0], state[1], task, first, second, path)
         self.connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        state[1] += 1
+        state[2] += size
 
     def take_name(self, path: str) -> bool:
         """Reserve a path, ignoring case; return False if another file has it already."""
