@@ -23,6 +23,7 @@ from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted, init_line, like_path, typed
+from plantain.sources.columns import ROLES
 from plantain.sources.registry import (
     Refused,
     SourceOptions,
@@ -36,6 +37,8 @@ SHOWN = 20
 
 _MOST = 12
 """Unused columns that are named."""
+
+_PATIENT = "if another column is the patient, pass --column group=NAME"
 
 
 def command(
@@ -244,15 +247,8 @@ class _Watch:
 def table_line(table: TableRead) -> str:
     """Describe the columns of a table in one line: their roles, and those not used."""
     columns = table.columns
-    roles = (
-        ("file", columns.file),
-        ("labels", columns.labels),
-        ("group", columns.group),
-        ("split", columns.split),
-        ("sequence", columns.sequence),
-        ("plane", columns.plane),
-    )
-    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
+    named = [(role, name) for role in ROLES if (name := getattr(columns, role)) is not None]
+    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in named)
     if columns.marked:
         used += f", labels from the columns {_some(columns.marked)} (1: present; 0, -1 or empty: absent)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
@@ -273,15 +269,13 @@ def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
         columns = table.columns
         if table.grouped and not columns.patient:
             whose = f"column {one_line(columns.group)!r}" if columns.group else "names of folders"
-            yield f"{one_line(table.name)}: groups come from {whose}, not from a patient column" + _other(
-                table
-            )
+            yield f"{one_line(table.name)}: groups come from {whose}, not from a patient column; {_PATIENT}"
         if table.groups == 1 < table.grouped:
             yield f"{one_line(table.name)}: all images belong to one group, so no split can separate them"
     if done.ungrouped:
         without_groups = [table for table in done.tables if table.columns.group is None]
         if without_groups:
-            how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
+            how = f"; {one_line(without_groups[0].name)} has no patient column; {_PATIENT}"
         else:
             how = "; name patients in a labels.csv, column group, and ingest again" if takes_table else ""
         yield (
@@ -293,13 +287,6 @@ def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
             f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
             f"grouped by study: images of one patient may be on both sides of a split"
         )
-
-
-def _other(table: TableRead) -> str:
-    """Return the hint to name another column."""
-    if not table.columns.unused:
-        return ""
-    return f"; if one of these is the patient, pass --column group=NAME: {_some(table.columns.unused)}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from plantain.files.opening import create
 from plantain.journal import BlobRef
 from plantain.release.plan import SHARD_ROWS, ReleaseFile, RunFacts
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _TABLES = """
 CREATE TABLE task(seq INTEGER PRIMARY KEY, folder TEXT NOT NULL, record BLOB NOT NULL) STRICT;
@@ -60,13 +64,11 @@ class StagedEntry:
     path: str
 
 
-class HashingFile:
+class HashingFile(io.RawIOBase):
     """A binary file being written, which pyarrow and tarfile can write to.
 
     `size` is the number of bytes so far, `sha256` (hex) their hash.
     """
-
-    closed = False
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -78,30 +80,19 @@ class HashingFile:
         """The hash of the bytes written so far, in hex."""
         return self._digest.hexdigest()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         """Write bytes; return their number."""
         self._digest.update(data)
-        self.size += len(data)
         self._file.write(data)
-        return len(data)
+        written = memoryview(data).nbytes
+        self.size += written
+        return written
 
     def tell(self) -> int:
         return self.size
 
-    def flush(self) -> None:
-        """Do nothing: the file is flushed when it is closed."""
-
-    def close(self) -> None:
-        self.closed = True
-
     def writable(self) -> bool:
         return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
