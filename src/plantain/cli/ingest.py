@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -107,9 +108,12 @@ def command(
     )
     try:
         with Catalogue.create(out) as catalogue:
-            with _Watch(reader.count(), quiet=as_json) as observer:
+            with Bar("ingest", quiet=as_json) as bar:
                 gate = PrivacyGate(None if skip_text else open_reader())
-                done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
+                on_file = _progress(bar, reader.count())
+                done = ingest(reader, catalogue, on_file=on_file, gate=gate, stated=stated)
+            if (more := len(done.refused) - SHOWN) > 0:
+                say(f"and {more} more rejected")
             write_rejected(out, name, done.refused)
             write_near_duplicates(out / NEAR, done.near)
             _remarks(catalogue, done, out, labels_file, skip_text)
@@ -217,31 +221,18 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> N
         print(init_line(out))
 
 
-class _Watch:
-    """Progress of an ingest; names the first rejected files, and counts the rest."""
+def _progress(bar: Bar, total: int | None) -> Callable[[Refused | None], None]:
+    """Return a function that counts one more file, and names it if it is one of the first rejected ones."""
+    files, rejected = itertools.count(1), itertools.count(1)
 
-    def __init__(self, total: int | None, *, quiet: bool) -> None:
-        self._bar = Bar("ingest", quiet=quiet)
-        self._total, self._done, self._rejected = total, 0, 0
+    def file(refused: Refused | None) -> None:
+        done = next(files)
+        if refused is not None and next(rejected) <= SHOWN:
+            say(f"rejected {refused.name}: {refused.reason}")
+        bar.move(done, total)
+        bar.line(lambda _: f"{done}/{total or '?'} files")
 
-    def __enter__(self) -> _Watch:
-        self._bar.move(0, self._total)
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__()
-        if self._rejected > SHOWN:
-            say(f"and {self._rejected - SHOWN} more rejected")
-
-    def file(self, refused: Refused | None) -> None:
-        """Count one more file; name it if it was rejected."""
-        self._done += 1
-        if refused is not None:
-            self._rejected += 1
-            if self._rejected <= SHOWN:
-                say(f"rejected {refused.name}: {refused.reason}")
-        self._bar.move(self._done, self._total)
-        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files")
+    return file
 
 
 def table_line(table: TableRead) -> str:
