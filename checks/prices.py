@@ -35,11 +35,7 @@ RATES = {
 }
 """Column -> price of genai-prices, in dollars per million tokens."""
 
-TIERS = ("flex", "priority")
-COLUMNS = (
-    *("model", "since", "until", *RATES, "batch_cached_per_m"),
-    *("long_input", "long_input_factor", "long_output_factor", *TIERS, "date", "source"),
-)
+COLUMNS = (*("model", "since", "until", *RATES, "batch_cached_per_m", "date", "source"),)
 Row = dict[str, str]
 
 
@@ -74,25 +70,13 @@ def _row(name: str, span: Span, info: ModelInfo, today: date) -> Row:
     since = span.since if span.since > today.isoformat() else ""
     row = {"model": name, "since": since, "until": span.until}
     row |= {column: _text(_base(getattr(span.prices, key))) for column, key in RATES.items()}
-    listed = span.prices.input_mtok
-    if isinstance(listed, TieredPrices):
-        (tier,) = listed.tiers
-        written = span.prices.output_mtok
-        assert isinstance(written, TieredPrices)
-        row["long_input"] = str(tier.start)
-        row["long_input_factor"] = _text(tier.price / listed.base)
-        row["long_output_factor"] = _text(written.tiers[0].price / written.base)
     batch = _variant(info, {"processing": "batch"}, day)
     if batch is not None:
         half, cached = _base(batch.input_mtok), _base(span.prices.cache_read_mtok)
-        assert half == _base(listed) / 2, f"{name}: a batch is not half of the list price"  # type: ignore[operator]
+        assert half == _base(span.prices.input_mtok) / 2, f"{name}: a batch is not half of the list price"  # type: ignore[operator]
         there = _base(batch.cache_read_mtok) or cached  # no price of its own: the list price holds
         if cached is not None and there != cached / 2:
             row["batch_cached_per_m"] = _text(there)
-    for tier_name in TIERS:
-        variant = _variant(info, {"service_tier": tier_name}, day)
-        if variant is not None:
-            row[tier_name] = _text(_base(variant.input_mtok) / _base(listed))  # type: ignore[operator]
     return row
 
 

@@ -32,7 +32,7 @@ SMALLEST = {
     "restore_outside": ("--edits", "1", "--ways", "all"),
     "resume": ("--tasks", "60"),
     "sensitivity": ("--images", "52", "--only", "8 grey"),
-    "throughput": ("--seconds", "0.05", "--batch", "1", "--side", "64"),
+    "throughput": ("--seconds", "0.05", "--side", "64"),
 }
 
 

@@ -33,21 +33,19 @@ class Rung:
         name: as options say it.
         side: of images and canvas, pixels.
         steps: of denoising.
-        batches: sizes of batch that are measured.
-        images: that are edited, for each batch size.
+        images: that are edited.
     """
 
     name: str
     side: int
     steps: int
-    batches: tuple[int, ...]
     images: int
 
 
 LADDER = (
-    Rung("tiny", 128, 2, (1, 4), 12),
-    Rung("sd15", 512, 20, (1, 4, 8), 32),
-    Rung("sdxl", 1024, 20, (1, 2, 4), 16),
+    Rung("tiny", 128, 2, 12),
+    Rung("sd15", 512, 20, 32),
+    Rung("sdxl", 1024, 20, 16),
 )
 
 

@@ -61,7 +61,7 @@ def rate_of(ends: Sequence[float], first: int) -> float:
 
 
 def main(fd: int, device: str) -> None:
-    """Serves batches as a device's process does, with a pipeline that sleeps."""
+    """Serves edits as a device's process does, with a pipeline that sleeps."""
     from multiprocessing.connection import Connection
 
     import torch
@@ -77,15 +77,15 @@ def main(fd: int, device: str) -> None:
     class Sleeping(Runner):
         def __init__(self, loading: Any, device: str) -> None:
             self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
-            self.running, self.ready = loading.running, dict[tuple[int, int], np.ndarray]()
+            self.tf32, self.ready = loading.tf32, dict[tuple[int, int], np.ndarray]()
 
-        def draw(self, jobs: Sequence[Any], originals: list, regions: list, steering: object) -> tuple:
-            size = originals[0].size
+        def draw(self, job: Any, original: Any, region: object, steering: object) -> tuple:
+            size = original.size
             if size not in self.ready:
                 ready = [image(number, *size) for number in range(MANY)]
                 self.ready[size] = np.stack(ready).astype(np.float32) / 255
-            time.sleep(seconds * len(jobs))
-            return self.ready[size][[job.seed % MANY for job in jobs]], [False] * len(jobs)
+            time.sleep(seconds)
+            return self.ready[size][job.seed % MANY], False
 
     stable_diffusion.RUNNERS["instruct-pix2pix"] = Sleeping
     serve(Connection(fd), Engine(device).run)

@@ -252,12 +252,9 @@ def test_plan_counts_calls_and_makes_none(capsys):
     assert json.loads(capsys.readouterr().out)["edits"] == 2 * 6 * 2 + 2
 
 
-@pytest.mark.parametrize("tier", ["", "priority"])
-def test_plan_prices_the_calls_and_guesses_no_tier(tier, tmp_path, capsys):
-    (tmp_path / "terms.toml").write_text(f'[providers.gemini]\nservice_tier = "{tier}"\n')
-    options = ["--pairs", "2", "--dry-run", "--json", "--settings", str(tmp_path / "terms.toml")]
-    model = "gemini/gemini-3.5-flash" if tier else "gemini/gemini-3.8-flash"
-    assert main(["judge", "audit", "--judge", model, *options]) == 0
+def test_plan_prices_the_calls(capsys):
+    model = "gemini/gemini-3.8-flash"
+    assert main(["judge", "audit", "--judge", model, "--pairs", "2", "--dry-run", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["calls"][model] == plan["edits"]
     # 3,800 tokens read at 0.75 and 1,250 written at 3.75 dollars per million, 0.7 to 1.5 times
@@ -265,7 +262,7 @@ def test_plan_prices_the_calls_and_guesses_no_tier(tier, tmp_path, capsys):
     # at the most six clean edits, judged twice, for each of the two that are wanted; at the least one
     least, most = plan["edits"] - 2 * 5 * 2, plan["edits"]
     known = [pytest.approx(0.7 * least * each, abs=1e-3), pytest.approx(1.5 * most * each, abs=1e-3)]
-    assert plan["cost_usd"] == (None if tier else known)
+    assert plan["cost_usd"] == known
 
 
 def test_a_hosted_judge_needs_a_folder_for_its_answers(capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from dataclasses import replace
 
 import orjson
@@ -124,21 +123,6 @@ def test_unknown_id_gives_one_line_and_no_call(tmp_path, capsys):
         rejudged(run, RuleJudge("rule/yes", lambda request: seen(True)), ids=ids)
 
 
-def test_changed_judge_model_is_asked_only_if_accepted(tmp_path):
-    run = stored_run(tmp_path / "run", images=1)
-    rejudged(run, edition(1))
-    stopped = rejudged(run, edition(2))
-    assert "rule/one@2" in stopped.summary.stopped and "--accept-model-change" in stopped.summary.stopped
-    # A third edition: its answers are not among those that were in flight when the second one stopped.
-    done = rejudged(run, edition(3), accept_model_change=True)
-    assert done.summary.stopped is None
-    columns = Counter(v.draw for v in verdicts(run) if v.verdict.judge == "rule/one")
-    assert (columns[min(columns)], columns[max(columns)]) == (4, 4)
-    with JournalReader.open(run) as reader:
-        (change,) = orjson.loads(reader.meta("model_changes"))
-    assert (change["from"], change["to"]) == (["rule/one@1"], "rule/one@3")
-
-
 def test_verdicts_in_flight_at_the_stop_do_not_admit_a_changed_model(tmp_path):
     run = stored_run(tmp_path / "run", images=2)
     rejudged(run, behind_one_name("j-001"), sample=2)
@@ -164,14 +148,6 @@ def behind_one_name(served):
     return Behind("rule/one", lambda request: seen(True))
 
 
-def edition(number):
-    class Edition(RuleJudge):
-        async def judge(self, request):
-            return replace(await super().judge(request), usage=Usage(served_model=f"rule/one@{number}"))
-
-    return Edition("rule/one", lambda request: seen(True), fingerprint=str(number))
-
-
 def test_missing_originals_advise_an_import_with_them(tmp_path, capsys):
     run = stored_run(tmp_path / "run", images=1, missing=0)
     assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments"]) == 0
@@ -181,5 +157,5 @@ def test_missing_originals_advise_an_import_with_them(tmp_path, capsys):
     run = stored_run(tmp_path / "two", images=2, missing=0)  # two tasks of two rounds for each image
     assert main(["judge", "rejudge", str(run), "--judge", "offline/instruments", "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "4 stored attempts\noffline/instruments: 4 calls\n" in printed
+    assert "4 stored attempts\noffline/instruments: at most 4 calls\n" in printed
     assert "4 left out: its original is not in this run" in printed

@@ -68,7 +68,7 @@ def make_run(
 async def _make_run(run: Path, bench: Benchmark, arms: Sequence[Arm], scores: ScoresOf, images: bool) -> None:
     facts = {sample.id: sample_facts(bench, sample) for sample in bench.samples}
     async with Journal.create(run, RunHeader("run", "made-up", 7, {}, "0.1.0")) as journal:
-        header = BenchHeader.of(bench.root, bench.name, bench.digest, run)
+        header = BenchHeader.of(bench, run)
         await write_bench(journal, header, arms, facts)
         rows: list[StoredScore] = []
         for i, sample in enumerate(bench.samples):

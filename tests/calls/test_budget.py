@@ -6,7 +6,7 @@ import random
 import pytest
 
 from plantain.calls import AdmissionController, Budget, LimitReached, ModelLimits
-from plantain.calls.limits import TOLERANCE_USD, StepCosts, cost_of, demand
+from plantain.calls.limits import IMAGE_TOKENS, INPUT_TOKENS, TOLERANCE_USD, StepCosts, cost_of, most_of
 from plantain.records import FREE, OK, Outcome, OutcomeKind, Price, Step, Usage
 from simulated.clock import run_simulated
 
@@ -14,6 +14,9 @@ SEED = 20261121
 MAX_OUTPUT = 2_000
 MODELS = {Step.WRITE: "m/writer", Step.EDIT: "m/editor", Step.JUDGE: "m/judge"}
 JUDGE = Price(input_per_m=2.0, output_per_m=12.0)
+READ = {step: n if step is Step.EDIT else 2 * n for step, n in INPUT_TOKENS.items()}
+WRITTEN = {step: MAX_OUTPUT if step is Step.EDIT else 3 * MAX_OUTPUT for step in Step}
+"""Most tokens of a call: a writer or judge is asked twice, the second time with twice the limit."""
 
 
 class Watched(Budget):
@@ -45,9 +48,9 @@ def test_cost_without_usage(price: Price | None, outcome: Outcome, cost: float |
 
 
 @pytest.mark.parametrize("step", list(Step))
-def test_demand_is_at_least_the_cost_of_an_answer_within_its_limits(step: Step) -> None:
+def test_reservation_is_at_least_the_cost_of_an_answer_within_its_limits(step: Step) -> None:
     rng = random.Random(SEED)
-    most = demand(step, MAX_OUTPUT)
+    images = int(step is Step.EDIT)
     for _ in range(500):
         price = Price(
             rng.uniform(0, 5),
@@ -57,22 +60,20 @@ def test_demand_is_at_least_the_cost_of_an_answer_within_its_limits(step: Step) 
             rng.choice((None, rng.uniform(0, 100))),
             rng.choice((None, rng.uniform(0, 0.2))),
         )
-        read = rng.randint(0, most.input_tokens)
-        image_tokens = rng.randint(0, most.image_tokens)
+        read = rng.randint(0, READ[step])
+        image_tokens = rng.randint(0, images * IMAGE_TOKENS)
         usage = Usage(
             input_tokens=read,
-            output_tokens=rng.randint(0, most.output_tokens) + image_tokens,
+            output_tokens=rng.randint(0, WRITTEN[step]) + image_tokens,
             cached_tokens=rng.randint(0, read),
             input_image_tokens=rng.randint(0, read),
             output_image_tokens=image_tokens,
-            images=most.images,
+            images=images,
         )
         if price.image_out_each is not None:
-            usage = Usage(
-                input_tokens=read, output_tokens=rng.randint(0, most.output_tokens), images=most.images
-            )
+            usage = Usage(input_tokens=read, output_tokens=rng.randint(0, WRITTEN[step]), images=images)
         cost = price.cost(usage)
-        assert cost is None or cost <= most.most(price) + 1e-12
+        assert cost is None or cost <= most_of(price, step, MAX_OUTPUT) + 1e-12
 
 
 def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> None:
@@ -102,11 +103,10 @@ def test_ten_thousand_concurrent_calls_never_commit_more_than_the_budget() -> No
                 if not ticket.started:
                     return
                 await asyncio.sleep(rng.expovariate(1.0))
-                most = demand(step, MAX_OUTPUT)
                 usage = Usage(
-                    input_tokens=rng.randint(0, most.input_tokens // 4),
-                    output_tokens=rng.randint(0, most.output_tokens // 2),
-                    images=most.images,
+                    input_tokens=rng.randint(0, READ[step] // 4),
+                    output_tokens=rng.randint(0, WRITTEN[step] // 2),
+                    images=int(step is Step.EDIT),
                 )
                 kind = rng.choices(list(OutcomeKind), [80, 2, 3, 3, 3, 3, 3, 1])[0]
                 if kind is OutcomeKind.CANCELLED:

@@ -22,7 +22,7 @@ from plantain.cli.terminal.progress import StageProgress, print_end
         "judge audit runs/a --judge gemini/x --study s1 --study s2 --run audit --settings t.toml --pairs 3 --yes",
         "bench generate b --run r --editor a/b=c --editor d/e --sweep guidance=7,8 --seeds 3 --settings 's t.toml' "
         "--retry refused",
-        "bench score r --judge a/b --variant P --variant D --without-truth --draws 2 --retry",
+        "bench score r --judge a/b --variant P --variant D --draws 2 --retry",
         "train finetune bench --model diffusers/x --to ft --set lora_rank=8 --set sizes=4,8",
         "bench attention r --editor diffusers/x --to page",
         "demo here",

@@ -21,7 +21,6 @@ def gemini(
     prompt_image: int | None = None,
     image: int | None = None,
     images: int = 0,
-    tier: str = "",
     traffic: str = "",
     finish: str = "STOP",
     blocked: str = "",
@@ -48,8 +47,6 @@ def gemini(
         ]
     if image is not None:
         usage["candidatesTokensDetails"] = [{"modality": "IMAGE", "tokenCount": image}]
-    if tier:
-        usage["serviceTier"] = tier
     if traffic:
         usage["trafficType"] = traffic
     body: Body = {"usageMetadata": usage, "modelVersion": "m-001", "responseId": "r1"}

@@ -7,7 +7,7 @@ import threading
 from multiprocessing.connection import Connection
 
 from plantain.models.diffusers.devices import DeviceProcess
-from plantain.models.diffusers.jobs import Batch, Done
+from plantain.models.diffusers.jobs import Done, Order
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.worker import serve
 
@@ -16,7 +16,7 @@ _TURN = threading.Lock()
 
 
 class DeviceThread(DeviceProcess):
-    """The same queue, batches and drawing as in a process of its own; it only cannot be killed."""
+    """The same queue and drawing as in a process of its own; it only cannot be killed."""
 
     def _start(self) -> Connection:
         quiet_libraries()
@@ -24,9 +24,9 @@ class DeviceThread(DeviceProcess):
 
         engine = Engine(self.device)
 
-        def run(batch: Batch) -> list[Done]:
+        def run(order: Order) -> Done:
             with _TURN:
-                return engine.run(batch)
+                return engine.run(order)
 
         ours, theirs = socket.socketpair()
         arguments = Connection(theirs.detach()), run

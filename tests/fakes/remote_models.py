@@ -11,11 +11,10 @@ import numpy as np
 
 from plantain.engines.contract import engine_in_place
 from plantain.engines.local import LocalEngine
-from plantain.models.remote import normal_form, on_worker
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.records import Outcome
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed, on_worker
 
 HERE = LocalEngine()
 
@@ -32,7 +31,7 @@ def draw(log: Path, data: bytes, seed: int, seconds: float) -> EditedImage:
     centre = int(rng.integers(width // 4, width // 2)), int(rng.integers(height // 4, height // 2))
     cv2.circle(pixels, centre, height // 20, (int(rng.integers(256)), 90, 40), -1)
     drawn = encode_jpeg(pixels)
-    return EditedImage(EncodedImage(drawn, "image/jpeg"), None, "local", normal=normal_form(drawn))
+    return EditedImage(EncodedImage(drawn, "image/jpeg"), None, "local", normal=NormalForm.of(drawn))
 
 
 class RemoteEditor:

@@ -12,7 +12,7 @@ from plantain.journal import JournalReader
 from plantain.records import TaskState
 from plantain.review.answers import region_of
 from plantain.review.results.rows import rows_of
-from plantain.review.study import ItemKind, ReaderTask
+from plantain.review.study import ReaderTask
 from review.in_browser import Screen, at_first_item, running, serving
 from review.study_on_paper import MODELS, small_study
 
@@ -56,13 +56,11 @@ def read_study(screen: Screen, link: str, comment: str = "") -> int:
         screen.then(page.keyboard.press, "Enter")
         assert page.inner_text("#wrong") == ""
         given += 1
-        if page.locator("#feedback:not([hidden])").count():
-            screen.then(page.keyboard.press, "Enter")
     return given
 
 
 def test_a_whole_study_by_keyboard(browser: Any, tmp_path: Path):
-    study = small_study(tmp_path / "s", cases=1, models=MODELS[:2], training=1)
+    study = small_study(tmp_path / "s", cases=1, models=MODELS[:2])
     items = sum(len(block.items) for block in study.blocks)
     with running(study) as (ratings, address):
         reader, token = ratings.invite()
@@ -78,7 +76,7 @@ def test_a_whole_study_by_keyboard(browser: Any, tmp_path: Path):
         for one in (screen, small):
             assert one.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         rows = [row for row in rows_of(study, ratings) if row.reader == reader.code]
-    rated = next(row for row in rows if row.task is ReaderTask.RATE and row.kind is ItemKind.MAIN)
+    rated = next(row for row in rows if row.task is ReaderTask.RATE)
     assert list(rated.value["scores"].values()) == [7, 10, 0, 5] and rated.comment == HOSTILE
     ranks = {row.dimension: row.value["ranks"] for row in rows if row.task is ReaderTask.RANK}
     assert ranks == {"EA": [1, 2], "CP": [1, 2], "VQ": [1, 2]}
@@ -100,12 +98,12 @@ def test_eleven_models_are_ranked_by_keys(browser: Any, tmp_path: Path):
         assert captions[:2] == ["Original", "After the real procedure"] and len(captions) == 13
         screen.press("1 2 3 4 5 6 7 8 9 0 Shift+Digit1")
         screen.then(page.keyboard.press, "Enter")
-        (stored,) = ratings.history()
+        (stored,) = ratings.current()
     assert stored.value["ranks"] == list(range(1, 12))
 
 
 def test_a_reader_may_go_back_by_button_and_browser(browser: Any, tmp_path: Path):
-    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2, training=2)
+    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, models=MODELS[:1], cases=2)
     with at_first_item(browser, study) as (screen, ratings):
         page = screen.page
 
@@ -115,22 +113,16 @@ def test_a_reader_may_go_back_by_button_and_browser(browser: Any, tmp_path: Path
 
         address = page.url
         answer()
-        screen.then(page.keyboard.press, "Enter")  # the feedback
-        answer()
-        screen.then(page.click, "#back")  # from the feedback
+        screen.then(page.click, "#back")
         assert page.evaluate("document.body.dataset.case") == "b1/0"
         answer()
-        screen.then(page.keyboard.press, "Enter")
         answer()
-        screen.then(page.keyboard.press, "Enter")
-        answer()
-        assert page.evaluate("document.body.dataset.case") == "b1/3"
+        assert page.evaluate("document.body.dataset.case") == "b1/2"
         screen.then(page.go_back)
-        assert page.evaluate("document.body.dataset.case") == "b1/2" and page.url == address
+        assert page.evaluate("document.body.dataset.case") == "b1/1" and page.url == address
         screen.then(page.keyboard.press, "Enter")
-        assert page.evaluate("document.body.dataset.case") == "b1/3" and page.inner_text("#wrong") == ""
-        items = {one.item for one in ratings.history()}
-    assert sum(study.by_item[item][1].kind is not ItemKind.TRAINING for item in items) == 1
+        assert page.evaluate("document.body.dataset.case") == "b1/2" and page.inner_text("#wrong") == ""
+        assert len(ratings.current()) == 2
 
 
 def test_the_stored_region_equals_the_region_on_the_page(browser: Any, tmp_path: Path):
@@ -161,7 +153,7 @@ def test_the_stored_region_equals_the_region_on_the_page(browser: Any, tmp_path:
         screen.press("Control+z")
         assert page.locator("#question input:checked").count() == 0
         screen.then(page.keyboard.press, "Enter")
-        assert "draw a region" in page.inner_text("#wrong") and not ratings.history()
+        assert "draw a region" in page.inner_text("#wrong") and not ratings.current()
         screen.press("b")
         page.mouse.move(*at(10, 12))
         page.mouse.down()
@@ -173,7 +165,7 @@ def test_the_stored_region_equals_the_region_on_the_page(browser: Any, tmp_path:
         proposed()
         screen.press("Control+z")
         screen.then(page.keyboard.press, "Enter")
-        (stored,) = ratings.history()
+        (stored,) = ratings.current()
     drawn = np.zeros((64, 64), bool)
     drawn[12:25, 10:30] = True
     assert stored.value["proposal"] is None and (region_of(stored.value) == drawn).all()

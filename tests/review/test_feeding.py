@@ -1,8 +1,7 @@
 """Exports of a study to other commands, imported ratings, sources of a study; and a messy study by hand.
 
 The last is checked against the planted answers with numpy, scipy and scikit-learn, none of our functions. Readers tie,
-cannot judge, change their minds, read half or nothing; training and repeats are answered at the other end of
-the scale, so that any of them that leaked into a number would change it.
+cannot judge, change their minds (from the other end of the scale), read half or nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from plantain.cli.bench.rank import study_ratings
 from plantain.journal import JournalReader
 from plantain.review.people import agreement_with_people
 from plantain.review.ratings import Ratings
-from plantain.review.study import IMAGES, ORIGINAL, Case, Item, ItemKind, ReaderTask, Study, open_study
+from plantain.review.study import IMAGES, ORIGINAL, Case, Item, ReaderTask, Study, open_study
 from plantain.review.web.desk import slot_order
 from report.run_on_paper import LICENCES
 from review.study_on_paper import MODELS, new_from, read_all, small_study
@@ -60,11 +59,11 @@ def test_external_ratings_are_imported_once(tmp_path: Path):
     for _ in range(2):
         assert json_of("review", "import", study.folder, tmp_path / "ana.csv") == {"imported": {"ana": 2}}
     ratings = Ratings.open(study)
-    assert len(ratings.history()) == 2 and ratings.readers()[0].role == "imported"
+    assert len(ratings.current()) == 2 and ratings.readers()[0].role == "imported"
     for before, after in [("7,7,7,7", "7,7,11,7"), (MODELS[0], "zebra"), ("7,7,7,7", "7,7,7,x")]:
         (tmp_path / "ben.csv").write_text("\n".join(rows).replace(before, after))
         assert "ben.csv: line 2" in refused("review", "import", study.folder, tmp_path / "ben.csv")
-    assert len(ratings.history()) == 2
+    assert len(ratings.current()) == 2
     ratings.close()
 
 
@@ -111,7 +110,7 @@ HALF, NOTHING = 3, 4
 
 @dataclass
 class Planted:
-    """The last answer of each reader to each main item, by item; abstentions are left out."""
+    """The last answer of each reader to each item, by item; abstentions are left out."""
 
     study: Study
     answers: dict[tuple[int, str], Any] = field(default_factory=dict)
@@ -131,7 +130,7 @@ def plant(
     other: Callable[[Item], Any],
     wrap: Callable[[Any], dict[str, Any]],
 ) -> Planted:
-    """Fill a study: `say` answers main items, `other` everything that must not count."""
+    """Fill a study: `say` answers items, `other` makes answers that are replaced and must not count."""
     rng, planted = np.random.default_rng(11), Planted(study)
     ratings = Ratings.open(study)
     for number in range(READERS):
@@ -140,28 +139,22 @@ def plant(
             if number == NOTHING or (number == HALF and place % 2):
                 continue
             slots = slot_order(study, item, reader.number) if item.shown else []
-            main_item = item.kind is ItemKind.MAIN
-            answer = say(rng, number, study.by_case[item.case], item) if main_item else other(item)
+            answer = say(rng, number, study.by_case[item.case], item)
             sent = [wrap(other(item)), wrap(answer)] if rng.random() < 0.3 else [wrap(answer)]  # mind changed
-            if main_item and rng.random() < 0.12:
+            if rng.random() < 0.12:
                 sent = [*sent, {"cannot": "too dark"}]
-            elif main_item:
+            else:
                 planted.answers[number, item.id] = answer
             for turn, value in enumerate(sent):
                 ratings.save(reader.code, item.id, f"key{turn:05d}", "b1", slots, place, value, 900)
     ratings.close()
-    kinds = {item.kind for item in study.blocks[0].items}
-    assert {ItemKind.MAIN, ItemKind.REPEAT} <= kinds
     return planted
-
-
-CHECKS = ("--training", "1", "--repeats", "0.4")
 
 
 def test_rank_equals_scipys_mean_over_images(tmp_path: Path):
     """`bench rank --study`: Spearman and Kendall of a metric with the mean of the raters' ranks, image by image."""
-    made = make_all(tmp_path, organs=("Skin",), per_organ=7)
-    study = new_from(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench", *CHECKS)
+    made = make_all(tmp_path, organs=("Skin",), per_organ=6)
+    study = new_from(tmp_path / "s", made.run, "--task", "rate", "--rubric", "medebench")
     criteria = dict(zip(("EA", "CP", "VQ"), (name for name, _ in study.blocks[0].criteria), strict=True))
     planted = plant(
         study,
@@ -197,14 +190,14 @@ def test_rank_equals_scipys_mean_over_images(tmp_path: Path):
                 if both.sum() > 1:
                     rho.append(stats.spearmanr(values[both], people[both]).statistic)
             row = rows[metric, dimension]
-            assert row["n"] == np.isfinite(rho).sum() == 6  # one of seven cases was the training
+            assert row["n"] == np.isfinite(rho).sum() == 6
             assert row["spearman"] == pytest.approx(np.nanmean(rho), abs=1e-12)
 
 
 @pytest.fixture(scope="module")
 def accepted(own_run: Path) -> tuple[Path, Planted, list[str]]:
     """A run whose edits readers accepted or rejected, criterion by criterion."""
-    study = new_from(own_run.parent / "people", own_run, "--task", "accept", *CHECKS)
+    study = new_from(own_run.parent / "people", own_run, "--task", "accept")
     names = [name for name, _ in study.blocks[0].criteria]
     planted = plant(
         study,
@@ -266,7 +259,7 @@ def test_chosen_regions_follow_the_rule(tmp_path: Path):
     """`bench prepare --study`: one reader's own, what both of two took in, SimpleITK's vote of three and more."""
     itk = pytest.importorskip("SimpleITK")
     small_bench(tmp_path / "bench", 6, size=(96, 64))
-    study = new_from(tmp_path / "s", tmp_path / "bench", "--task", "choose-roi", "--repeats", "0.5")
+    study = new_from(tmp_path / "s", tmp_path / "bench", "--task", "choose-roi")
 
     def disc(rng: np.random.Generator, *_: object) -> np.ndarray:
         y, x = np.mgrid[:64, :96]

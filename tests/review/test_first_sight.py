@@ -121,7 +121,7 @@ def test_print_shows_every_round(browser: Any, address: str):
 def accepting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ratings, str]]:
     """A study that is served: its ratings and its address."""
     folder = tmp_path_factory.mktemp("accepting") / "s"
-    study = small_study(folder, ReaderTask.ACCEPT, cases=3, models=MODELS[:1], training=2)
+    study = small_study(folder, ReaderTask.ACCEPT, cases=3, models=MODELS[:1])
     with running(study) as served:
         yield served
 
@@ -137,42 +137,30 @@ def test_a_reader_sees_images_count_and_save(
             page.goto(f"{address}/enter#{token}")
             page.wait_for_selector("body[data-turn]")
             assert_first_sight(page, image=False)
-            assert "It starts with 2 training cases; the right answer is shown for 1." in page.inner_text(
-                "body"
-            )
+            assert "3 cases. Every answer is stored at once" in page.inner_text("body")
             page.keyboard.press("Enter")
             page.wait_for_selector("#room:not([hidden])")
             assert_first_sight(page)
-            assert page.inner_text("#count") == "1 of 2" and "training" in page.inner_text("#where")
+            assert page.inner_text("#count") == "1 of 3"
             assert page.evaluate(IN_VIEW, "#save")
             line = page.locator("#keyline:visible").all_inner_texts()
             assert line == (["1 to 4 yes, again no · Enter saves · ? all keys"] if width == 1280 else [])
 
 
 def test_the_readers_own_count_is_shown_and_criteria_and_save_fit_900_pixels(browser: Any, tmp_path: Path):
-    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, ReaderTask.ACCEPT, cases=3, training=2)
+    study = small_study(tmp_path / "s", ReaderTask.REAL_OR_EDITED, ReaderTask.ACCEPT, cases=2)
     with at_first_item(browser, study) as (screen, _ratings):
         page = screen.page
         page.set_viewport_size({"width": 1280, "height": 900})
-        main = len(study.blocks[0].items) - 2
-        for place in ("1 of 2", "2 of 2"):
-            assert (
-                page.inner_text("#count") == place and page.inner_text("#where") == "Part 1 of 2 · training"
-            )
-            screen.press("1")
-            screen.then(page.keyboard.press, "Enter")
-            assert page.evaluate(IN_VIEW, "#feedback button")
-            screen.then(page.keyboard.press, "Enter")
-        for place in range(1, main + 1):
-            assert (
-                page.inner_text("#count") == f"{place} of {main}"
-                and page.inner_text("#where") == "Part 1 of 2"
-            )
+        items = len(study.blocks[0].items)
+        for place in range(1, items + 1):
+            assert page.inner_text("#count") == f"{place} of {items}"
+            assert page.inner_text("#where") == "Part 1 of 2"
             screen.press("1")
             screen.then(page.keyboard.press, "Enter")
         for _ in ("close the part", "start the next"):
             screen.then(page.keyboard.press, "Enter")
-        assert page.inner_text("#where") == "Part 2 of 2 · training"
+        assert page.inner_text("#where") == "Part 2 of 2"
         assert page.locator("#question [role=radiogroup]").count() == 4
         assert page.evaluate(IN_VIEW, "#question [role=radiogroup], #save")
 
@@ -203,5 +191,5 @@ def test_one_case_is_rated_in_five_keys_or_five_clicks(browser: Any, tmp_path: P
         for click in clicks:
             click()
         screen.then(screen.page.click, "#save")
-        scores = [list(one.value["scores"].values()) for one in ratings.history()]
+        scores = [list(one.value["scores"].values()) for one in ratings.current()]
     assert len(keys) == len(clicks) + 1 == 5 and scores == [[7, 10, 0, 5], [7, 7, 7, 7]]

@@ -157,7 +157,7 @@ def test_thumbnails_are_marked_and_removed_with_their_image(run: Path, tmp_path:
 
 
 def test_a_study_is_shown_with_its_models_and_answers(tmp_path: Path):
-    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, ReaderTask.PAIR, cases=4, repeats=0.3)
+    study = small_study(tmp_path / "s", ReaderTask.ACCEPT, ReaderTask.PAIR, cases=4)
     ratings = Ratings.open(study)
     simulate(study, ratings)
     rows = len(ratings.current())

@@ -11,7 +11,6 @@ import openai.types as sdk
 import pytest
 from google.genai import types
 from openai.types.responses.image_detail import ImageDetail
-from openai.types.responses.service_tier import ServiceTier
 from openai.types.shared.reasoning_effort import ReasoningEffort
 from pydantic import BaseModel
 
@@ -29,12 +28,12 @@ from plantain.roles import Reply
 from plantain.roles.options import FREE
 from plantain.runs.settings_file import Limits
 from plantain.runs.setup import RunSetup
-from plantain.runs.terms import check_prices, load_terms, model_limits
+from plantain.runs.terms import load_terms, model_limits
 
 SETTINGS = {
     "writer": {"temperature": 0.9, "effort": "xhigh", "max_output_tokens": 9000},
-    "editor": {"size": "2K", "service_tier": "flex"},
-    "judge": {"temperature": 0.0, "media_resolution": "high", "service_tier": "priority"},
+    "editor": {"size": "2K"},
+    "judge": {"temperature": 0.0, "media_resolution": "high"},
 }
 
 
@@ -96,7 +95,6 @@ def test_each_role_is_asked_with_its_own_settings(server: FakeProvider) -> None:
     assert asked[0]["thinkingConfig"]["thinkingLevel"] == "XHIGH" and "thinkingConfig" not in asked[2]
     assert asked[1]["imageConfig"] == {"aspectRatio": "1:1", "imageSize": "2K"}
     assert asked[2]["mediaResolution"] == "MEDIA_RESOLUTION_HIGH" and "mediaResolution" not in asked[0]
-    assert [call.get("serviceTier") for call in (write, edit, judge)] == [None, "flex", "priority"]
 
 
 def test_stated_settings_are_frozen_and_defaults_change_nothing(server: FakeProvider) -> None:
@@ -108,30 +106,12 @@ def test_stated_settings_are_frozen_and_defaults_change_nothing(server: FakeProv
     setup, none = RunSetup(stated.terms), RunSetup(plain.terms)
     name = stated.models.judges[0]
     assert none.judge(name).fingerprint != setup.judge(name).fingerprint
-    assert "service_tier" not in none.judge(name).fingerprint
 
 
 def test_money_is_set_aside_for_the_dearest_role(server: FakeProvider) -> None:
-    name = "gemini/gemini-3.8-flash"
-    asked = {**SETTINGS, "judge": {"service_tier": "flex", "max_output_tokens": 12_000}}
-    limits = model_limits(recipe(server, asked, budget_usd=5.0).terms, name)
-    assert (limits.max_output_tokens, limits.tier_factor) == (
-        12_000,
-        1.0,
-    )  # the writer's tier is the dearer one
-    dear = recipe(server, {"judge": {"service_tier": "priority"}}, "openai", budget_usd=5.0).terms
-    assert model_limits(dear, "openai/gpt-5").tier_factor == 2.0  # by known.toml
-    with pytest.raises(
-        InputError, match=r"settings.judge.service_tier: the price of the tier 'priority' of .*-image"
-    ):
-        check_prices(recipe(server, SETTINGS, budget_usd=5.0).terms)
-    assert model_limits(recipe(server, SETTINGS).terms, name).tier_factor == 1.8  # by known.toml
-    assert (
-        model_limits(recipe(server, SETTINGS).terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680
-    )  # 2K
-    unknown = recipe(server, {"judge": {"service_tier": "ultrafast"}}, "openai", budget_usd=5.0)
-    with pytest.raises(InputError, match=r"settings.judge.service_tier: the price of the tier"):
-        check_prices(unknown.terms)
+    terms = recipe(server, {**SETTINGS, "judge": {"max_output_tokens": 12_000}}, budget_usd=5.0).terms
+    assert model_limits(terms, "gemini/gemini-3.8-flash").max_output_tokens == 12_000
+    assert model_limits(terms, "gemini/gemini-3.1-flash-image").image_tokens == 1680  # 2K
 
 
 def test_choices_are_those_of_the_installed_sdks() -> None:
@@ -147,15 +127,11 @@ def test_choices_are_those_of_the_installed_sdks() -> None:
 
     edits = sdk.image_edit_params.ImageEditParamsBase.__annotations__
     assert choices(of_openai.Settings, "thinking") == words(ReasoningEffort)
-    assert choices(of_openai.Settings, "service_tier") == words(ServiceTier)
     assert choices(of_openai.Settings, "media_resolution") == words(ImageDetail)
     for name in ("input_fidelity", "quality", "size"):
         assert name in edits
     levels = {level.value.lower() for level in types.ThinkingLevel} - {"thinking_level_unspecified"}
     assert choices(gemini.Settings, "thinking") == levels | {"none"}
-    assert choices(gemini.Settings, "service_tier") == {tier.value for tier in types.ServiceTier} - {
-        "unspecified"
-    }
     resolutions = {r.value.removeprefix("MEDIA_RESOLUTION_").lower() for r in types.MediaResolution}
     assert choices(gemini.Settings, "media_resolution") == resolutions - {"unspecified"}
 

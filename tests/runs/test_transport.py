@@ -15,20 +15,20 @@ from plantain.runs.terms import Terms, calls_at_once, model_limits, tasks_at_onc
 
 
 @pytest.mark.parametrize(
-    ("device", "batch_size", "limits", "at_once"),
+    ("device", "limits", "at_once"),
     [
-        ("cuda:0", None, {}, 12),
-        ("cuda:0,cuda:1", 16, {}, 96),
-        ("cuda:0,cuda:1,cuda:2,cuda:3,cuda:4,cuda:5,cuda:6,cuda:7", None, {"concurrency": 3}, 3),
+        ("cuda:0", {}, 8),
+        ("cuda:0,cuda:1,cuda:2,cuda:3", {}, 12),
+        ("cuda:0,cuda:1,cuda:2,cuda:3,cuda:4,cuda:5,cuda:6,cuda:7", {"concurrency": 3}, 3),
     ],
 )
 def test_open_editors_have_as_many_calls_in_flight_as_their_devices_take(
-    device: str, batch_size: int | None, limits: dict[str, int], at_once: int
+    device: str, limits: dict[str, int], at_once: int
 ) -> None:
     terms = Terms(
         models=("offline/templates", "diffusers/flux2-klein-4b"),
         limits=Limits(**limits),  # type: ignore[arg-type]
-        providers={"diffusers": Settings(device=device, batch_size=batch_size)},
+        providers={"diffusers": Settings(device=device)},
     )
     assert calls_at_once(terms, "diffusers/flux2-klein-4b") == at_once
     assert tasks_at_once(terms) == max(at_once, terms.limits.concurrency)

@@ -128,7 +128,7 @@ def evaluate(
     file = None if settings is None else Path(settings)
     terms = load_terms(file, wanted.models)
     variant = "D" if any(sample.detailed for sample in loaded.samples) else "P"
-    seats = tuple(JudgeName(name, variant, True, None) for name in judges)
+    seats = tuple(JudgeName(name, variant) for name in judges)
     judging = load_terms(file, tuple(dict.fromkeys(judges)))
     path = Path(tempfile.mkdtemp(prefix="plantain-evaluate-") if run_dir is None else run_dir)
 

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 
 from plantain.audit.clean import drawable
 from plantain.audit.gate import CLEAN
 from plantain.audit.images import AuditImage, cluster_of
-from plantain.audit.jury import Jury, models_of
+from plantain.audit.jury import models_of
 from plantain.audit.rejudge import (
     NO_ORIGINAL,
-    JuryInRun,
     RejudgeRequest,
     check_rejudgeable,
     chosen_attempts,
     juries_for,
-    jury_entry,
     rubric_for,
-    stored_juries,
 )
 from plantain.audit.run import PATIENCE, AuditPlan
 from plantain.audit.trials import SWAPPED
 from plantain.findings import Taxonomy
 from plantain.journal import JournalReader, JsonValue
 from plantain.records import Step
-from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, usual_cost
+from plantain.runs.terms import SPREAD, TYPICAL_USAGE, Terms, price_under
 
 
 def forecast(
@@ -52,23 +49,26 @@ def forecast(
     labels = max((len(found) - 1 for found in named.values() if found), default=0)
     of_kind = {k: plan.pairs * (labels if k == SWAPPED else 1) for k in plan.kinds if k != CLEAN}
 
-    def asked(clean: int) -> tuple[int, Counter[str]]:
-        """Return verdicts of the judge, and of each model, with this many clean edits for each wanted one."""
-        edits = sum(of_kind.values()) + 2 * clean * plan.pairs
-        return edits, Counter({model: edits * n for model, n in Counter(models_of(judge)).items()})
+    def edits(clean: int) -> int:
+        """Return the verdicts with this many clean edits for each wanted one."""
+        return sum(of_kind.values()) + 2 * clean * plan.pairs
 
-    edits, most = asked(PATIENCE)
+    least, most = (
+        {model: edits(clean) * n for model, n in Counter(models_of(judge)).items()} for clean in (1, PATIENCE)
+    )
     return {
         "judge": judge,
         "images": {m: sum(p.image.modality == m for p in images) for m in modalities},
         "independent": len({cluster_of(one.image) for one in images}),
-        "edits": edits,
-        **_bill(asked(1)[1], most, terms),
+        "edits": edits(PATIENCE),
+        **_bill(least, most, terms),
     }
 
 
 def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[str, JsonValue]:
-    """Forecast a rejudging: "attempts" that can be judged, "calls" to be made by model, "cost_usd" in US dollars.
+    """Forecast a rejudging: "attempts" that can be judged, "calls" by model, "cost_usd" in US dollars.
+
+    Recorded answers, which are reused, are counted too.
 
     "remarks" names missing keys, and how many attempts are skipped because their original is missing.
 
@@ -78,35 +78,18 @@ def forecast_rejudge(run: Path, request: RejudgeRequest, terms: Terms) -> dict[s
     missing: list[str] = []
     with JournalReader.open(run) as reader:
         check_rejudgeable(reader)
-        juries = juries_for(terms, request, rubric_for(reader.header.frozen, request), missing)[1]
-        recorded = _recorded(reader, request, juries)
+        juries_for(terms, request, rubric_for(reader.header.frozen, request), missing)
         images = (reader.image(one.task.image_id) for one in chosen_attempts(reader, request))
         there = Counter(reader.has_blob(image.prepared_sha256) for image in images)
     attempts, lost = there[True], there[False]
     judges = [models_of(judge) for judge in request.judges if isinstance(judge, str)]
     times = attempts * max(1, len(request.prompts)) * request.repeat
-    models = Counter(
-        {model: max(0, times * n - recorded[model]) for model, n in Counter(chain(*judges)).items()}
-    )
+    models = Counter({model: times * n for model, n in Counter(chain(*judges)).items()})
     return {
         "attempts": attempts,
         **_bill(models, models, terms),
         "remarks": list[JsonValue](dict.fromkeys(missing + [f"{lost} left out: {NO_ORIGINAL}"] * bool(lost))),
     }
-
-
-def _recorded(reader: JournalReader, request: RejudgeRequest, juries: Sequence[Jury]) -> Counter[str]:
-    """Count the calls, by model, whose verdicts the run already has."""
-    known, found = stored_juries(reader), Counter[str]()
-    for jury, repeat in product(juries, range(1, request.repeat + 1)):
-        if (entry := jury_entry(jury, repeat)) in known:
-            draw = JuryInRun(jury, known.index(entry), repeat).draws[0]
-            for one in chosen_attempts(reader, request):
-                task, generation, number = one.key
-                key = (jury.name, draw, number)
-                if any((v.verdict.judge, v.draw, v.round) == key for v in reader.verdicts(task, generation)):
-                    found.update(member.name for member in jury.members)
-    return found
 
 
 def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> dict[str, JsonValue]:
@@ -116,7 +99,8 @@ def _bill(least: Mapping[str, int], most: Mapping[str, int], terms: Terms) -> di
     known = True
     for model, n in most.items():
         calls[model] = n
-        cost = usual_cost(terms, model, "judge", TYPICAL_USAGE[Step.JUDGE])
+        price = price_under(terms, model)
+        cost = None if price is None else price.cost(TYPICAL_USAGE[Step.JUDGE])
         known, each = known and cost is not None, cost or 0.0
         low, high = low + SPREAD[0] * least[model] * each, high + SPREAD[2] * n * each
     return {"calls": calls, "cost_usd": [round(low, 4), round(high, 4)] if known else None}

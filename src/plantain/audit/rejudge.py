@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -35,7 +36,7 @@ from plantain.records import (
     derive_seed,
 )
 from plantain.roles import Judge, JudgeRequest
-from plantain.rubrics import POLICIES, decide, recorded, rubric_named
+from plantain.rubrics import decide, recorded, rubric_named
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import RunSetup
@@ -321,10 +322,8 @@ def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubr
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
     """Return (policy, threshold) from a run's frozen settings, else the rubric's."""
     loop = frozen.get("loop")
-    settings = loop if isinstance(loop, dict) else {}
-    policy, threshold = settings.get("policy"), settings.get("threshold")
-    chosen = policy if isinstance(policy, str) and policy in POLICIES else rubric.policy
-    return chosen, float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold
+    settings: Mapping[str, Any] = loop if isinstance(loop, dict) else {}
+    return settings.get("policy", rubric.policy), settings.get("threshold", rubric.threshold)
 
 
 async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> list[JuryInRun]:
@@ -333,17 +332,13 @@ async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> li
     before, found = len(known), []
     for jury in juries:
         for again in range(1, repeat + 1):
-            if (entry := jury_entry(jury, again)) not in known:
+            entry = [jury.name, jury.fingerprint, jury.rubric.name, *([str(again)] if again > 1 else [])]
+            if entry not in known:
                 known.append(entry)
             found.append(JuryInRun(jury, known.index(entry), again))
     if len(known) > before:
         await journal.set_meta(JURIES, orjson.dumps(known).decode())
     return found
-
-
-def jury_entry(jury: Jury, repeat: int) -> list[str]:
-    """Return a repetition of a jury as `stored_juries` lists it."""
-    return [jury.name, jury.fingerprint, jury.rubric.name, *([str(repeat)] if repeat > 1 else [])]
 
 
 def stored_juries(reader: JournalReader) -> list[list[str]]:

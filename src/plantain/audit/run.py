@@ -17,7 +17,7 @@ from plantain.audit.images import AuditImage, cluster_of
 from plantain.audit.jury import MOST_MEMBERS, Jury, ask, jury_of, models_of
 from plantain.audit.trials import KEPT, KINDS, Trial, trials_of
 from plantain.findings import Taxonomy
-from plantain.offline.workers import compute
+from plantain.offline.workers import workers
 from plantain.privacy.permission import made_from
 from plantain.records import (
     EditTask,
@@ -30,7 +30,7 @@ from plantain.records import (
     TaskState,
     derive_seed,
 )
-from plantain.roles import EncodedImage, Judge, JudgeRequest
+from plantain.roles import EncodedImage, Judge, JudgeRequest, on_worker
 from plantain.rubrics import MED_BANANA
 from plantain.runs.open_run import OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
@@ -105,7 +105,7 @@ class _Audit:
         drawn = drawable(self.taxonomy, modality)
         named = [one for one in self.taxonomy.of(modality) if one.name in drawn]
         kinds = [kind for kind, left in self.wanted.items() if left > 0]
-        made = await compute("judge", trials_of, recipe, kinds, named)
+        made = await on_worker(workers(), "judge", trials_of, recipe, kinds, named)
         if isinstance(made, list):
             return made
         reason = made.reason if isinstance(made, Outcome) else made  # a worker died, or no clean edit

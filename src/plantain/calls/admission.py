@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from plantain.calls.limits import Budget, Concurrency, Pace, StepCosts, cost_of, demand
+from plantain.calls.limits import Budget, Concurrency, Pace, StepCosts, cost_of, most_of
 from plantain.calls.policy import PASSING, CircuitBreaker, Interrupted, LimitReached
 from plantain.records import Outcome, OutcomeKind, Price, Step, Usage
 from plantain.roles import AnnouncedLimit
@@ -42,7 +42,6 @@ class ModelLimits:
         price: list prices; None if unknown.
         max_output_tokens: token limit of an answer, by which money is reserved.
         image_tokens: maximum tokens of one output image, if known.
-        tier_factor: factor of the requested service tier on the list price.
         in_jobs: True if its calls are sent in batch jobs, whose outcomes do not reflect rate limits.
         slow_start: True to start with few calls in flight; False for local devices.
         deadline_s: seconds after which an unanswered call is ended; None for no limit.
@@ -55,7 +54,6 @@ class ModelLimits:
     price: Price | None = None
     max_output_tokens: int = 8_192
     image_tokens: int = 0
-    tier_factor: float = 1.0
     in_jobs: bool = False
     slow_start: bool = True
     deadline_s: float | None = None
@@ -217,8 +215,7 @@ class ModelGate:
         costs = self._budget.costs(self.model, step)
         price = self.rules.price
         if price is not None and price != Price():
-            most = demand(step, self.rules.max_output_tokens, self.rules.image_tokens).most(price)
-            costs.bound = self.rules.tier_factor * most
+            costs.bound = most_of(price, step, self.rules.max_output_tokens, self.rules.image_tokens)
         return costs
 
     def _whose_turn(self) -> Step | None:

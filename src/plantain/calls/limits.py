@@ -9,35 +9,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from plantain.journal.reader import REMEMBERED, assumed_usd
 from plantain.records import Outcome, Price, Step, Usage
 
 TOLERANCE_USD = 1e-9
 """Sums of many small floats are compared with the cap to within this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The maximum consumption of one call, including a second request after a malformed answer."""
-
-    input_tokens: int
-    output_tokens: int
-    image_tokens: int = 0
-    images: int = 0
-
-    def most(self, price: Price) -> float:
-        """Return the maximum cost of a call in US dollars at this price."""
-        text_in = price.input_per_m
-        image_in = price.image_input_per_m or 0.0
-        dearest = max(text_in, image_in, price.cached_per_m or 0.0, price.cache_write_per_m or 0.0)
-        read = self.input_tokens * dearest / 1e6
-        written = self.output_tokens * price.output_per_m / 1e6
-        if price.image_out_each is not None:
-            return read + written + self.images * price.image_out_each
-        image_rate = price.output_per_m if price.image_output_per_m is None else price.image_output_per_m
-        return read + written + self.image_tokens * image_rate / 1e6
 
 
 INPUT_TOKENS = {Step.WRITE: 24_000, Step.EDIT: 8_000, Step.JUDGE: 16_000}
@@ -48,15 +25,21 @@ IMAGE_TOKENS = 4_096
 """Tokens of one written image, above the largest size of most models (2,520 for 4K), for those that list no sizes."""
 
 
-def demand(step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS) -> Demand:
-    """Return the maximum consumption of a call of this step, if answers are limited to `max_output_tokens`.
+def most_of(price: Price, step: Step, max_output_tokens: int, image_tokens: int = IMAGE_TOKENS) -> float:
+    """Return the maximum cost in US dollars of a call of this step, if answers are limited to `max_output_tokens`.
 
     `image_tokens` is the maximum for one image of the model at the requested size and quality. Writers and judges are
     asked again after a malformed answer, with twice the token limit if it was cut.
     """
-    if step is Step.EDIT:
-        return Demand(INPUT_TOKENS[step], max_output_tokens, max(image_tokens, IMAGE_TOKENS), images=1)
-    return Demand(2 * INPUT_TOKENS[step], 3 * max_output_tokens)
+    rates = price.image_input_per_m, price.cached_per_m, price.cache_write_per_m
+    dearest = max(price.input_per_m, *(rate or 0.0 for rate in rates))
+    if step is not Step.EDIT:
+        return (2 * INPUT_TOKENS[step] * dearest + 3 * max_output_tokens * price.output_per_m) / 1e6
+    words = (INPUT_TOKENS[step] * dearest + max_output_tokens * price.output_per_m) / 1e6
+    if price.image_out_each is not None:
+        return words + price.image_out_each
+    image_rate = price.output_per_m if price.image_output_per_m is None else price.image_output_per_m
+    return words + max(image_tokens, IMAGE_TOKENS) * image_rate / 1e6
 
 
 MARGIN = 1.25

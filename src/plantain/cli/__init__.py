@@ -57,7 +57,7 @@ COMMANDS = {
         "plantain.cli.run:app",
         "Maintain runs and catalogues: retry, merge, consent, withdraw, quarantine",
     ),
-    "models": ("plantain.cli.models:app", "List models by provider with roles, prices and keys"),
+    "models": ("plantain.cli.models:models", "List models by provider with roles, prices and keys"),
     "findings": ("plantain.cli.findings:findings", "List the findings that can be added and removed"),
     "train": (
         "plantain.cli.train:app",
@@ -287,10 +287,6 @@ class _Command(_Readable, TyperCommand):
         for param in self.get_params(ctx):
             pieces += [_shown(param)] if isinstance(param, TyperArgument) else param.get_usage_pieces(ctx)
         return pieces
-
-
-class CommandWithOthers(_Readable, TyperGroup):
-    """A command that also has subcommands."""
 
 
 def command_again(context: Context, *without: str) -> str:

@@ -71,6 +71,11 @@ class _Worker(ForkServerProcess):
         self.kill()
 
 
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class _Context(ForkServerContext):
     Process = _Worker
 
@@ -86,9 +91,7 @@ class LocalEngine:
         self._preload = list(preload)
         self._pool: ProcessPoolExecutor | None = None
         self._changing = threading.Lock()
-        self._cores = (
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        )
+        self._cores = cores()
 
     async def run(self, role: str, function: Callable[..., T], arguments: Sequence[object]) -> Ran[T]:
         """Run a module-level function in a worker process; all roles share the processes. See `WorkEngine`."""

@@ -203,9 +203,6 @@ ROLES = {"language": ("writer", "judge"), "editors": ("editor",)}
 ALSO_SERVED = {"vertex": "gemini", "azure": "openai"}
 """Clouds that serve another provider's models under the same ids."""
 
-TIERS = {"gemini": {"flex": 0.5}, "openai": {}}
-"""Factors of service tiers that hold for all models of a provider."""
-
 REGIONAL_FACTOR = 1.1
 
 SNAPSHOT = re.compile(r"-(\d{4}-\d\d-\d\d|\d{3}|\d\d-\d{4})\Z")
@@ -254,11 +251,7 @@ def known_models() -> dict[str, KnownModel]:
             for model, row in models.items():
                 name = f"{provider}/{model}"
                 factor = REGIONAL_FACTOR if row.pop("regional", False) else 1.0
-                tiers = TIERS[provider] | row.pop("tiers", {})
-                prices = tuple(
-                    replace(price, regional_factor=factor, tiers=tuple((tiers | dict(price.tiers)).items()))
-                    for price in listed.get(name, ())
-                )
+                prices = tuple(replace(price, regional_factor=factor) for price in listed.get(name, ()))
                 successor = f"{provider}/{row.pop('successor')}" if "successor" in row else ""
                 found[name] = KnownModel(name, ROLES[kind], prices, successor=successor, **row)
     return found
@@ -271,14 +264,10 @@ def _prices() -> dict[str, list[Price]]:
     found: dict[str, list[Price]] = {}
     for row in csv.DictReader(rows):
         name = row.pop("model")
-        tiers = tuple((tier, float(value)) for tier in ("flex", "priority") if (value := row.pop(tier)))
         texts = {key: row.pop(key) for key in ("since", "until", "date", "source")}
-        long_input = row.pop("long_input")
         rates = {key: float(value) for key, value in row.items() if value}
         price = Price(
             **rates,
-            long_input=int(long_input) if long_input else None,
-            tiers=tiers,
             since=texts["since"],
             until=texts["until"],
             date=texts["date"] or day,

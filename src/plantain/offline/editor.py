@@ -9,13 +9,13 @@ from plantain.findings import load_taxonomy
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add
 from plantain.offline.drawing.removing import remove
-from plantain.offline.language import asks_for_nothing, read_instruction
-from plantain.offline.workers import compute
+from plantain.offline.language import read_instruction
+from plantain.offline.workers import workers
 from plantain.pixels.arrays import Pixels
-from plantain.pixels.decode import decode, pixel_sha256
-from plantain.pixels.encode import encode_jpeg, encode_mask, normalise
+from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg, encode_mask
 from plantain.records import Direction, Outcome, OutcomeKind, SourceImage, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed, on_worker
 
 VERSION = "1"
 
@@ -28,7 +28,8 @@ class ProceduralEditor:
 
     async def edit(self, request: EditRequest) -> Reply[EditedImage]:
         """Return the edit and its mask; the outcome is `not_applicable` if the finding cannot be drawn or found."""
-        edited = await compute(
+        edited = await on_worker(
+            workers(),
             "editor",
             edit_encoded,
             request.original.data,
@@ -65,19 +66,13 @@ def edit_encoded(
     except (ArithmeticError, ValueError, IndexError, cv2.error, np.linalg.LinAlgError) as error:
         return Outcome(OutcomeKind.MALFORMED, f"{type(error).__name__}: {error}")
     drawn = encode_jpeg(rendering.pixels)
-    square = rendering.pixels.shape[0] == rendering.pixels.shape[1]
     return EditedImage(
         image=EncodedImage(drawn, "image/jpeg"),
         mask=EncodedImage(encode_mask(rendering.mask), "image/png"),
         support=rendering.support,
         note=rendering.note,
-        normal=_normal_form(drawn) if normal and square else None,
+        normal=NormalForm.of(drawn) if normal else None,
     )
-
-
-def _normal_form(data: bytes) -> NormalForm:
-    normal = normalise(data)
-    return NormalForm(normal, pixel_sha256(normal))
 
 
 def render_instruction(
@@ -99,8 +94,6 @@ def render_instruction(
     if image.modality not in taxonomy.modalities:
         raise CannotShow(f"the procedural editor does not know {image.modality} images")
     intent = read_instruction(instruction, taxonomy.of(image.modality))
-    if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
-        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "no edit was requested")
     if intent.finding is None or intent.direction is None:
         raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
     finding = taxonomy.get(image.modality, intent.finding)

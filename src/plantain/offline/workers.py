@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
 
-from plantain.engines.contract import engine_in_place
+from plantain.engines.contract import WorkEngine, engine_in_place
 from plantain.engines.local import LocalEngine
-from plantain.records import Outcome
-from plantain.roles import answered_by
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 PRELOAD = ["plantain.offline.warm"]
 
@@ -44,15 +37,11 @@ def leave_workers() -> None:
         close_workers()
 
 
-async def compute(role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | Outcome:
-    """Run a module-level function on a worker of a role; return its result, or an outcome if the worker failed."""
-    assert not kwargs, "a worker takes positional arguments"
-    ran = await (engine_in_place.get() or _own_engine()).run(role, function, args)
-    return answered_by(ran.on, ran.lost, ran.broken) or cast(T, ran.value)
-
-
-def _own_engine() -> LocalEngine:
+def workers() -> WorkEngine:
+    """Return the engine of the present run, else the shared worker processes."""
     global _here
+    if engine := engine_in_place.get():
+        return engine
     with _changing:
         _here = _here or LocalEngine(PRELOAD)
     return _here

@@ -207,6 +207,9 @@ def shared_out(sizes: Mapping[K, int], most: int) -> dict[K, int]:
 USUAL_TIERS = frozenset({"", "default", "standard", "on_demand", "auto", "unspecified", "batch"})
 """Providers' names of the tier that list prices are for. A batch has a price list of its own (`times`)."""
 
+RECIPE = "recipe"
+"""Source of a price that the recipe states, which is taken at its word for every tier."""
+
 PREPAID = "provisioned_throughput"
 """Vertex AI's traffic type of calls under throughput that was bought by the hour: no token of them is billed."""
 
@@ -228,7 +231,7 @@ class Usage:
         served_model, finish_reason, response_id: as the provider reports them; "" if it does not.
         tier: service tier that served the call, as the provider names it, in lower case; "" for the usual one.
         ran_on: local worker that computed the answer: CPU or GPU, library versions; "" for a hosted model.
-        asks: usage of each request, if the call took several; each is billed by its own tier and length, and the other
+        asks: usage of each request, if the call took several; each is billed by its own tier, and the other
             counts are their sums. A request without counts was sent at an unknown cost.
         reported_usd: cost of the call by the server's own reply, in US dollars; plans and budgets do not use it.
     """
@@ -290,11 +293,7 @@ class Price:
         image_input_per_m: per million image tokens read; None for the price of input.
         image_output_per_m: per million image tokens written; None for the price of output.
         image_out_each: per image written, where images have a price of their own.
-        tiers: factor on all prices by service tier, in the provider's words; the cost of a tier missing here is
-            unknown, unless the dictionary is empty.
         regional_factor: factor on all prices if the provider charges more for regional addresses.
-        long_input: tokens read above which the whole request is billed at the two factors below; None for never.
-        long_input_factor, long_output_factor: factors on input and on output.
         since, until: first day of validity and the day after its last, ISO; "" if open.
         date, source: when and where the price was read.
     """
@@ -307,10 +306,6 @@ class Price:
     image_out_each: float | None = None
     cached_image_per_m: float | None = None
     cache_write_per_m: float | None = None
-    tiers: tuple[tuple[str, float], ...] = ()
-    long_input: int | None = None
-    long_input_factor: float = 1.0
-    long_output_factor: float = 1.0
     batch_cached_per_m: float | None = None
     regional_factor: float = 1.0
     since: str = field(default="", compare=False)
@@ -321,9 +316,9 @@ class Price:
     def cost(self, usage: Usage) -> float | None:
         """Return the cost of a call in US dollars, by the token convention of `Usage`; None if unknown.
 
-        It is unknown if the usage has no input or output tokens, or names a service tier without a known factor. With
-        prices per image, the input is small and may be missing, and an image is not also billed by its tokens. Of
-        several requests, each is billed separately.
+        It is unknown if the usage has no input or output tokens, or names a service tier that list prices are not for,
+        unless the recipe states the price. With prices per image, the input is small and may be missing, and an image
+        is not also billed by its tokens. Of several requests, each is billed separately.
         """
         if usage.asks:
             bills = [bill for ask in usage.asks if (bill := self.cost(ask)) is not None]
@@ -331,24 +326,11 @@ class Price:
         image_tokens = usage.images and (self.image_out_each is not None or usage.output_image_tokens)
         if (usage.input_tokens is None or usage.output_tokens is None) and not image_tokens:
             return None
-        factor = self.tier_factor(usage.tier)
-        if factor is None:
-            return None
-        long = self.long_input is not None and (usage.input_tokens or 0) > self.long_input
-        read = self._read(usage) * (self.long_input_factor if long else 1.0)
-        written = self._written(usage) * (self.long_output_factor if long else 1.0)
-        return factor * (read + written)
-
-    def tier_factor(self, tier: str) -> float | None:
-        """Return the factor of a service tier on list prices; None if the price lists tiers but not this one.
-
-        Prepaid throughput costs 0 times the price; a usual tier, or any tier of a price without tiers, once.
-        """
-        if tier == PREPAID:
+        if usage.tier == PREPAID:
             return 0.0
-        if tier in USUAL_TIERS or not self.tiers:
-            return 1.0
-        return dict(self.tiers).get(tier)
+        if usage.tier not in USUAL_TIERS and self.source != RECIPE:
+            return None
+        return self._read(usage) + self._written(usage)
 
     def _read(self, usage: Usage) -> float:
         whole = usage.input_tokens or 0

@@ -44,7 +44,7 @@ def image_of(reader: JournalReader, sha256: str, decode: Callable[[bytes], T]) -
 
 
 def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -> str:
-    """Explain where a missing image can be obtained; return "" if it is not missing.
+    """Explain where an image that is missing in an imported folder can be obtained; return "" if it is there.
 
     Args:
         reader: journal of the run.
@@ -54,18 +54,12 @@ def absence(reader: JournalReader, what: str, sha256: str, image: SourceImage) -
     """
     if there(reader, sha256):
         return ""
+    source = "ask for the run that made it"
     if what == "original":
-        return (
-            f"not in the imported release, which contains no originals: ask the owner of {image.dataset} for image "
-            f"{image.id}, then prepare it with `plantain ingest` (the SHA-256 of the prepared image starts with "
-            f"{sha256[:12]})"
+        source = (
+            f"ask the owner of {image.dataset} for image {image.id} and prepare it with `plantain ingest`"
         )
-    if what == "raw":
-        return f"not in the imported release: the run that made it has the editor's answer (SHA-256 {sha256[:12]}...)"
-    return (
-        "not in the imported folder: import one that contains the release's images, or ask for the run that made it "
-        f"(SHA-256 {sha256[:12]}...)"
-    )
+    return f"not in the imported release: {source} (SHA-256 {sha256[:12]}...)"
 
 
 def story_document(reader: JournalReader, task: TaskRow) -> dict[str, object]:

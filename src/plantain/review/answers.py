@@ -23,7 +23,7 @@ from plantain.pixels.decode import declared_size, decode_mask
 from plantain.pixels.encode import encode_mask
 from plantain.records import InputError
 from plantain.review.ratings import IMPORTED, Ratings
-from plantain.review.study import Block, Case, Item, ItemKind, ReaderTask, Study
+from plantain.review.study import Block, Case, Item, ReaderTask, Study
 
 MAX_TEXT = 2000
 """Characters of a text."""
@@ -93,18 +93,11 @@ def region_of(value: Mapping[str, Any]) -> Mask:
     return decode_mask(base64.b64decode(value["mask"]))
 
 
-def is_right(block: Block, item: Item, slots: Sequence[str], value: Mapping[str, Any]) -> bool | None:
-    """Return True if an answer is correct, else False; None if the truth is unknown or the reader cannot judge.
+def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
+    """Format an answer in words that name no positions: a model, yes or no.
 
     `slots` lists the models in the order of their positions on the page, `value` is the answer as `checked` returns it.
     """
-    if not item.truth or "cannot" in value:
-        return None
-    return in_words(block, slots, value) == item.truth
-
-
-def in_words(block: Block, slots: Sequence[str], value: Mapping[str, Any]) -> str:
-    """Format an answer in words that name no positions: a model, yes or no; args as `is_right`."""
     match block.task:
         case ReaderTask.ACCEPT:
             return "yes" if all(value["criteria"].values()) else "no"
@@ -205,7 +198,6 @@ def _read(study: Study, block: Block, file: Path, given: Given) -> None:
     items = {
         (key, item.shown[0]): item
         for item in block.items
-        if item.kind is ItemKind.MAIN
         for key in (study.by_case[item.case].id, study.by_case[item.case].source)
     }
     for line, row, _ in read_table(file).require("model", *names).whole_rows():

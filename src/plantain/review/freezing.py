@@ -23,7 +23,6 @@ from plantain.review.study import (
     Block,
     Case,
     Item,
-    ItemKind,
     ReaderTask,
     Study,
     freeze,
@@ -48,8 +47,8 @@ NEEDED = {
 }
 """Requirements of a task besides an edited image."""
 
-LONGEST, LONGEST_DRAWN = 1024, 4096
-"""Pixels of the longest side that readers see; images to draw on keep their own size, up to the second."""
+LONGEST = 1024
+"""Pixels of the longest side that readers see; images to draw on keep their own size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,7 @@ class StudySettings:
     Attributes:
         tasks: the readers' tasks, one block each, in this order; `rank` makes a block per dimension of MedEBench.
         rubric: rubric whose criteria are accepted or rated.
-        cases: number of main cases to draw; None: all that are not used for training.
-        training: number of training items, on separate cases; those with a known answer give feedback.
-        repeats: share of each block's main items that are read again, in [0, 1].
+        cases: number of cases to draw; None for all.
         scale: smallest and largest rating.
     """
 
@@ -70,8 +67,6 @@ class StudySettings:
     tasks: tuple[ReaderTask, ...]
     rubric: Rubric
     cases: int | None = None
-    training: int = 0
-    repeats: float = 0.0
     scale: tuple[int, int] = (0, 10)
 
 
@@ -98,7 +93,8 @@ def new_study(
         raise InputError(f"{folder}: already exists; a study needs a new folder")
     _check(found, settings)
     drawn = _draw(found, settings)
-    _check_numbers(len(drawn), settings)
+    if settings.cases is not None and len(drawn) < settings.cases:
+        raise InputError(f"--cases {settings.cases}: there are {len(drawn)}")
     materials = load(drawn)
     unfinished = unfinished_folder(folder)
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -112,7 +108,6 @@ def new_study(
             except BadBlob as error:
                 damaged.append(str(error))
             progress(number, len(materials))
-        main, spare = cases[: len(cases) - settings.training], cases[len(cases) - settings.training :]
         asked = [
             (task, dimension)
             for task in settings.tasks
@@ -120,7 +115,7 @@ def new_study(
         ]
         blocks = []
         for number, (task, dimension) in enumerate(asked, 1):
-            block = _block(f"b{number}", task, main, spare, settings)
+            block = _block(f"b{number}", task, cases, settings)
             if dimension is not None:
                 title = f"{block.title}: {dimension.name.replace('_', ' ')}"
                 criteria = ((dimension.name, dimension.question),)
@@ -155,15 +150,6 @@ def _check(found: Sequence[Material], settings: StudySettings) -> None:
             raise InputError(f"--task {task.value}: needs {needed}; there are none")
 
 
-def _check_numbers(drawn: int, settings: StudySettings) -> None:
-    main = drawn - settings.training
-    if settings.cases is not None and main < settings.cases:
-        after = f" after {settings.training} for training" if settings.training else ""
-        raise InputError(f"--cases {settings.cases}: there are {max(0, main)}{after}")
-    if main < 1:
-        raise InputError(f"--training {settings.training}: no case of {drawn} is left for the main items")
-
-
 def _fits(material: Material, task: ReaderTask) -> bool:
     if task is ReaderTask.REAL_OR_EDITED and parent_of(material.original):
         return False  # the original is an accepted edit of an earlier turn
@@ -196,16 +182,12 @@ def _draw(found: Sequence[Material], settings: StudySettings) -> list[Material]:
         places.append(seen.get(one.cluster, 0))
         seen[one.cluster] = places[-1] + 1
     ordered = [dealt[n] for n in sorted(range(len(dealt)), key=lambda n: (places[n], n))]
-    return ordered if settings.cases is None else ordered[: settings.cases + settings.training]
+    return ordered[: settings.cases]
 
 
 def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) -> Case:
     pixels = {key: read() for key, read in material.images.items()}
     height, width = pixels[ORIGINAL].shape[:2]
-    if drawn_on and max(width, height) > LONGEST_DRAWN:
-        raise InputError(
-            f"{material.source}: {width} x {height} pixels; images to draw on have at most {LONGEST_DRAWN} a side"
-        )
     scale = 1.0 if drawn_on else min(1.0, LONGEST / max(width, height))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     case, keys = f"c{number:04d}", sorted(pixels)
@@ -245,31 +227,17 @@ def _freeze_case(folder: Path, number: int, material: Material, drawn_on: bool) 
 # --- items ------------------------------------------------------------------------------------------
 
 
-def _block(
-    block: str, task: ReaderTask, main: Sequence[Case], spare: Sequence[Case], settings: StudySettings
-) -> Block:
-    draw = random.Random(f"{settings.seed} {block}")
+def _block(block: str, task: ReaderTask, cases: Sequence[Case], settings: StudySettings) -> Block:
     if task is ReaderTask.REAL_OR_EDITED:
-        main, spare = ([case for case in cases if not parent_of(case.image)] for cases in (main, spare))
-    items = [item for case in main for item in _items(case, task)]
+        cases = [case for case in cases if not parent_of(case.image)]
+    items = [item for case in cases for item in _items(case, task)]
     if not items:
-        raise InputError(
-            f"--task {task.value}: none of the drawn cases allows it; raise --cases or lower --training"
-        )
-    again = draw.sample(items, min(len(items), round(settings.repeats * len(items))))
-    repeats = [replace(item, kind=ItemKind.REPEAT, of=str(items.index(item))) for item in again]
-    known = _known(task, spare, draw)[: (settings.training + 1) // 2]
-    taught = [item for case in spare for item in _items(case, task)]
-    training = [replace(item, kind=ItemKind.TRAINING) for item in [*known, *taught][: settings.training]]
-    numbered = [
-        replace(item, id=f"{block}-{n:05d}") for n, item in enumerate([*items, *repeats, *training], 1)
-    ]
-    numbered = [replace(item, of=numbered[int(item.of)].id) if item.of else item for item in numbered]
+        raise InputError(f"--task {task.value}: none of the drawn cases allows it; raise --cases")
     return Block(
         block,
         task,
         TITLES[task],
-        tuple(numbered),
+        tuple(replace(item, id=f"{block}-{n:05d}") for n, item in enumerate(items, 1)),
         criteria=tuple((one.name, one.question) for one in settings.rubric.criteria),
         scale=settings.scale,
         codes=tuple(settings.rubric.codes),
@@ -281,7 +249,7 @@ def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
     models = [key for key in case.images if key != ORIGINAL]
 
     def item(*shown: str, reference: bool = True, truth: str = "") -> Item:
-        return Item("", case.id, ItemKind.MAIN, shown, reference, truth)
+        return Item("", case.id, shown, reference, truth)
 
     match task:
         case ReaderTask.ACCEPT | ReaderTask.RATE:
@@ -298,17 +266,3 @@ def _items(case: Case, task: ReaderTask) -> Iterator[Item]:
             yield item()
         case ReaderTask.DESCRIBE_OK if case.description:
             yield item() if case.ground_truth else item(*models[:1])
-
-
-def _known(task: ReaderTask, cases: Sequence[Case], draw: random.Random) -> list[Item]:
-    """Return items whose answer is known, one for each case that allows it, in a drawn order."""
-    found = []
-    for case in draw.sample(list(cases), len(cases)):
-        models = [key for key in case.images if key != ORIGINAL]
-        if task is ReaderTask.ACCEPT:  # an unchanged copy is not the requested edit
-            found.append(Item("", case.id, ItemKind.TRAINING, (ORIGINAL,), True, "no"))
-        elif task is ReaderTask.REAL_OR_EDITED and models:
-            truth = draw.choice(["real", "edited"])
-            shown = (ORIGINAL if truth == "real" else models[0],)
-            found.append(Item("", case.id, ItemKind.TRAINING, shown, False, truth))
-    return found

@@ -26,7 +26,7 @@ from plantain.records import (
 )
 from plantain.records.messages import command_line, counted
 from plantain.review.blinding import fitted
-from plantain.review.results.rows import Row, between_readers, main_rows
+from plantain.review.results.rows import Row, between_readers, judged_rows
 from plantain.review.study import IMAGES, ReaderTask, Study, open_study
 from plantain.roles import JudgeRequest, Reply, failed
 
@@ -160,7 +160,7 @@ def _verdict(study: Study, row: Row, reader: JournalReader, judge: str) -> Store
 
 
 def _accept_rows(study: Study, what: str) -> list[Row]:
-    rows = main_rows(study, ReaderTask.ACCEPT)
+    rows = judged_rows(study, ReaderTask.ACCEPT)
     if not rows:
         raise InputError(
             f"{what}: no answer to an accept question in this study; readers of a study made with --task accept answer "

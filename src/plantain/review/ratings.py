@@ -226,26 +226,16 @@ class Ratings:
 
     def current(self, reader: str | None = None) -> list[ReaderAnswer]:
         """Return the newest answer to each item, by all readers or one, in the order in which they were given."""
-        return self._answers("id IN (SELECT max(id) FROM answer GROUP BY reader, item)", reader)
-
-    def history(self) -> list[ReaderAnswer]:
-        """Return every answer ever given, also replaced ones, in order."""
-        return self._answers("TRUE", None)
-
-    def _answers(self, which: str, reader: str | None) -> list[ReaderAnswer]:
         rows = self._rows(
             "SELECT id, reader, item, slots, position, value, focus_ms, at FROM answer"
-            f" WHERE {which} AND reader = coalesce(?, reader) ORDER BY id",
+            " WHERE id IN (SELECT max(id) FROM answer GROUP BY reader, item) AND reader = coalesce(?, reader)"
+            " ORDER BY id",
             (reader,),
         )
         return [
             ReaderAnswer(number, who, item, tuple(orjson.loads(slots)), place, orjson.loads(value), focus, at)
             for number, who, item, slots, place, value, focus, at in rows
         ]
-
-    def last(self) -> int:
-        """Return the id of the newest answer, which grows with each answer; 0 without any."""
-        return int(self._rows("SELECT coalesce(max(id), 0) FROM answer")[0][0])
 
     def progress(self, reader: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return (ids of the items that a reader has answered, ids of the blocks that they have closed)."""

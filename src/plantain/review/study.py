@@ -40,14 +40,6 @@ COMPARES = (ReaderTask.PAIR, ReaderTask.RANK)
 """Tasks that need the outputs of several models for one case."""
 
 
-class ItemKind(StrEnum):
-    """The purpose of an item. Only `main` items count in the main results."""
-
-    MAIN = "main"
-    TRAINING = "training"
-    REPEAT = "repeat"
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """One original and the edits made of it.
@@ -97,17 +89,14 @@ class Item:
         id: "b1-00001" and so on.
         shown: models whose images are judged, in frozen order; each reader sees them in a different order.
         reference: True if the original is shown next to them, named as such.
-        truth: the right answer if one is known (training, real or edited); "" otherwise.
-        of: id of the item that this one repeats; "" if it repeats none.
+        truth: "real" or "edited" if that is the question; "" otherwise.
     """
 
     id: str
     case: str
-    kind: ItemKind
     shown: tuple[str, ...]
     reference: bool = True
     truth: str = ""
-    of: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ Every role has a `name`, "provider/model", and a `fingerprint`: a short text tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, runtime_checkable
 
 from plantain.records import (
     OK,
@@ -29,8 +29,10 @@ from plantain.records import (
 )
 
 if TYPE_CHECKING:  # naming models loads no arrays
+    from plantain.engines.contract import WorkEngine
     from plantain.pixels.arrays import Pixels
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -135,6 +137,18 @@ class NormalForm:
 
     data: bytes = field(repr=False)
     pixel_sha256: str
+
+    @classmethod
+    def of(cls, data: bytes) -> NormalForm | None:
+        """Convert an editor's image file; return None if it is not a readable square image."""
+        from plantain.pixels.decode import BadImage, pixel_sha256
+        from plantain.pixels.encode import normalise
+
+        try:
+            normal = normalise(data)
+        except BadImage:
+            return None
+        return cls(normal, pixel_sha256(normal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,19 +379,21 @@ def announce(limits: list[AnnouncedLimit]) -> None:
         here.limits.extend(limits)
 
 
-def answered_by(kind: str, lost: str, broken: str) -> Outcome | None:
-    """Record the kind of worker of the current call; return None if it answered, else a transport outcome.
+async def on_worker(
+    engine: WorkEngine, role: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T | Outcome:
+    """Run a module-level function on a worker of a role ("editor", "judge"), and record the kind of worker.
 
-    Args:
-        kind: the kind of worker, as `Ran.on`.
-        lost: why the worker was lost; "" if it answered.
-        broken: why no worker can be started; "" otherwise.
+    Return its result, or a transport outcome if no worker finished it.
     """
+    assert not kwargs, "a worker takes positional arguments"
+    ran = await engine.run(role, function, args)
     here = exchange.get()
     if here is not None:
-        here.ran_on = kind
-    if broken:
-        return Outcome(OutcomeKind.TRANSPORT, broken, fatal=True)
-    if not lost:
-        return None
-    return Outcome(OutcomeKind.TRANSPORT, f"worker lost, with its answer if it had one: {lost}", lost=True)
+        here.ran_on = ran.on
+    if ran.broken:
+        return Outcome(OutcomeKind.TRANSPORT, ran.broken, fatal=True)
+    if ran.lost:
+        why = f"worker lost, with its answer if it had one: {ran.lost}"
+        return Outcome(OutcomeKind.TRANSPORT, why, lost=True)
+    return cast(T, ran.value)

@@ -28,6 +28,7 @@ from pydantic import (
 
 from plantain.files.secrets import Secret, key_from_environment
 from plantain.records import Destination, Outgoing, Price, Reach
+from plantain.records.tasks import RECIPE
 
 
 class Clearance(Protocol):
@@ -88,8 +89,8 @@ class PriceSection(Section):
     image_out_each: float | None = Field(default=None, ge=0.0, allow_inf_nan=False)
 
     def price(self) -> Price:
-        """Return the section as a `Price` whose source is "recipe"."""
-        return Price(**self.model_dump(), source="recipe")
+        """Return the section as a `Price` whose source is `RECIPE`."""
+        return Price(**self.model_dump(), source=RECIPE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,9 @@ from plantain.engines.contract import HERE, EngineSection
 from plantain.journal import JournalReader, JsonValue
 from plantain.journal.connect import JOURNAL_NAME
 from plantain.journal.reader import money_by_step
-from plantain.models.diffusers.devices import calls_in_flight, device_names
+from plantain.models.diffusers.devices import IN_FLIGHT, device_names
 from plantain.models.registry import image_token_range, price_of, settings_class
 from plantain.records import FREE, InputError, Price, Reach, Step, Usage
-from plantain.records.tasks import USUAL_TIERS
 from plantain.roles.options import ProviderOptions, ProviderSettings, destination
 from plantain.runs.settings_file import (
     ConsentGiven,
@@ -207,11 +206,7 @@ LOCAL_OUTAGE_S = 900.0
 """Seconds after which an open model that answers nothing is given up."""
 
 BATCH_SHARE = 0.5
-"""Share of the list price that a batch job costs; cached input may differ. Flex costs the same
-share, never half of it."""
-
-TIER_BILLED = {"fast": "priority"}
-"""Service tiers that are requested by one name and billed by another."""
+"""Share of the list price that a batch job costs; cached input may differ."""
 
 TYPICAL_USAGE = {
     Step.WRITE: Usage(input_tokens=2_200, output_tokens=850, thinking_tokens=600),
@@ -246,7 +241,7 @@ def price_under(terms: Terms, model: str) -> Price | None:
         return price
     half = price.times(BATCH_SHARE)
     cached = half.cached_per_m if price.batch_cached_per_m is None else price.batch_cached_per_m
-    return replace(half, cached_per_m=cached, tiers=(("flex", 1.0),) if price.tiers else ())
+    return replace(half, cached_per_m=cached)
 
 
 def _of_a_region(provider: str, section: ProviderSettings) -> bool:
@@ -258,23 +253,8 @@ def _of_a_region(provider: str, section: ProviderSettings) -> bool:
     return bool(_REGIONAL.fullmatch(urlsplit(section.base_url).hostname or ""))
 
 
-def usual_cost(terms: Terms, model: str, role: str, usage: Usage) -> float | None:
-    """Return the cost in US dollars of a call with this usage in a role, by its service tier; None if unknown."""
-    price = price_under(terms, model)
-    tier = billed_tier(_tier_of(terms.options(model, role)))
-    return None if price is None else price.cost(replace(usage, tier=tier))
-
-
-def unpriced(terms: Terms, model: str, role: str) -> str:
-    """Name the model, or its service tier in this role, that has no price; return "" if both have one."""
-    price, tier = price_under(terms, model), _tier_of(terms.options(model, role))
-    if price is None:
-        return model
-    return f"the service tier {tier} of {model}" if _tier_factor(price, tier) is None else ""
-
-
 def check_prices(terms: Terms) -> None:
-    """Check that under a budget every model and service tier has a price.
+    """Check that under a budget every model has a price.
 
     Raises:
         InputError: one has none; the message names the model and the fields to fill.
@@ -289,28 +269,6 @@ def check_prices(terms: Terms) -> None:
                 f'[providers.{provider}.prices."{name}"] with input_per_m, output_per_m (and image_out_each for an '
                 "editor), or remove the budget"
             )
-        for options in terms.in_every_role(model):
-            tier = _tier_of(options)
-            if _tier_factor(price_under(terms, model), tier) is None:
-                raise InputError(
-                    f"{options.origin_of('service_tier', f'providers.{provider}')}: the price of the tier "
-                    f"{tier!r} of {model} is unknown, so a budget cannot be kept; use another tier, state the model's "
-                    "price, or remove the budget"
-                )
-
-
-def billed_tier(tier: str) -> str:
-    """Return the name under which a requested service tier is billed; "" for the tier of list prices."""
-    return "" if tier in USUAL_TIERS else TIER_BILLED.get(tier, tier)
-
-
-def _tier_of(options: ProviderSettings) -> str:
-    return options.get("service_tier") or ""
-
-
-def _tier_factor(price: Price | None, tier: str) -> float | None:
-    """Return how much dearer than listed a service tier is; None where that is unknown."""
-    return 1.0 if price is None else price.tier_factor(billed_tier(tier))
 
 
 # --- limits of a model ------------------------------------------------------------------------------
@@ -328,7 +286,6 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
         price=price,
         max_output_tokens=max(options.get("max_output_tokens") or 0 for options in asked),
         image_tokens=max(_image_tokens(terms, model, options) for options in asked),
-        tier_factor=max(_tier_factor(price, _tier_of(options)) or 1.0 for options in asked),
         in_jobs=in_jobs,
         slow_start=not in_jobs and provider not in OPEN_MODELS,
         deadline_s=None if in_jobs or provider in OPEN_MODELS else _deadline_s(terms, model),
@@ -339,7 +296,7 @@ def model_limits(terms: Terms, model: str) -> ModelLimits:
 def calls_at_once(terms: Terms, model: str) -> int:
     """Return the maximum number of a model's calls in flight: as set, else enough for its devices, workers or jobs.
 
-    With the default of 8, eight GPUs with batches of four edits would be idle most of the time.
+    With the default of 8, eight GPUs would often be idle.
     """
     limits, section = terms.limits, terms.provider(model)
     if section.concurrency is not None:
@@ -350,10 +307,7 @@ def calls_at_once(terms: Terms, model: str) -> int:
         return limits.concurrency
     if terms.room and terms.kind(model) in ON_WORKERS:
         return max(limits.concurrency, 2 * terms.room)
-    devices = devices_of(terms, model)
-    if not devices:
-        return limits.concurrency
-    return max(limits.concurrency, calls_in_flight(devices, section.get("batch_size")))
+    return max(limits.concurrency, IN_FLIGHT * len(devices_of(terms, model)))
 
 
 def devices_of(terms: Terms, model: str) -> tuple[str, ...]:

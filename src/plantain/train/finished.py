@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,30 +35,21 @@ def write_json(path: Path, value: object) -> None:
     replace_file(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """The data of a finished training.
+def trainings(folder: Path) -> list[tuple[Path, str, frozenset[str] | None]]:
+    """Return (folder, name of the release or benchmark, ids of the examples) of every finished training below a folder.
 
-    Attributes:
-        folder: folder of the training.
-        source: name of the release or benchmark.
-        examples: ids of the examples; None if unknown.
+    The ids are None if the record does not list them.
+
+    Raises:
+        InputError: a record does not name its data.
     """
-
-    folder: Path
-    source: str
-    examples: frozenset[str] | None
-
-
-def trainings(folder: Path) -> list[Learned]:
-    """Return every finished training below a folder. Raise InputError if a record does not name its data."""
     found = []
     for path in sorted(folder.rglob(DONE)):
         card = _read(folder, path)
         try:
             ids = card.get("trained_on")
             examples = None if ids is None else frozenset(map(str, ids))
-            found.append(Learned(path.parent, str(card["source"]["name"]), examples))
+            found.append((path.parent, str(card["source"]["name"]), examples))
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}: does not name the data of its training ({error})") from error
     return found

@@ -35,7 +35,6 @@ class FinetunePlan(Plan):
         learning_rate: learning rate; None for `FULL_RATE`, with adapters `LORA_RATE`.
         batch: samples per step.
         seed: seed of the split and all later random choices.
-        checkpoint_every: steps between checkpoints; one of a whole UNet has three times the size of its weights.
         judge: name of the judge of the held-out edits; "none" for metrics only.
     """
 
@@ -50,7 +49,6 @@ class FinetunePlan(Plan):
     learning_rate: Rate | None = None
     batch: AtLeast1 = 1
     seed: Annotated[int, Field(ge=0)] = 0
-    checkpoint_every: AtLeast1 = 500
     judge: str = "offline/instruments"
 
     @property
@@ -73,7 +71,7 @@ class PreferencePlan(Plan):
         beta: strength of the regularisation towards the reference model (Wallace et al. 2024, 5.1).
         bound: training ends when the winner's monitored error exceeds this many times the reference's.
         seed: seed of split, order and noise.
-        every: steps between measurements of the monitored pairs; each is a checkpoint.
+        every: steps between measurements of the monitored pairs.
     """
 
     steps: AtLeast1 = 400

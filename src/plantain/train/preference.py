@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,13 +27,13 @@ from plantain.train.plans import PreferencePlan, TrainingProgress
 from plantain.train.releases import ReleasePreferences
 from plantain.train.split import split_preferences
 from plantain.train.supervised import encode_pair, fine_tune
-from plantain.train.training import AT_ONCE, INTERRUPTED, Checkpoint, Schedule, Session, run
+from plantain.train.training import AT_ONCE, INTERRUPTED, Schedule, Trained, run
 
 SUPERVISED, MODEL = "supervised", "model"
 """In the folder of a preference training: the editor after supervised steps, and the final one."""
 
 STARTED = "started.json"
-"""Identity of the training that the folder was started with; unfinished parts of another one are not resumed."""
+"""Identity of the training that the folder was started with; parts of another one are not reused."""
 
 DRAWS = 8
 """Draws of noise by which a pair is measured."""
@@ -126,26 +125,24 @@ def prefer(
     pairs: Encoded,
     monitored: Encoded,
     plan: PreferencePlan,
-    session: Session,
-    *,
-    identity: str,
-) -> Checkpoint:
-    """Train adapters in place so that winners are preferred, or resume from the session's checkpoint.
+    progress: TrainingProgress,
+    stop: Callable[[], bool] = lambda: False,
+) -> Trained:
+    """Train adapters in place so that winners are preferred.
 
     Args:
         pipe: the pipeline after supervised steps, without which the loss does not decrease.
         pairs, monitored: preferences to train on and to measure; no cluster is in both.
         plan: settings; every `plan.every` steps the monitored pairs are measured.
-        session: checkpoint, progress and stop.
-        identity: identity of the training, as for `run`.
+        progress, stop: as for `run`.
 
     Returns:
-        The final state; if the bound was exceeded, the weights are those of the last checkpoint within it.
+        The final state; if the bound was exceeded, the weights are those of the last measurement within it.
 
     Raises:
         InputError: as `run`.
     """
-    schedule = Schedule(plan.steps, plan.learning_rate, plan.batch, plan.seed, plan.every)
+    schedule = Schedule(plan.steps, plan.learning_rate, plan.batch, plan.seed)
     weights = make_trainable(pipe, plan.lora_rank, plan.seed)
 
     def loss_of(numbers: list[int], step: int) -> Tensor:
@@ -154,7 +151,7 @@ def prefer(
 
     def reason_to_end(step: int) -> str:
         found = compare_with_reference(pipe, monitored, seed=plan.seed)
-        session.progress.note(
+        progress.note(
             f"step {step}: monitored accuracy {found.accuracy:.3f}, winner's error {found.winner_ratio:.4f} of the "
             "reference's"
         )
@@ -165,7 +162,16 @@ def prefer(
             f"{plan.bound:g}"
         )
 
-    return run(weights, loss_of, pairs.canvases, schedule, session, identity, reason_to_end=reason_to_end)
+    return run(
+        weights,
+        loss_of,
+        pairs.canvases,
+        schedule,
+        progress,
+        stop,
+        every=plan.every,
+        reason_to_end=reason_to_end,
+    )
 
 
 def _winner_and_loser(denoising: Denoising, rows: Mapping[str, Tensor], drawn: Draw) -> tuple[Tensor, Tensor]:
@@ -184,9 +190,9 @@ def train_preferences(
     progress: TrainingProgress,
     stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any] | None:
-    """Train adapters on preferences, or resume in `out`; a finished training is only read.
+    """Train adapters on preferences; a finished training in `out` is only read, finished supervised steps are kept.
 
-    `stop` is called before each step, and True interrupts the training; completed steps are kept.
+    `stop` is called before each step, and True interrupts the training.
 
     Returns:
         The record of the training, as in `out/training.json`; None if it was interrupted.
@@ -201,69 +207,45 @@ def train_preferences(
         return found
     if read_finished(out / STARTED, identity) is None:
         write_json(out / STARTED, {"identity": identity})
-    first, second = (Session(out / f"{part}.training", progress, stop) for part in ("supervised", "dpo"))
-    if not _supervise(source, base, plan, learn, out, first, identity):
-        return None
-    record = _prefer(source, base, plan, (learn, watch), out, second, identity)
-    if record is None:
-        return None
-    write_json(out / DONE, {"identity": identity, **record})
-    shutil.rmtree(second.folder, ignore_errors=True)
-    return read_finished(out / DONE, identity)
+    if plan.supervised_steps and not (out / SUPERVISED).is_dir():
+        progress.begin("supervised steps", plan.supervised_steps)
+        pipe = base.load()
+        encoder = Encoder(pipe, plan.side)
 
+        def winner(pair: PreferencePair) -> dict[str, Tensor]:
+            learned = TrainingPair(
+                pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner
+            )
+            return encode_pair(encoder, learned)
 
-def _supervise(
-    source: ReleasePreferences,
-    base: TrainingBase,
-    plan: PreferencePlan,
-    learn: Sequence[str],
-    out: Path,
-    session: Session,
-    identity: str,
-) -> bool:
-    """Make the editor after supervised steps on the winners, unless there are none; return False if interrupted."""
-    if not plan.supervised_steps or (out / SUPERVISED).is_dir():
-        return True
-    session.progress.begin("supervised steps", plan.supervised_steps)
-    pipe = base.load()
-    encoder = Encoder(pipe, plan.side)
-
-    def winner(pair: PreferencePair) -> dict[str, object]:
-        learned = TrainingPair(pair.id, pair.task, pair.cluster, pair.instruction, pair.before, pair.winner)
-        return encode_pair(encoder, learned)
-
-    pairs = Encoded(learn, source.read, winner)
-    schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
-    trained = fine_tune(pipe, pairs, schedule, session, identity=identity, lora_rank=plan.lora_rank)
-    if trained.stopped:
-        return False
-    text = f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
-    save_editor(
-        pipe, base.folder, out / SUPERVISED, base, title="supervised", text=text, side=plan.side, lora=True
-    )
-    shutil.rmtree(session.folder, ignore_errors=True)
-    return True
-
-
-def _prefer(
-    source: ReleasePreferences,
-    base: TrainingBase,
-    plan: PreferencePlan,
-    split: tuple[Sequence[str], Sequence[str]],
-    out: Path,
-    session: Session,
-    identity: str,
-) -> dict[str, object] | None:
-    """Make the final editor and return the training's record; None if interrupted."""
+        schedule = Schedule(plan.supervised_steps, plan.supervised_learning_rate, plan.batch, plan.seed)
+        winners = Encoded(learn, source.read, winner)
+        if fine_tune(pipe, winners, schedule, progress, stop, lora_rank=plan.lora_rank).stopped:
+            return None
+        text = (
+            f"{plan.supervised_steps} supervised steps on {len(learn)} successful edits of `{source.name}`."
+        )
+        save_editor(
+            pipe,
+            base.folder,
+            out / SUPERVISED,
+            base,
+            title="supervised",
+            text=text,
+            side=plan.side,
+            lora=True,
+        )
     start = out / SUPERVISED if plan.supervised_steps else base.folder
     pipe = base.load(start)
     encoder = Encoder(pipe, plan.side)
-    learn, watch = (Encoded(ids, source.read, lambda pair: encode_preference(encoder, pair)) for ids in split)
-    session.progress.begin("preference", plan.steps)
-    trained = prefer(pipe, learn, watch, plan, session, identity=identity)
+    learned, watched = (
+        Encoded(ids, source.read, lambda pair: encode_preference(encoder, pair)) for ids in (learn, watch)
+    )
+    progress.begin("preference", plan.steps)
+    trained = prefer(pipe, learned, watched, plan, progress, stop)
     if trained.stopped == INTERRUPTED:
         return None
-    final = compare_with_reference(pipe, watch, seed=plan.seed)
+    final = compare_with_reference(pipe, watched, seed=plan.seed)
     text = (
         f"{plan.supervised_steps} supervised steps, then {trained.step} steps of Diffusion-DPO (beta {plan.beta:g}, "
         f"LoRA rank {plan.lora_rank}, learning rate {plan.learning_rate:g}, seed {plan.seed}) on {len(learn)} "
@@ -272,13 +254,16 @@ def _prefer(
         + (f" Ended early: {trained.stopped}." if trained.stopped else "")
     )
     save_editor(pipe, start, out / MODEL, base, title="preferences", text=text, side=plan.side, lora=True)
-    return {
+    record = {
+        "identity": identity,
         "base": {"name": base.name, "digest": base.digest, "licence": base.licence},
         "source": {"name": source.name, "digest": source.digest},
         "plan": plan.model_dump(mode="json"),
-        "learned_from": list(learn.ids),
-        "monitored": list(watch.ids),
+        "learned_from": list(learn),
+        "monitored": list(watch),
         "final": asdict(final),
         "stopped": trained.stopped,
         "step": trained.step,
     }
+    write_json(out / DONE, record)
+    return record

@@ -13,6 +13,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from plantain.catalogue.groups import Groups
+from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
 from plantain.files.opening import check_received, files_like, read_inside
 from plantain.files.parquet import open_parquet, rows_of_table
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 TABLES = "data"
 """Folder of a release with one folder per table."""
 
-RECORDS = "trajectories/trajectories.jsonl"
 INDEX = "originals/originals.jsonl"
 TRAINING, TEST = "train", "test"
 
@@ -42,25 +42,22 @@ _WHERE = (
 
 
 class StoredOriginals:
-    """Prepared source images by SHA-256, from a release with its accepted edits, a run or a catalogue.
+    """Prepared source images by SHA-256, from a run, a catalogue, or a release with its accepted edits.
 
     Raises:
-        InputError: the folder is none of them.
+        InputError: the folder is missing.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._blobs: BlobStore | None = None
-        release = (folder / TABLES).is_dir() or any(
-            (folder / name).is_file() for name in ("manifest.parquet", RECORDS)
-        )
-        if release:
-            return
         if (folder / JOURNAL_NAME).is_file():
             self._blobs = BlobStore(folder / "blobs")
-        else:
+        elif (folder / CATALOGUE).is_file():
             with Catalogue.open(folder) as catalogue:
                 self._blobs = catalogue.blobs
+        elif not folder.is_dir():
+            raise InputError(f"{folder}: no such folder")
 
     def has(self, sha256: str) -> bool:
         """Return True if the folder contains the original with this SHA-256."""

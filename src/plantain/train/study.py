@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,10 @@ from plantain.train.pairs import ListedExample, PairSource
 from plantain.train.plans import FinetunePlan, TrainingProgress
 from plantain.train.split import TaskSplit, largest_tasks, split_task, tasks_to_split
 
-if TYPE_CHECKING:  # these import torch
+if TYPE_CHECKING:  # imports torch
     from plantain.train.base import TrainingBase
-    from plantain.train.training import Session
 
-UNRELATED = {*("sizes", "seeds", "tasks", "named", "per_task", "checkpoint_every", "judge")}
+UNRELATED = {*("sizes", "seeds", "tasks", "named", "per_task", "judge")}
 """Settings that change no single model."""
 
 
@@ -97,7 +95,7 @@ def train_study(
         plan: settings of the study.
         models: folder of the models, each a complete editor.
         progress: receives the progress.
-        stop: called before each step; completed steps are kept.
+        stop: called before each step; finished models are kept.
 
     Returns:
         True if all models are finished.
@@ -105,14 +103,12 @@ def train_study(
     Raises:
         InputError: there are too few samples, or the folder contains models of another study.
     """
-    from plantain.train.training import Session
-
     for cell in cells_of(plan, splits_of(plan, source.listed())):
         folder = models / cell.place
         if read_finished(folder / DONE, _identity(source, base, plan, cell)) is not None:
             continue
-        session = Session(open_folder(models, f"{cell.place}.training"), progress, stop)
-        if stop() or not _train(source, base, plan, cell, models, session):
+        open_folder(models, str(cell.place.parent))
+        if stop() or not _train(source, base, plan, cell, models, progress, stop):
             return False
     return True
 
@@ -130,7 +126,8 @@ def _train(
     plan: FinetunePlan,
     cell: StudyCell,
     models: Path,
-    session: Session,
+    progress: TrainingProgress,
+    stop: Callable[[], bool],
 ) -> bool:
     from plantain.train.denoising import Encoded, Encoder
     from plantain.train.editor import save_editor
@@ -138,12 +135,12 @@ def _train(
     from plantain.train.training import Schedule
 
     seed = plan.seed * 10_007 + cell.seed
-    schedule = Schedule(cell.steps(plan), plan.rate, plan.batch, seed, plan.checkpoint_every)
-    session.progress.begin(str(cell), schedule.steps)
+    schedule = Schedule(cell.steps(plan), plan.rate, plan.batch, seed)
+    progress.begin(str(cell), schedule.steps)
     pipe, folder, identity = base.load(), models / cell.place, _identity(source, base, plan, cell)
     encoder = Encoder(pipe, plan.side)
     pairs = Encoded(cell.training, source.read, lambda pair: encode_pair(encoder, pair))
-    trained = fine_tune(pipe, pairs, schedule, session, identity=identity, lora_rank=plan.lora_rank)
+    trained = fine_tune(pipe, pairs, schedule, progress, stop, lora_rank=plan.lora_rank)
     if trained.stopped:
         return False
     text, lora = _card(source, plan, cell), plan.lora_rank is not None
@@ -160,7 +157,6 @@ def _train(
         "log": list(trained.log),
     }
     write_json(folder / DONE, record)
-    shutil.rmtree(session.folder, ignore_errors=True)
     return True
 
 

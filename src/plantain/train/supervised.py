@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from plantain.train.base import InstructionPipeline
 from plantain.train.denoising import Denoising, Encoded, Encoder, draw_by_id, drop_conditions, make_trainable
 from plantain.train.pairs import TrainingPair
-from plantain.train.training import Checkpoint, Schedule, Session, run
+from plantain.train.plans import TrainingProgress
+from plantain.train.training import Schedule, Trained, run
 
 DROPOUT = 0.05
 """Share of steps without text, without image, and without both (InstructPix2Pix's published code)."""
@@ -28,12 +31,12 @@ def fine_tune(
     pipe: InstructionPipeline,
     pairs: Encoded,
     schedule: Schedule,
-    session: Session,
+    progress: TrainingProgress,
+    stop: Callable[[], bool] = lambda: False,
     *,
-    identity: str,
     lora_rank: int | None = None,
-) -> Checkpoint:
-    """Train the pipeline's UNet in place, or resume a checkpoint; return the state in which it ended.
+) -> Trained:
+    """Train the pipeline's UNet in place; return the state in which it ended.
 
     Images are not augmented: a mirrored image makes "left" wrong.
 
@@ -41,8 +44,7 @@ def fine_tune(
         pipe: the pipeline, freshly loaded from its base weights.
         pairs: examples encoded by `encode_pair`.
         schedule: steps, learning rate, batch and seed.
-        session: checkpoint, progress and stop.
-        identity: identity of the training, as for `run`.
+        progress, stop: as for `run`.
         lora_rank: rank of adapters; None to train the whole UNet.
 
     Raises:
@@ -58,4 +60,4 @@ def fine_tune(
         source, text = drop_conditions(rows["source"], rows["text"], rows["empty"], drawn.chance, DROPOUT)
         return denoising.errors(rows["target"], source, text, rows["weight"], drawn).sum()
 
-    return run(weights, loss_of, pairs.canvases, schedule, session, identity)
+    return run(weights, loss_of, pairs.canvases, schedule, progress, stop)

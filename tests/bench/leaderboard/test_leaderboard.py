@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import re
 import shutil
 from html import unescape
@@ -13,8 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bench.scored_run import EXACT, NOISY, WEAK, Made, baselines, make_benchmark, make_run, plain_scores
-from plantain.bench.generate.runfile import Arm
+from bench.scored_run import WEAK, Made
 from plantain.bench.leaderboard.page import write_leaderboard
 from plantain.cli import main
 from plantain.pixels.encode import XMP_PACKET
@@ -55,33 +53,6 @@ def test_outputs_of_models_carry_the_synthetic_mark_and_inputs_do_not(board: Pat
             marked.append((XMP_PACKET in data, "Before</figcaption>" in shot or "copy-input" in shot))
     assert {synthetic for synthetic, real in marked if real} == {False}
     assert {synthetic for synthetic, real in marked if not real} >= {True}
-
-
-@pytest.mark.usefixtures("no_figures")
-def test_during_scoring_the_page_states_the_progress_and_marks_no_best(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench = make_benchmark(tmp_path / "bench", ("Skin", "Eyes"), 6)
-    arms = [*baselines(), EXACT, NOISY]
-
-    def scores(arm: Arm, i: int, k: int) -> dict[str, float | None]:
-        found = dict(plain_scores(arm, i, k))
-        # The judge has reached the third sample; a sample that it could not score counts as done.
-        return found if i < 3 else {name: value for name, value in found.items() if "@" not in name}
-
-    run = make_run(tmp_path / "run", bench, arms, scores, images=False)
-    text = write_leaderboard([run], tmp_path / "out").read_text(encoding="utf-8")
-    # 3 of 12 samples, the same for each of the 6 arms: 25 %
-    assert "<strong>Scoring is not finished:</strong> 25 % of EA and VQ." in text
-    document = json.loads((tmp_path / "out" / "leaderboard.json").read_text(encoding="utf-8"))
-    marked = {row["metric"] for row in document["rows"] if row["mark"]}
-    assert "CP (strict)" in marked and not marked & {"EA", "VQ", "CP judge"}
-    monkeypatch.setenv("COLUMNS", "60")  # narrower than the command: it can be copied all the same
-    assert main(["bench", "table", str(run)]) == 0
-    assert (
-        f"resume with: plantain bench score {run} --judge offline/instruments --variant D\n"
-        in capsys.readouterr().out
-    )
 
 
 def test_the_command_prints_each_form(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,6 @@ from bench.scored_run import EXACT, SWEPT, WEAK, ScoresOf, make_benchmark, make_
 from plantain.bench.generate.runfile import Arm, BenchRun, GridPoint
 from plantain.bench.leaderboard.export import table_csv, table_json, table_two
 from plantain.bench.leaderboard.reading import read_scores
-from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.studies import shot_studies, sweeps
 from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.journal.cards import Standing
@@ -35,20 +34,6 @@ def tabled(folder: Path, samples: int, arms: Sequence[Arm], scores: ScoresOf) ->
     run = make_run(folder / f"run{samples}", bench, arms, scores, images=False)
     with BenchRun.open(run) as opened:
         return make_table(read_scores(opened))
-
-
-def test_editors_that_receive_the_region_are_ranked_apart(scores: Scores) -> None:
-    """If the exact editor received the region, the others are ranked without it."""
-    arms = tuple(replace(arm, region=arm.label == EXACT.label) for arm in scores.arms)
-    table = make_table(replace(scores, arms=arms))
-    assert table.general[0].label == WEAK.label
-    assert [arm.label for arm in table.general][-5:-3] == [EXACT.label, "copy-input"]
-    assert not any(EXACT.label in (pair.first, pair.second) for pair in table.differences["EA"])
-    best = cell(table, EXACT.label, "EA")
-    assert (best.rank, best.mark) == (None, "")
-    assert (cell(table, WEAK.label, "EA").rank or (0,))[0] == 1
-    lines = table_two(table)
-    assert lines.index(WEAK.label.partition("/")[2]) < lines.index("given the region")
 
 
 def test_overall_is_the_mean_of_samples(table: Table) -> None:

@@ -26,6 +26,7 @@ from plantain.bench.leaderboard.attention_page import (
     write_attention_page,
 )
 from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.attention import map_path, measure_attention
 from plantain.bench.score.score import ScoreRequest, score_run
 from plantain.cli import main
@@ -138,14 +139,13 @@ def test_table_four_types_and_page(
     run, benchmark = made
     look(run, benchmark, Planted())
     with BenchRun.open(run) as opened:
-        scores = read_scores(opened)
-    rows = grounding_rows(scores)
+        table = make_table(read_scores(opened))
+    rows = grounding_rows(table)
     groups = [("overall", ""), ("Eyes", ""), ("Eyes", "Task 0"), ("Eyes", "Task 1")]
-    assert [(row.organ, row.task) for row in rows] == groups
-    by_task = {row.task: row.estimates for row in rows if row.task}
-    assert by_task["Task 0"]["iou"].value is not None
-    assert by_task["Task 0"]["iou"].value > 0.5 > 0.1 > (by_task["Task 1"]["iou"].value or 0.0)
-    assert failure_rows(scores, None) == []  # no judge has scored anything
+    assert [(row[0].organ, row[0].task) for row in rows] == groups
+    overlap = {iou.task: iou.estimate.value or 0.0 for iou, _ in rows}
+    assert overlap["Task 0"] > 0.5 > 0.1 > overlap["Task 1"]
+    assert failure_rows(table) == []  # no judge has scored anything
     assert main(["bench", "table", str(run), "--paper"]) == 0
     printed = capsys.readouterr().out
     assert "\nTable 4: attention and region\n" in printed
@@ -190,17 +190,8 @@ def test_a_tiny_editor_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     got = json.loads(capsys.readouterr().out)
     overall = [row for row in got["rows"] if row["organ"] == "overall" and row["metric"] == "attention_iou"]
     assert [(row["n"], row["coverage"]) for row in overall] == [(2, 1.0)]
-    rows, _ = attention_of(Path(run))
-    assert all(json.loads(str(detail))["differs"] <= 1 for *_, detail in rows)
+    with JournalReader.open(Path(run)) as reader:
+        rows = reader.connection.execute("SELECT detail FROM score").fetchall()
+    assert rows and all(json.loads(detail)["differs"] <= 1 for (detail,) in rows)
     assert main(["bench", "attention", run]) == 2  # other settings than it was generated with
     assert "the same --settings" in capsys.readouterr().err
-
-
-def attention_of(run: Path) -> tuple[list[tuple[object, ...]], dict[str, bytes]]:
-    """Return scores with their details, and maps."""
-    query = "SELECT task, generation, round, metric, value, reason, detail FROM score ORDER BY task, metric"
-    with JournalReader.open(run) as reader:
-        rows = reader.connection.execute(query).fetchall()
-    assert rows
-    maps = sorted((run / "attention").rglob("*.png"))
-    return rows, {str(path.relative_to(run)): path.read_bytes() for path in maps}

@@ -71,10 +71,4 @@ def test_published_protocol_gives_columns_under_their_published_names(
     assert "Accuracy_D, Quality_D, published protocol: openai/m/D" in " ".join(printed.split())
     row = next(line for line in printed.splitlines() if line.strip().startswith("planted/exact"))
     assert {"0.90", "0.80"} <= set(row.split())
-    # An editor that came later is unscored: the resuming line is the one that was typed, with its settings.
-    made(benchmark, tmp_path / "run", ArmRequest(own={"late": planted_editor("planted/half", benchmark)}))
-    assert main(["bench", "table", str(tmp_path / "run")]) == 0
-    printed = capsys.readouterr().out
     assert f"(plantain judge audit {tmp_path / 'run'} --settings {settings} --judge openai/m --run" in printed
-    again = f"--metrics psnr --judge openai/m --draws 1 --prompts published --settings {settings}"
-    assert f"resume with: plantain bench score {tmp_path / 'run'} {again}\n" in printed

@@ -135,17 +135,17 @@ def test_draws_are_averaged_and_each_call_is_stored(folder: Path) -> None:
             assert calls[number].usage.served_model == "spoken-1"
 
 
-def test_the_request_to_a_judge_follows_variant_and_truth(folder: Path) -> None:
+def test_the_request_to_a_judge_follows_its_variant(folder: Path) -> None:
     judge = SpokenJudge(lambda request: report(5))
-    names = (JudgeName("spoken/judge", "D", True, 1), JudgeName("spoken/judge", "P", False, 1))
+    names = (JudgeName("spoken/judge", "D", 1), JudgeName("spoken/judge", "P", 1))
     run_score(folder, ScoreRequest(metrics=["psnr"], judges=names), judges=[judge, judge])
     for request in judge.seen:
         described = request.variant == "D"
-        assert (request.truth is not None) is described
+        assert request.truth is not None
         assert ("disc brightened" if described else "Add a bright disc") in request.instruction
     found = scores(folder / "run")
     assert found["copy-input", "3", "ea@spoken/judge/D"][1] == "the sample has no description of the change"
-    assert found["copy-input", "3", "ea@spoken/judge/P-blind"][0] == 0.5
+    assert found["copy-input", "3", "ea@spoken/judge/P"][0] == 0.5
 
 
 def test_a_failed_draw_keeps_the_others_and_is_repeated_only_on_request(folder: Path) -> None:

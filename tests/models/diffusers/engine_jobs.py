@@ -1,20 +1,16 @@
-"""Edits for an engine from file to file, and a device with little memory."""
+"""Edits for an engine from file to file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Loading, Order, Steering
 from plantain.models.diffusers.methods import METHODS
-from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
 from plantain.models.diffusers.remote import job_of
 from plantain.models.frames import FramedRequest
-from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import declared_size
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import OK, Outcome
@@ -64,37 +60,13 @@ def framed(spec: EditSpec, method: str) -> FramedRequest:
     return FramedRequest(spec.image, frame, spec.instruction, spec.seed, spec.region, spec.side)
 
 
-def run(
-    engine: Engine, loading: Loading, specs: Sequence[EditSpec], steering: Steering | None = None
-) -> list[Edit]:
-    """Edit images of one canvas together."""
+def run(engine: Engine, loading: Loading, spec: EditSpec, steering: Steering | None = None) -> Edit:
+    """Edit an image."""
     steering = steering or STEERING.get(loading.method, Steering(steps=2, guidance=4.0))
     if "image_guidance" in METHODS[loading.method].takes:
         steering = replace(steering, image_guidance=1.6)
-    requests = [framed(spec, loading.method) for spec in specs]
-    done = engine.run(Batch(loading, steering, tuple(map(job_of, requests))))
-    edits = []
-    for request, one in zip(requests, done, strict=True):
-        left = one.outcome if one.pixels is None else request.leave(one.pixels)
-        failed = isinstance(left, Outcome)
-        edits.append(Edit(None if failed else left, left if failed else OK, one.record))
-    return edits
-
-
-class Cramped(Runner):
-    """A device with room for so many edits at once; it raises what torch raises."""
-
-    def __init__(self, room: int) -> None:
-        self.method = METHODS["instruct-pix2pix"]
-        self.precision = torch.float32
-        self.room = room
-        self.sizes: list[int] = []
-
-    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        self.sizes.append(len(jobs))
-        if len(jobs) > self.room:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return [job.canvas for job in jobs]
-
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        raise NotImplementedError
+    request = framed(spec, loading.method)
+    done = engine.run(Order(loading, steering, job_of(request)))
+    left = done.outcome if done.pixels is None else request.leave(done.pixels)
+    failed = isinstance(left, Outcome)
+    return Edit(None if failed else left, left if failed else OK, done.record)

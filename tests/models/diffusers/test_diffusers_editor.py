@@ -1,4 +1,4 @@
-"""The editor and its devices: gathered batches, several devices and their processes, crashes, memory given back."""
+"""The editor and its devices: several devices and their processes, crashes, memory given back."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from models.diffusers import waiting_device
-from plantain.models.diffusers.devices import DeviceProcess, Devices, Order
+from plantain.models.diffusers.devices import DeviceProcess, Devices
 from plantain.models.diffusers.editor import DiffusersEditor
-from plantain.models.diffusers.jobs import Done
+from plantain.models.diffusers.jobs import Done, Order
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.pixels.decode import decode
@@ -70,7 +70,7 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed_process(
+def test_waiting_requests_are_shared_among_devices_and_survive_a_killed_process(
     tiny_folder: Callable[[str], Path], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real processes, though without weights: drawing starts after all requests, as it does after a slow start."""
@@ -87,15 +87,14 @@ def test_waiting_requests_are_gathered_shared_among_devices_and_survive_a_killed
 
     async def scene() -> None:
         folder, both = tiny_folder("instruct-pix2pix"), "cpu:0, cpu:1"
-        editor = open_editor(folder, batch_size=3, device=both)
-        other = open_editor(folder, batch_size=1, device=both)
+        editor = open_editor(folder, device=both)
+        other = open_editor(folder, device=both)
         assert editor.adjustable == {"steps", "guidance", "image_guidance"}
         requests = [request(seed, *size) for seed, size in enumerate(sizes)]
         replies = await asyncio.gather(*map(editor.edit, requests), other.edit(request(9, 64, 64)))
         for reply, (width, height) in zip(replies, [*sizes, (64, 64)], strict=True):
             assert reply.value is not None, reply.outcome
             assert decode(reply.value.image.data).shape == (height, width, 3)
-        assert max(int(str(record(reply)["together"])) for reply in replies) >= 2
         assert {record(reply)["device"] for reply in replies} == {"cpu:0", "cpu:1"}
         assert len(processes()) == 2
         steered = await editor.edit(request(4, 65, 101, parameters={"guidance": 1.0, "steps": 1.0}))

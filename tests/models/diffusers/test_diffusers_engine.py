@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,12 @@ import torch
 from diffusers.models.autoencoders.vae import DiagonalGaussianDistribution
 from PIL import Image
 
-from models.diffusers.engine_jobs import SEED, Cramped, Edit, job, run
+from models.diffusers.engine_jobs import SEED, Edit, job, run
 from plantain.models.diffusers.engine import Engine
 from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.pipelines import imagic
+from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.records import Outcome, OutcomeKind
@@ -34,21 +35,15 @@ def engine() -> Engine:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_class_edits_and_a_batch_is_as_good_as_single_runs(
+def test_every_class_edits_at_the_originals_size_and_repeats_itself_by_the_seed(
     method: str, engine: Engine, tiny_loading: Callable[[str], Loading]
 ) -> None:
     loading = tiny_loading(method)
-    together = run(engine, loading, [job(0), job(1)])
-    alone = run(engine, loading, [job(1)])
-    for done in (*together, *alone):
-        assert pixels_of(done).shape == (101, 65, 3)
-    assert together[0].record["together"] == (2 if METHODS[method].batches else 1)
-    apart = np.abs(pixels_of(together[1]).astype(int) - pixels_of(alone[0]).astype(int))
-    assert apart.max() <= 2  # a level in the drawn image; enlarging it can make that two
-    again = run(engine, loading, [job(1)])
-    assert again[0].image == alone[0].image
-    other = run(engine, loading, [job(1, seed=99)])
-    assert other[0].image != alone[0].image  # the seed is used
+    done = run(engine, loading, job(1))
+    assert pixels_of(done).shape == (101, 65, 3)
+    assert run(engine, loading, job(0)).image != done.image
+    assert run(engine, loading, job(1)).image == done.image
+    assert run(engine, loading, job(1, seed=99)).image != done.image  # the seed is used
 
 
 def test_only_the_region_is_redrawn(
@@ -71,7 +66,7 @@ def test_only_the_region_is_redrawn(
 
     monkeypatch.setattr(vae, "decode", decode_and_keep)
     for seed in (1, 2):
-        (done,) = run(engine, loading, [job(0, seed=seed, side=128)])
+        done = run(engine, loading, job(0, seed=seed, side=128))
         assert done.record["region"] == "given"
     apart = (drawn[0] - drawn[1]).abs().mean(dim=0)
     rows, columns = apart.shape
@@ -95,8 +90,7 @@ def test_transparent_and_grey_files_reach_the_model_as_three_channels(
         buffer = io.BytesIO()
         image.save(buffer, "PNG")
         files.append(buffer.getvalue())
-    done = run(engine, tiny_loading("instruct-pix2pix"), [job(5, image=file) for file in files])
-    drawn = [pixels_of(one) for one in done]
+    drawn = [pixels_of(run(engine, tiny_loading("instruct-pix2pix"), job(5, image=file))) for file in files]
     assert {one.shape for one in drawn} == {(64, 64, 3)}
     for other in drawn[1:]:
         assert np.abs(drawn[0].astype(int) - other).max() <= 1
@@ -117,45 +111,48 @@ def test_an_image_blocked_by_a_safety_checker_is_refused(
     strict.save_pretrained(tmp_path / "strict")
     engine = Engine("cpu")
     loading = Loading(tmp_path / "strict", "instruct-pix2pix")
-    (refused,) = run(engine, loading, [job()])
+    refused = run(engine, loading, job())
     assert refused.image is None
     assert refused.outcome.kind is OutcomeKind.REFUSED
     assert "safety checker" in refused.outcome.reason
-    (free,) = run(engine, replace(loading, safety_checker=False), [job()])
+    free = run(engine, replace(loading, safety_checker=False), job())
     assert free.image is not None
 
 
-def test_too_little_memory_halves_the_batch_and_is_reported() -> None:
-    engine, runner, loading = Engine("cpu"), Cramped(room=2), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners[loading] = runner
-    done = run(engine, loading, [job(number) for number in range(7)])
-    assert all(one.outcome.ok for one in done)
-    assert runner.sizes == [7, 4, 2, 2, 2, 1]
-    assert "did not fit into memory" in str(done[-1].record["said"])
-    runner.sizes.clear()
-    run(engine, loading, [job(number) for number in range(3)])
-    assert runner.sizes == [2, 1]  # the learned batch size is kept
+class Cramped(Runner):
+    """A pipeline that fits into memory if no other is there; it cannot draw what some seeds say."""
 
+    def __init__(self, engine: Engine) -> None:
+        self.method, self.precision = METHODS["instruct-pix2pix"], torch.float32
+        self._engine = engine
 
-class Picky(Cramped):
-    """Cannot draw one seed, and loses its device at another."""
-
-    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        if any(job.seed == 1 for job in jobs):
+    def edit(self, job: Job, steering: Steering) -> Pixels | Outcome:
+        if len(self._engine._runners) > 1 or job.seed == 3:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if job.seed == 1:
             raise ValueError("prompt is too long")
-        if any(job.seed == 2 for job in jobs):
+        if job.seed == 2:
             raise RuntimeError("CUDA error: device-side assert triggered")
-        return super().edit(jobs, steering)
+        return job.canvas
+
+    def draw(self, *arguments: object) -> Drawing:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
 
 
-def test_edit_that_cannot_be_drawn_spoils_no_other_and_a_lost_device_ends_the_process() -> None:
+def test_short_memory_closes_idle_pipelines_and_a_lost_device_ends_the_process() -> None:
     engine, loading = Engine("cpu"), Loading(Path("x"), "instruct-pix2pix")
-    engine._runners[loading] = Picky(room=9)
-    done = run(engine, loading, [job(0), job(1), job(3)])
-    assert [one.outcome.kind for one in done] == [OutcomeKind.OK, OutcomeKind.MALFORMED, OutcomeKind.OK]
-    assert "prompt is too long" in done[1].outcome.reason
+    engine._runners = {each: Cramped(engine) for each in (Loading(Path("idle"), "imagic"), loading)}
+    assert run(engine, loading, job(0)).outcome.ok
+    assert list(engine._runners) == [loading]
+    refused = run(engine, loading, job(1)).outcome
+    assert refused.kind is OutcomeKind.MALFORMED and "prompt is too long" in refused.reason
+    too_large = run(engine, loading, job(3)).outcome
+    assert too_large.fatal and "one edit does not fit into the memory of cpu" in too_large.reason
     with pytest.raises(RuntimeError, match="device-side"):
-        run(engine, loading, [job(2)])
+        run(engine, loading, job(2))
 
 
 STEERING = Steering(steps=2, guidance=3.0, text_steps=3, model_steps=3)
@@ -171,7 +168,7 @@ def canvas(seed: int) -> np.ndarray:
 
 
 def edit(runner: imagic.ImagicRunner, seed: int, steering: Steering = STEERING) -> np.ndarray:
-    (drawn,) = runner.edit([Job(canvas(seed), "Remove the mole", seed)], steering)
+    drawn = runner.edit(Job(canvas(seed), "Remove the mole", seed), steering)
     assert isinstance(drawn, np.ndarray)
     return drawn
 

@@ -17,7 +17,7 @@ from fakes import gemini_format, openai_format
 from fakes.away import Anything
 from fakes.caller import ask, options_at, options_of, resolve_editor, resolve_judge, resolve_writer
 from fakes.content import an_image
-from fakes.requests import edit_request, original, write_request
+from fakes.requests import edit_request, original, scale_request, write_request
 from fakes.server import KEY, Answer, FakeProvider, Request
 from plantain.files.secrets import Secret
 from plantain.models.hosted.editor import HostedEditor
@@ -179,6 +179,19 @@ def test_an_image_of_another_shape_is_sent_square_and_restored(server: FakeProvi
     sent = decode_untrusted(form.images_sent(server.calls[0])[0], "sent")
     assert sent.shape == (300, 300, 3)
     assert np.array_equal(decode_untrusted(reply.value.image.data, "back"), pixels)
+
+
+@pytest.mark.parametrize("model", ["gemini/m", "openai/m", "openai-compatible/m"])
+def test_a_judge_of_scales_is_sent_three_images_in_order_and_no_id(server: FakeProvider, model: str) -> None:
+    shown = [an_image(shade=shade) for shade in (40, 90, 140)]
+    asked = scale_request(*(EncodedImage(data, "image/png") for data in shown), "Remove the mole.")
+    reply = ask(resolve_judge(model, options_at(server, model)), asked)
+    form = gemini_format if model == "gemini/m" else openai_format
+    (call,) = server.calls
+    assert form.images_sent(call) == shown
+    assert "The third shows the real result" in form.prompt_text(call)
+    assert reply.value is not None and reply.value.criteria["editing_accuracy"].value in range(11)
+    assert "patient-7" not in call.body.decode()
 
 
 def test_proxies_are_used_but_never_for_this_machine(

@@ -10,7 +10,7 @@ import pytest
 from fakes.caller import ask, options_of, resolve_editor, resolve_judge
 from fakes.requests import edit_request, judge_request, original
 from fakes.server import FakeProvider
-from plantain.models.hosted.openai.compatible import servers
+from plantain.models.hosted.openai.compatible import SERVERS
 from plantain.roles import Demonstration
 
 ALL = {
@@ -58,7 +58,7 @@ def test_an_editor_is_sent_the_fields_of_its_server(server: FakeProvider, kind: 
     assert (f"left_out={LEFT_OUT[kind]}" in text) if LEFT_OUT[kind] else ("left_out" not in text)
 
 
-@pytest.mark.parametrize("kind", sorted(servers()))
+@pytest.mark.parametrize("kind", sorted(SERVERS))
 def test_an_answer_is_bounded_by_the_field_that_the_server_has(server: FakeProvider, kind: str) -> None:
     """vLLM marks max_tokens as deprecated and SGLang too; pages of other servers name it alone."""
     judge = resolve_judge(

@@ -151,22 +151,6 @@ def test_a_crash_is_reported_with_its_reason_and_the_program_restarted(tmp_path:
     assert len({json.loads(line)["pid"] for line in log.read_text().splitlines()}) == 2
 
 
-def test_after_a_crash_the_program_is_still_given_one_edit_after_another() -> None:
-    editor = open_editor(mode="crash")
-
-    async def tried_again(seed: int) -> Reply[EditedImage]:
-        reply = await editor.edit(request(seed))
-        return reply if reply.outcome.ok else await editor.edit(request(seed + 100))
-
-    async def scene() -> list[Reply[EditedImage]]:
-        try:
-            return await asyncio.gather(*map(tried_again, range(6)))
-        finally:
-            await editor.aclose()
-
-    assert all(reply.outcome.ok for reply in asyncio.run(scene()))
-
-
 def test_fingerprint_changes_with_the_program(tmp_path: Path) -> None:
     script = tmp_path / "worker.py"
     script.write_text("1")

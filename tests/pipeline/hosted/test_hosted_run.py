@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fakes import gemini_format, openai_format
 from fakes.caller import set_keys
-from fakes.faults import FAULTS, STEPS, status
-from fakes.server import KEY, Answer, FakeProvider, Request
+from fakes.faults import FAULTS, STEPS
+from fakes.server import Answer, FakeProvider, Request
 from pipeline.quick import at_url, quick_catalogue, quick_recipe
-from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
@@ -45,23 +42,6 @@ def run(recipe: Recipe, folder: Path) -> RunSummary:
     return asyncio.run(run_build(recipe, folder))
 
 
-def quoting_the_key(form: str) -> Any:
-    """An error that repeats the key, as some providers do, in a body and in a header."""
-    return status(500, f"failed for key {KEY}", "INTERNAL", "server_error", X_Debug=KEY)(form)
-
-
-def answer_with_the_key(form: str) -> Any:
-    """A model that repeats the key in its answer."""
-
-    def spoil(request: Request, good: Answer) -> Answer:
-        text = f"Brighten the middle a little {KEY} and nothing else."
-        if form == "gemini":
-            return gemini_format.text_answer(text)
-        return openai_format.text_answer(text, chat=openai_format.is_chat(request))
-
-    return spoil
-
-
 class Trouble:
     """Spoils every second answer of each step, each fault of the format once.
 
@@ -75,15 +55,12 @@ class Trouble:
             for name, fault in FAULTS.items()
             if name not in WAITING and not halts(name) and (spoil := fault(form)) is not None
         }
-        self.waiting |= {"quotes the key": quoting_the_key(form), "the key": answer_with_the_key(form)}
         self.asked: Counter[str] = Counter()
 
     def __call__(self, request: Request, good: Answer) -> Answer:
         step = self.format.step_of(request)
         self.asked[step] += 1
-        fits = [
-            name for name in self.waiting if step in ({**STEPS, "the key": ("write",)}.get(name, (step,)))
-        ]
+        fits = [name for name in self.waiting if step in STEPS.get(name, (step,))]
         if self.asked[step] % 2 or not fits:
             return good
         name = fits[-1] if self.asked[step] % 4 else fits[0]
@@ -95,15 +72,9 @@ def halts(name: str) -> bool:
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])
-def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
-    form: str,
-    wide_catalogue: Path,
-    server: FakeProvider,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
+def test_run_full_of_faults_accounts_for_every_task(
+    form: str, wide_catalogue: Path, server: FakeProvider, tmp_path: Path
 ) -> None:
-    caplog.set_level(logging.DEBUG)
     trouble = server.spoil = Trouble(form)
     folder = tmp_path / "run"
     summary = run(hosted_recipe(wide_catalogue, server, form), folder)
@@ -117,13 +88,6 @@ def test_run_full_of_faults_accounts_for_every_task_and_keeps_the_key_to_itself(
         }
     assert {OutcomeKind.OK, OutcomeKind.TRANSPORT, OutcomeKind.MALFORMED} <= kinds
     assert not trouble.waiting
-    assert any(KEY.encode() in call.key.encode() for call in server.calls)
-
-    for arguments in (["report", str(folder)], ["status", str(folder), "--json"], ["models", "--json"]):
-        assert main(arguments) == 0
-    printed = capsys.readouterr()
-    assert not any(KEY in text for text in (printed.out, printed.err, caplog.text))
-    assert files_with(KEY, tmp_path) == []
 
 
 @pytest.mark.parametrize("form", ["gemini", "openai"])

@@ -34,71 +34,58 @@ class StoredMask:
     """The content of a mask's file.
 
     Attributes:
-        grey: uint8 (H, W), the luminance, which the published code uses; it ignores transparency.
+        grey: uint8 (H, W), the luminance, which the published code uses; transparency is ignored.
         region: bool (H, W), the intended region.
-        kind: "binary", "soft", "0 and 1", "labels", "transparency", "empty", "full".
         remark: why the two differ, or another peculiarity; "" for a plain binary mask.
     """
 
     grey: Grey
     region: Mask
-    kind: str
     remark: str
+
+    @property
+    def broken(self) -> bool:
+        """True if the region is empty or the whole image."""
+        return bool(self.region.all() or not self.region.any())
 
 
 def read_mask(data: bytes, name: str) -> StoredMask:
     """Return the region and the grey levels of a mask's file, at the file's own size.
 
     Pixels above half of the brightest level are the region, so 0 and 1, 0 and 255 and soft edges give the same one.
-    Up to 8 labels below 16 all belong to it. In an image of a single grey level, transparency is the mask.
+    Up to 8 labels below 16 all belong to it.
 
     Raises:
         BadImage: the bytes are not an image.
     """
-    shown = decode_untrusted(data, name)
-    grey, alpha = _bands(data, shown)
-    carrier, kind, remark = grey, "binary", ""
-    if alpha is not None and int(alpha.min()) != int(alpha.max()):
-        if int(grey.min()) == int(grey.max()):
-            carrier, kind = alpha, "transparency"
-            remark = "the mask is its transparency, which the published code ignores"
-        else:
-            carrier = np.rint(grey.astype(np.float32) * alpha / 255).astype(np.uint8)
-            remark = "it is partly transparent, which the published code ignores"
-    top = int(carrier.max())
-    if top == 0:
-        return StoredMask(grey, np.zeros(grey.shape, bool), "empty", "it marks nothing")
-    numbers = top < 16 and np.unique(carrier).size <= 9
-    region: Mask = carrier > (0 if numbers else top / 2)
-    if region.all():
-        return StoredMask(grey, region, "full", "it marks the whole image")
-    if numbers:
-        kind, levels = ("0 and 1",) * 2 if top == 1 else ("labels", f"0 to {top}")
-        remark = f"stored as {levels}, which the published code reads as almost empty"
-    elif kind == "binary":
-        middle = float(((carrier > top / 8) & (carrier < top * 7 / 8)).mean())
-        if middle > SOFT:
-            kind = "soft"
-            remark = (
-                f"soft edges: {middle:.1%} of pixels have intermediate levels; cut at half of the brightest"
-            )
-        elif top != 255 and not remark:
-            remark = (
-                f"its brightest level is {top}, not 255, so the published code hides only part of the region"
-            )
-    return StoredMask(grey, region, kind, remark)
+    grey, seen_through = _luminance(data, decode_untrusted(data, name))
+    top = int(grey.max())
+    numbers = 0 < top < 16 and np.unique(grey).size <= 9
+    region: Mask = grey > (0 if numbers else top / 2)
+    middle = float(((grey > top / 8) & (grey < top * 7 / 8)).mean())
+    remark = ""
+    if not top or region.all():
+        remark = "it marks the whole image" if top else "it marks nothing"
+    elif numbers:
+        remark = f"stored as 0 to {top}, which the published code reads as almost empty"
+    elif middle > SOFT:
+        remark = f"soft edges: {middle:.1%} of pixels have intermediate levels; cut at half of the brightest"
+    elif top != 255:
+        remark = f"its brightest level is {top}, not 255, so the published code hides only part of the region"
+    if seen_through:
+        remark = "; ".join(filter(None, (remark, "its transparency is ignored, as in the published code")))
+    return StoredMask(grey, region, remark)
 
 
-def _bands(data: bytes, shown: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> tuple[Grey, Grey | None]:
-    """Return the luminance of a valid file, and its transparency if it has one."""
+def _luminance(data: bytes, shown: Pixels) -> tuple[Grey, bool]:
+    """Return the luminance of a valid file, and True if it has transparency."""
     image: Image.Image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
     if image.mode[0] in "IF":
-        return shown[..., 0], None
-    alpha = None
-    if image.mode in ("LA", "La", "PA", "RGBa", "RGBA") or "transparency" in image.info:
-        alpha = np.asarray(image.convert("RGBA"))[..., 3]
+        return shown[..., 0], False
+    seen_through = image.has_transparency_data
+    if seen_through:
         image = image.convert("RGBA").convert("RGB")
-    return np.asarray(image.convert("L")), alpha
+    return np.asarray(image.convert("L")), seen_through
 
 
 def resized_grey(grey: Grey, size: tuple[int, int]) -> Grey:

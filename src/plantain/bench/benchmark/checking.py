@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from plantain.bench.benchmark.benchmark import read_benchmark, read_mask, resized_bicubic, resized_region
-from plantain.bench.benchmark.medebench import direction_of
 from plantain.bench.benchmark.samples import BenchmarkProblem, Reading, Sample
 from plantain.metrics.pixelwise import masked_ssim, ssim
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.decode import BadImage, decode_untrusted
-from plantain.records import Direction, Licence
+from plantain.records import Licence
 from plantain.records.messages import counted
 
 ALIGNED = 0.9
@@ -40,7 +39,9 @@ def check_benchmark(path: Path, progress: Callable[[int, int], None] | None = No
     found = list(reading.problems)
     for index, sample in enumerate(reading.samples):
         found += _check_pixels(reading, sample)
-        found += _check_texts(reading, sample)
+        if not sample.detailed:
+            missing = "no description of the change: a judge can only be given the prompt"
+            found.append(BenchmarkProblem(reading.metadata, "detailed", missing, sample.id, warning=True))
         if progress:
             progress(index + 1, len(reading.samples))
     found += _check_sources(reading)
@@ -76,8 +77,7 @@ def _check_pixels(reading: Reading, sample: Sample) -> list[BenchmarkProblem]:
         mask = read_mask(sample.roi.read_bytes(), sample.roi.name)
         region = resized_region(mask.region, sample.size)
         if mask.remark:
-            broken = mask.kind in ("empty", "full")
-            note("pixels", f"mask ({mask.kind}): {mask.remark}", sample.roi, warning=not broken)
+            note("pixels", f"mask: {mask.remark}", sample.roi, warning=not mask.broken)
     if previous is not None and changed is not None:
         changed = resized_bicubic(changed, sample.size)
         if np.array_equal(previous, changed):
@@ -98,20 +98,6 @@ def _similarity(previous: Pixels, changed: Pixels, region: Mask | None) -> float
     """Return the SSIM outside the region, of the whole image where nothing is outside, None for tiny images."""
     score = None if region is None else masked_ssim(previous, changed, region).value
     return ssim(previous, changed).value if score is None and min(previous.shape[:2]) >= 7 else score
-
-
-def _check_texts(reading: Reading, sample: Sample) -> Iterator[BenchmarkProblem]:
-    def note(field: str, detail: str) -> BenchmarkProblem:
-        return BenchmarkProblem(reading.metadata, field, detail, sample.id, warning=True)
-
-    asked, named = direction_of(sample.prompt), direction_of(sample.task)
-    if {asked, named} == {Direction.ADD, Direction.REMOVE}:
-        yield note(
-            "task",
-            f"the task {named.value}s (“{sample.task}”), the prompt {asked.value}s (“{sample.prompt}”)",
-        )
-    if not sample.detailed:
-        yield note("detailed", "no description of the change: a judge can only be given the prompt")
 
 
 def _check_sources(reading: Reading) -> Iterator[BenchmarkProblem]:

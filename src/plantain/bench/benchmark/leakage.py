@@ -6,7 +6,6 @@ Images are compared whole and without uniform borders, as a build pads images to
 
 from __future__ import annotations
 
-import io
 import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.catalogue.store import NAME as CATALOGUE
@@ -214,7 +212,7 @@ def _images_in_file(place: Path, path: Path, unread: list[str]) -> Iterator[tupl
             yield from _decoded(member, data, unread)
     elif path.suffix == ".parquet":
         for cell, data in _images_in_parquet(path, name, unread):
-            yield from (one for one in _decoded(cell, data, unread) if not _is_mask(data, one[1]))
+            yield from _decoded(cell, data, unread)
     elif path.is_file():
         check_inside(place, path)
         with open_regular(path, name, None) as file:
@@ -256,15 +254,16 @@ def _images_in_tar(path: Path, name: str, unread: list[str]) -> Iterator[tuple[s
 def _images_in_parquet(path: Path, name: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield images as `datasets` embeds them: structs of bytes and path."""
     with open_parquet(path) as file:
-        columns = [field.name for field in file.schema_arrow if _is_image_column(field.type)]
-        others = [field for field in file.schema_arrow if field.name not in columns]
+        fields = [field for field in file.schema_arrow if field.name != "mask"]
+        columns = [field.name for field in fields if _is_image_column(field.type)]
+        others = [field for field in fields if field.name not in columns]
         unread += [one_line(f"{name}: {field.name}") for field in others if "binary" in str(field.type)]
         if too_far := unpacks_too_far(file, frozenset(columns)):
             raise InputError(f"{path}: {too_far}")
         start = 0
         for batch in file.iter_batches(BATCH, columns=columns) if columns else ():
             for field, cells in zip(batch.schema, batch.columns, strict=True):
-                for row, cell in enumerate(cells.to_pylist() if _is_image_column(field.type) else ()):
+                for row, cell in enumerate(cells.to_pylist()):
                     if cell and cell["bytes"]:
                         yield f"{name}: {field.name}, row {start + row}", cell["bytes"]
             start += batch.num_rows
@@ -276,11 +275,3 @@ def _is_image_column(type: pa.DataType) -> bool:
     if not pa.types.is_struct(type) or not {"bytes", "path"} <= {part.name for part in type}:
         return False
     return bool(pa.types.is_binary(data := type.field("bytes").type) or pa.types.is_large_binary(data))
-
-
-def _is_mask(data: bytes, pixels: Pixels) -> bool:
-    """Return True if a grey or indexed image has at most two values."""
-    with Image.open(io.BytesIO(data)) as image:
-        grey = image.mode in ("1", "L", "P")
-    values = pixels[:, :, 0]
-    return grey and bool(((values == values.min()) | (values == values.max())).all())

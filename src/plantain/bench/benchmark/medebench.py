@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -171,20 +171,14 @@ def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, obj
     organ, remark = canonical_organ(texts["organ"])
     if remark:
         reader.problem(f"{where}.organ", f"{organ!r} is {remark}", sample_id, warning=True)
+    own: dict[str, Any] = {name: text for name, text in texts.items() if name not in _FOLDERS}
     sample = Sample(
-        id=sample_id,
-        organ=organ,
-        task=texts["task"].rstrip(". "),
-        prompt=texts["prompt"],
+        **own | {"organ": organ, "task": texts["task"].rstrip(". ")},
         cluster="",
         image=plain_image(sample_id, (0, 0), "MedEBench"),
         previous=Path(),
         size=(0, 0),
-        rephrased=texts.get("rephrased", ""),
-        detailed=texts.get("detailed", ""),
-        key_concept=texts.get("key_concept", ""),
         direction=direction_of(texts["prompt"]),
-        source=texts.get("source", ""),
     )
     files = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in _FOLDERS}
     reader.add(where, sample, files)

@@ -14,8 +14,8 @@ import orjson
 from plantain.bench.benchmark.benchmark import Benchmark, resized_bicubic
 from plantain.bench.benchmark.native_format import encode_png
 from plantain.bench.benchmark.samples import Sample
-from plantain.bench.generate.plan import check_wanted, make_plan, wants_retry
-from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of
+from plantain.bench.generate.plan import make_plan, wanted_study, wants_retry
+from plantain.bench.generate.requests import ArmRequest, PlannedArm, model_of, planned_arms
 from plantain.bench.generate.runfile import PNG, Arm, ArmKind, changed_of, output_seed, previous_of
 from plantain.calls import CallSpec, Interrupted, TaskCalls
 from plantain.journal import CallResult, Journal, JournalReader, TaskRow
@@ -69,7 +69,8 @@ async def generate(
     images = (sample.image for sample in benchmark.samples)
     setup.check(images=images, named=map(model_of, wanted.names), by="--editor")
     wanted = replace(wanted, own={label: setup.guarded(editor) for label, editor in wanted.own.items()})
-    check_wanted(benchmark, wanted, setup.editor, seed)
+    wanted_study(benchmark, (), wanted, seed)  # both raise an InputError before a run folder is made
+    planned_arms(benchmark, wanted, setup.editor, None)
     new = NewRun(benchmark.name, seed, {"kind": "bench", "seed": seed})
     async with setup.open(run, new, observer=observer, accept_model_change=accept_model_change) as opened:
         planned = await make_plan(benchmark, opened.journal, wanted, setup.editor, seed)

@@ -36,37 +36,25 @@ from plantain.runs.setup import changed_since
 MODELS_META = "bench.models"
 
 
-def check_wanted(
-    benchmark: Benchmark, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
-) -> None:
-    """Check that a request is possible, before a run folder is made.
-
-    Args:
-        benchmark: the benchmark.
-        wanted: the requested arms.
-        resolve: returns the editor of a model's name.
-        seed: seed by which a few-shot study is chosen.
-
-    Raises:
-        InputError: an editor does not support it, two arms have one name, or no task fits a few-shot study.
-    """
-    _study(benchmark, (), wanted, seed)
-    planned_arms(benchmark, wanted, resolve, None)
-
-
 async def make_plan(
     benchmark: Benchmark, journal: Journal, wanted: ArmRequest, resolve: Callable[[str], Editor], seed: int
 ) -> tuple[PlannedArm, ...]:
     """Add the request's samples, arms and tasks to the run and return the request's arms; no model is called.
 
-    Args are those of `check_wanted`, and the run's journal.
+    Args:
+        benchmark: the benchmark.
+        journal: the run's journal.
+        wanted: the requested arms.
+        resolve: returns the editor of a model's name.
+        seed: seed by which a few-shot study is chosen.
 
     Raises:
-        InputError: as `check_wanted`; or the benchmark or an arm is not the one that this run was started with.
+        InputError: an editor does not support the request, two arms have one name, no task fits a few-shot study, or
+            the benchmark or an arm is not the one that this run was started with.
     """
     facts = _facts(benchmark, journal)
     recorded = read_arms(journal.reader)
-    study = _study(benchmark, recorded.values(), wanted, seed)
+    study = wanted_study(benchmark, recorded.values(), wanted, seed)
     asked = planned_arms(benchmark, wanted, resolve, study)
     arms = tuple(
         replace(one, arm=grown(recorded[one.arm.label], one.arm)) if one.arm.label in recorded else one
@@ -75,7 +63,7 @@ async def make_plan(
     await _check_models(journal, arms)
     await journal.reopen_tasks(_arrived_files(journal, arms))
     all_arms = recorded | {one.arm.label: one.arm for one in arms}
-    header = BenchHeader.of(benchmark.root, benchmark.name, benchmark.digest, journal.run)
+    header = BenchHeader.of(benchmark, journal.run)
     await write_bench(journal, header, all_arms.values(), facts)
     await journal.add_tasks(_tasks(benchmark, arms))
     await journal.extend_tasks(_incomplete(journal, arms, wanted.retry))
@@ -124,7 +112,10 @@ def sample_facts(benchmark: Benchmark, sample: Sample) -> SampleFacts:
     )
 
 
-def _study(benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int) -> ShotStudy | None:
+def wanted_study(
+    benchmark: Benchmark, recorded: Iterable[Arm], wanted: ArmRequest, seed: int
+) -> ShotStudy | None:
+    """Return the few-shot study of a request: the recorded one, else a new one; None if it has no shots."""
     if not wanted.shots:
         return None
     most = max(wanted.shots)

@@ -261,11 +261,7 @@ def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
         name, equals, listed = text.partition("=")
         if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise InputError(f"--sweep: {text!r} is not like guidance=7.5,7.6")
-        if name in sweep:
-            raise InputError(f"--sweep: {name} is given twice; list its values behind one {name}=")
-        sweep[name] = tuple(_number(value, text) for value in listed.split(","))
-        if len(set(sweep[name])) < len(sweep[name]):
-            raise InputError(f"--sweep: {text!r} has a value twice")
+        sweep[name] = tuple(dict.fromkeys(_number(value, text) for value in listed.split(",")))
     return sweep
 
 

@@ -27,7 +27,7 @@ from plantain.findings import load_taxonomy
 from plantain.journal import Journal, JournalReader, JsonValue, StoredScore, TaskRow
 from plantain.journal.questions.benchmark import arm_tasks
 from plantain.privacy.permission import made_from
-from plantain.records import Attempt, Finding, InputError, Score, TaskState, derive_seed
+from plantain.records import Attempt, Finding, InputError, Licence, Score, TaskState, derive_seed
 from plantain.records.messages import command_line
 from plantain.roles import EncodedImage
 
@@ -151,10 +151,10 @@ class BenchHeader:
     beside: str
 
     @classmethod
-    def of(cls, root: Path, name: str, digest: str, run: Path) -> BenchHeader:
-        """Make the header of the run in folder `run` on the benchmark in folder `root`."""
-        folder = root.resolve()
-        return cls(str(folder), name, digest, os.path.relpath(folder, run.resolve()))
+    def of(cls, benchmark: Benchmark, run: Path) -> BenchHeader:
+        """Make the header of the run in folder `run`."""
+        folder = benchmark.root.resolve()
+        return cls(str(folder), benchmark.name, benchmark.digest, os.path.relpath(folder, run.resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class SampleFacts:
     organ: str
     task: str
     cluster: str
-    prompt: str
-    detailed: str
-    licence: str
-    has_truth: bool
-    roi_share: float | None
-    content: str
+    prompt: str = ""
+    detailed: str = ""
+    licence: str = Licence.UNKNOWN.value
+    has_truth: bool = False
+    roi_share: float | None = None
+    content: str = ""
     synthetic_truth: bool = False
 
 

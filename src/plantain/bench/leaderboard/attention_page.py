@@ -19,13 +19,13 @@ import numpy.typing as npt
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.concepts import concept_of
 from plantain.bench.generate.runfile import Arm, BenchRun
+from plantain.bench.leaderboard.export import table_json
 from plantain.bench.leaderboard.gallery import BYTES, SIDE
-from plantain.bench.leaderboard.measures import ATTENTION, measure
+from plantain.bench.leaderboard.measures import ATTENTION
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores
-from plantain.bench.leaderboard.tables import OVERALL, make_table
+from plantain.bench.leaderboard.tables import OVERALL, Table, TableCell, make_table
 from plantain.bench.score.attention import MEASURES, map_path, read_map
-from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.pages.publishing import html_target, page_environment, write_page
 from plantain.pages.thumbnails import data_uri, outline
 from plantain.pixels.arrays import Floats, Pixels
@@ -39,6 +39,7 @@ OVERLAYS = 8
 
 TEMPLATES = Path(__file__).parent / "templates"
 PAGE = "attention.html"
+STORED = tuple(f"attention_{name}" for name in MEASURES)
 
 
 class FailureType(StrEnum):
@@ -69,10 +70,6 @@ class FailureRow:
     unscored: int
 
     @property
-    def known(self) -> int:
-        return sum(self.counts.values())
-
-    @property
     def split(self) -> tuple[int, int]:
         """(failures with high IoU, failures with low IoU) among edits with low EA and high CP (MedEBench, 4)."""
         return self.counts[FailureType.LOOKED_THERE], self.counts[FailureType.LOOKED_ELSEWHERE]
@@ -82,23 +79,6 @@ class FailureRow:
         """One line with the arm's label and its failures with high and with low IoU."""
         high, low = self.split
         return f"{self.arm}: {high + low} failures (low EA, high CP): {high} of high IoU, {low} of low IoU"
-
-
-@dataclass(frozen=True, slots=True)
-class GroundingRow:
-    """The attention scores of one arm on one group of samples.
-
-    Attributes:
-        arm: label; organ, task: of the samples; task "" for all of an organ, organ `OVERALL` for all.
-        samples: number of the group's samples that the arm covers.
-        estimates: estimates by measure, over the samples that have a score.
-    """
-
-    arm: str
-    organ: str
-    task: str
-    samples: int
-    estimates: dict[str, Estimate]
 
 
 def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats) -> FailureRow:
@@ -124,9 +104,9 @@ def failure_row(arm: str, ea: Floats, cp: Floats, iou: Floats) -> FailureRow:
     return FailureRow(arm, by_type, int((~known).sum()))
 
 
-def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
+def failure_rows(table: Table) -> list[FailureRow]:
     """Count the failure types of every arm with measured attention; [] if EA or CP was not scored."""
-    table = make_table(scores, judge)
+    scores = table.scores
     ea, cp = table.measure("EA"), table.measure("CP") or table.measure("CP (strict)")
     if ea is None or cp is None:
         return []
@@ -134,7 +114,7 @@ def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
     for arm in recorded_arms(scores):
         covered = scores.covered(arm)
         accuracy, preservation, overlap = (
-            scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, "attention_iou")
+            scores.values(arm, stored)[covered] for stored in (ea.stored, cp.stored, STORED[0])
         )
         rows.append(failure_row(arm.label, accuracy, preservation, overlap))
     return rows
@@ -142,38 +122,23 @@ def failure_rows(scores: Scores, judge: str | None) -> list[FailureRow]:
 
 def recorded_arms(scores: Scores) -> list[Arm]:
     """Return the arms whose attention was measured."""
-    stored = f"attention_{MEASURES[0]}"
-    seen = {label for label, metric in (*scores.outputs, *scores.missing) if metric == stored}
+    seen = {label for label, metric in (*scores.outputs, *scores.missing) if metric == STORED[0]}
     return [arm for arm in scores.arms if arm.label in seen]
 
 
-def grounding_rows(scores: Scores) -> list[GroundingRow]:
-    """Return the rows of Table 4 by arm: overall, then each organ followed by its tasks."""
-    everything = list(range(len(scores.samples)))
-    groups = {(OVERALL, ""): everything}
+def grounding_rows(table: Table) -> list[list[TableCell]]:
+    """Return the rows of Table 4, one cell per measure, by arm: overall, then each organ followed by its tasks."""
+    scores, rows = table.scores, []
+    groups = [(OVERALL, "")]
     for organ in scores.organs:
-        inside = [i for i in everything if scores.samples[i].organ == organ]
-        groups[organ, ""] = inside
-        for task in sorted({scores.samples[i].task for i in inside}):
-            groups[organ, task] = [i for i in inside if scores.samples[i].task == task]
-    rows = []
+        groups.append((organ, ""))
+        groups += [(organ, task) for task in sorted({s.task for s in scores.samples if s.organ == organ})]
     for arm in recorded_arms(scores):
-        covered = scores.covered(arm)
-        for (organ, task), members in groups.items():
-            chosen = [i for i in members if covered[i]]
-            if not chosen:
-                continue
-            samples = [scores.samples[i] for i in chosen]
-            plan = ClusteredMeans(
-                [sample.cluster for sample in samples], [sample.organ for sample in samples]
-            )
-            estimates = {}
-            for name in MEASURES:
-                known = measure(f"attention_{name}")
-                values = scores.values(arm, known.stored)[chosen]
-                estimates[name] = plan.mean(values, low=known.low, high=known.high)
-            rows.append(GroundingRow(arm.label, organ, task, len(chosen), estimates))
-    return rows
+        for organ, task in groups:
+            keys = [(arm.label, organ, task, name) for name in STORED]
+            found = [table.tasks.get(key) if task else table.cells.get((*key[:2], key[3])) for key in keys]
+            rows.append([cell for cell in found if cell is not None and cell.samples])
+    return [row for row in rows if row]
 
 
 def write_attention_page(
@@ -197,11 +162,11 @@ def write_attention_page(
             raise InputError(
                 f"{run}: no attention has been measured; {command_line('bench', 'attention', run)}"
             )
-        rows, failures = grounding_rows(scores), failure_rows(scores, judge)
+        table = make_table(scores, judge)
+        rows, failures = grounding_rows(table), failure_rows(table)
         overlays = list(_overlays(opened, scores, benchmark, OVERLAYS))
-    records = [record for row in rows for record in _records(row)]
     document = {
-        "rows": records,
+        "rows": [{"task": ""} | row for row in table_json([cell for row in rows for cell in row], table)],
         "failures": [
             {
                 "model": one.arm,
@@ -221,7 +186,7 @@ def write_attention_page(
         failures=failures,
         kinds=list(FailureType),
         cuts=CUTS,
-        measures=[(name, *ATTENTION[name]) for name in MEASURES],
+        measures=list(ATTENTION.values()),
         missing=missing_maps(scores),
         overlays=overlays,
         version=__version__,
@@ -235,23 +200,8 @@ def missing_maps(scores: Scores) -> list[tuple[str, str, int]]:
     return [
         (arm.label, reason, count)
         for arm in recorded_arms(scores)
-        for reason, count in scores.missing.get((arm.label, "attention_iou"), {}).items()
+        for reason, count in scores.missing.get((arm.label, STORED[0]), {}).items()
     ]
-
-
-def _records(row: GroundingRow) -> Iterator[dict[str, object]]:
-    for name, estimate in row.estimates.items():
-        yield {
-            "model": row.arm,
-            "organ": row.organ,
-            "task": row.task,
-            "metric": f"attention_{name}",
-            "mean": estimate.value,
-            "low": estimate.low,
-            "high": estimate.high,
-            "n": estimate.n,
-            "coverage": estimate.n / row.samples,
-        }
 
 
 def _overlays(

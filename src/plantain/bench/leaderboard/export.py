@@ -96,10 +96,8 @@ def _block(table: Table, organs: Sequence[str]) -> list[str]:
         f" & {' & '.join(names)} " + r"\\",
         r"\midrule",
     ]
-    for number, (name, arms) in enumerate(table.groups.items()):
+    for number, arms in enumerate(table.groups.values()):
         lines.extend([r"\midrule"] * bool(number))
-        if name == "informed":
-            lines.append(rf"\multicolumn{{{1 + columns}}}{{l}}{{\emph{{given the region}}}} \\")
         lines.extend(_line(table, arm, organs) for arm in arms)
     return [*lines, r"\bottomrule", r"\end{tabular}", ""]
 

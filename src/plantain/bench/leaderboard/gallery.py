@@ -27,9 +27,6 @@ SIDE = 384
 BYTES = 28_000
 """Most bytes of one image."""
 
-PER_ROW = 7
-"""Most images side by side."""
-
 Values = tuple[tuple[str, str], ...]
 """(metric, number) as printed."""
 
@@ -73,12 +70,6 @@ class SampleStory:
     synthetic: tuple[bool, bool]
     outline: str
     outputs: tuple[GalleryOutput, ...]
-
-    @property
-    def across(self) -> int:
-        """The number of images per row on a wide page, chosen to make the rows as equal as possible."""
-        images = 2 + len(self.outputs)
-        return -(-images // -(-images // PER_ROW))
 
 
 def draw_samples(

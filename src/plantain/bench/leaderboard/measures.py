@@ -135,8 +135,8 @@ def paper_name(one: Measure) -> str:
 def judges(stored: Iterable[str]) -> list[str]:
     """Return the labels of the judges in the names of stored scores, the best informed first.
 
-    Judges that see the real image after come before blind ones, judging by the description of the change before judging
-    by the prompt, models before the offline instruments; the published protocol comes last.
+    Judging by the description of the change comes before judging by the prompt, models before the offline instruments;
+    the published protocol comes last.
     """
     metrics: dict[str, set[str]] = {}
     for name in stored:
@@ -147,7 +147,6 @@ def judges(stored: Iterable[str]) -> list[str]:
         metrics,
         key=lambda who: (
             metrics[who].isdisjoint(_JUDGED),
-            who.endswith("-blind"),
             who.startswith("offline/"),
             who.rpartition("/")[2][:1] != "D",
             who,

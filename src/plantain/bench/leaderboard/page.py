@@ -68,7 +68,7 @@ def write_leaderboard(
     against: str = UNEDITED,
     remarks: Sequence[str] = (),
 ) -> Path:
-    """Write the leaderboard of runs of one benchmark; works while they are being scored.
+    """Write the leaderboard of runs of one benchmark, also while they are being scored.
 
     Args:
         runs: folders of the runs, or MedEBench's published files or folders with them.
@@ -139,7 +139,6 @@ def _document(board: Leaderboard) -> dict[str, object]:
         "benchmark": table.scores.benchmark,
         "samples": len(table.scores.samples),
         "judge": table.judge,
-        "unfinished": table.unfinished,
         "remarks": list(board.remarks),
         "judges": list(table.judges),
         "warnings": list(table.blind.values()),
@@ -167,17 +166,13 @@ def _page(board: Leaderboard) -> str:
         "groupby_pairs": _by_task_and_metric,
     }
     environment.globals |= {"OVERALL": OVERALL, "STRICTER": STRICTER}
-    first: dict[tuple[str, bool], Arm] = {}
+    first: dict[str, Arm] = {}
     return environment.get_template("leaderboard.html.j2").render(
         board=board,
         table=table,
         scores=table.scores,
         models=[arm for arm in table.general if not is_baseline(arm)],
-        variants=[
-            arm
-            for arm in table.general
-            if first.setdefault((arm.model, is_given_region(arm)), arm) is not arm
-        ],
+        variants=[arm for arm in table.general if first.setdefault(arm.model, arm) is not arm],
         clusters=len(set(table.scores.clusters)),
         ranked=table.ranked,
         unsure=table.why_no_interval(),

@@ -22,7 +22,7 @@ from plantain.bench.benchmark.samples import id_order
 from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.scores import Scores
 from plantain.files.opening import read_regular
-from plantain.records import InputError, Licence
+from plantain.records import InputError
 
 FILE = "published_scores.json"
 JUDGE = "gpt-4o"
@@ -67,18 +67,7 @@ def published_scores(*paths: Path) -> Scores:
         benchmark="MedEBench, published numbers" if FILE in names else ", ".join(names),
         seed=0,
         samples=tuple(
-            SampleFacts(
-                id=sample,
-                organ=organs.get(sample, "not published"),
-                task="not published",
-                cluster=sample,
-                prompt="",
-                detailed="",
-                licence=Licence.UNKNOWN.value,
-                has_truth=False,
-                roi_share=None,
-                content="",
-            )
+            SampleFacts(sample, organs.get(sample, "not published"), "not published", cluster=sample)
             for sample in samples
         ),
         arms=tuple(Arm(model, f"outputs/{model}", ArmKind.OUTPUTS) for model in models),

@@ -15,7 +15,7 @@ from plantain.bench.leaderboard.scores import Scores, is_baseline
 from plantain.bench.score.judging import JUDGES
 from plantain.bench.score.set_distances import stored_distances
 from plantain.journal.cards import Standing, cards_of, standing_of
-from plantain.journal.questions.benchmark import output_scores, outputs_made
+from plantain.journal.questions.benchmark import output_scores
 from plantain.records import InputError
 from plantain.rubrics import MEDEBENCH
 
@@ -82,15 +82,11 @@ def _add_scores(scores: Scores, run: BenchRun, labels: Mapping[str, str]) -> Non
     """Add a run's scores of the arms in `labels`."""
     place = {sample.id: i for i, sample in enumerate(scores.samples)}
     arms = {old: scores.arm(new) for old, new in labels.items()}
-    for label, sample, k in outputs_made(run.reader):
-        if label in arms and k == 0:
-            scores.made[arms[label].label] += sample in place
     for one in output_scores(run.reader):
         arm = arms.get(one.arm)
         if arm is None or one.sample not in place:
             continue
         key = arm.label, one.metric
-        scores.scored_counts[key] += one.output == 0
         if one.value is not None:
             blank = np.full((len(place), len(arm.grid)), np.nan)
             scores.outputs.setdefault(key, blank)[place[one.sample], one.output] = one.value

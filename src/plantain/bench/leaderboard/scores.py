@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.generate.editors import BASELINES
 from plantain.bench.generate.runfile import Arm, ArmKind, SampleFacts
 from plantain.bench.leaderboard.measures import Measure
 from plantain.bench.score.set_distances import Distance
@@ -32,8 +31,6 @@ class Scores:
         outputs: scores as float64 (samples, outputs of the arm), NaN where unscored.
         missing: number of outputs without a score, by reason.
         distances: distances of sets of images.
-        made: number of first outputs that were made or failed, by arm.
-        scored_counts: how many of those in `made` have a score or a reason.
         standings: the card of each judge, by its label, e.g. "offline/instruments/D".
         origins: index of the run of each arm, and the arm's label there.
         remarks: cautions about all numbers.
@@ -47,8 +44,6 @@ class Scores:
     outputs: dict[Key, Floats] = field(default_factory=dict)
     missing: dict[Key, Counter[str]] = field(default_factory=dict)
     distances: list[Distance] = field(default_factory=list)
-    made: Counter[str] = field(default_factory=Counter)
-    scored_counts: Counter[Key] = field(default_factory=Counter)
     standings: dict[str, Standing] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -79,16 +74,6 @@ class Scores:
     def distance_names(self) -> list[str]:
         """The names of the distances between sets for which an arm has a value."""
         return sorted({distance.metric for distance in self.distances if distance.value is not None})
-
-    def to_come(self, metric: str) -> tuple[int, int]:
-        """Return (number of outputs not yet scored by a metric, number of outputs that it should score).
-
-        If baselines have the metric, all arms should; otherwise only the arms that have it already.
-        """
-        everywhere = any(self.scored_counts[label, metric] for label in BASELINES)
-        labels = [label for label in self.made if everywhere or self.scored_counts[label, metric]]
-        wanted = sum(self.made[label] for label in labels)
-        return wanted - sum(self.scored_counts[label, metric] for label in labels), wanted
 
     def arm(self, label: str) -> Arm:
         """Return the arm with this label. Raise StopIteration if there is none."""
@@ -122,5 +107,5 @@ def is_baseline(arm: Arm) -> bool:
 
 
 def is_given_region(arm: Arm) -> bool:
-    """Return True if an arm's editor is given the region to edit; it is ranked apart from those that are not."""
+    """Return True if an arm's editor is given the region to edit; its label says so."""
     return arm.region and not is_baseline(arm)

@@ -7,17 +7,16 @@ must not make that level look better.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from plantain.bench.generate.runfile import Arm
-from plantain.bench.leaderboard.measures import MAIN, Measure
+from plantain.bench.leaderboard.measures import MAIN, Measure, against
 from plantain.bench.leaderboard.scores import Scores
 from plantain.bench.leaderboard.tables import Table
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate, mean_of_known
-from plantain.metrics.statistics.paired import holm, paired_differences
 from plantain.pixels.arrays import Floats
 
 K = TypeVar("K")
@@ -94,12 +93,7 @@ def level_rows(
     if not paired:
         return []
     fewest = next(iter(paired))
-    changes = {
-        pair.second: pair
-        for pair in paired_differences(paired, clusters, strata, low=measure.low, high=measure.high)
-        if pair.first == fewest
-    }
-    corrected = dict(zip(changes, holm([pair.p for pair in changes.values()]), strict=True))
+    changes = {pair.first: pair for pair in against(measure, paired, fewest, clusters, strata)}
     plan = ClusteredMeans(clusters, strata)
     return [
         ShotRow(
@@ -108,8 +102,8 @@ def level_rows(
             int(level),
             measure.name,
             plan.mean(array, low=measure.low, high=measure.high),
-            _negated(changes[level].estimate) if level in changes else None,
-            corrected.get(level),
+            changes[level].estimate if level in changes else None,
+            changes[level].p_holm if level in changes else None,
         )
         for level, array in paired.items()
     ]
@@ -122,11 +116,6 @@ def _on_common_samples(values: Mapping[K, Floats]) -> dict[K, Floats]:
         return {}
     common = np.logical_and.reduce([np.isfinite(array) for array in known.values()])
     return {key: np.where(common, array, np.nan) for key, array in known.items()}
-
-
-def _negated(estimate: Estimate) -> Estimate:
-    value, low, high = (None if x is None else -x for x in (estimate.value, estimate.high, estimate.low))
-    return replace(estimate, value=value, low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from plantain.bench.leaderboard.measures import (
     ordered,
     ranks,
 )
-from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
+from plantain.bench.leaderboard.scores import Scores, is_baseline
 from plantain.metrics.statistics.means import ClusteredMeans, Estimate
 from plantain.metrics.statistics.paired import Difference
 from plantain.records import InputError
@@ -83,7 +83,7 @@ class Table:
         judges: labels of all judges with scores.
         measures: the measures in the order of columns.
         cells: cells by (model, organ, metric); organs, then overall.
-        tasks: cells by (model, organ, task, metric), EA, CP and VQ only.
+        tasks: cells by (model, organ, task, metric): EA, CP, VQ and attention only.
         differences: differences of all pairs of models over all samples, by metric.
         reference: label of the arm that every other one is compared with; "" without one.
         against: (model, metric) -> the model minus the reference over all samples, corrected over the models.
@@ -121,9 +121,8 @@ class Table:
         return "" if found is None else self.blind.get(found.stored.partition("@")[2], "")
 
     def ranks_by(self, measure: Measure) -> bool:
-        """Return True if a measure may rank models: all is scored, and its judge is neither barred nor blind."""
-        complete = self.scores.to_come(measure.stored)[0] == 0
-        return complete and not self.warning(measure.name) and not self.scores.barred(measure)
+        """Return True if a measure may rank models: its judge is neither barred nor blind."""
+        return not self.warning(measure.name) and not self.scores.barred(measure)
 
     @property
     def barred(self) -> frozenset[str]:
@@ -143,18 +142,8 @@ class Table:
         return found or [measure for measure in self.measures if measure.stored.startswith("rank_")]
 
     @property
-    def unfinished(self) -> str:
-        """The share of EA, CP and VQ scored so far, e.g. "23 % of EA and VQ"; "" if scoring is complete."""
-        left = {m.name: self.scores.to_come(m.stored) for m in self.main}
-        left = {name: counts for name, counts in left.items() if counts[0]}
-        if not left:
-            return ""
-        waiting, wanted = (sum(counts[i] for counts in left.values()) for i in (0, 1))
-        return f"{math.floor(100 * (wanted - waiting) / wanted)} % of {' and '.join(left)}"
-
-    @property
     def groups(self) -> dict[str, list[Arm]]:
-        """The arms of the main table: "models", "informed" (they receive the region), "baselines"; no empty group.
+        """The arms of the main table: "models" and "baselines"; no empty group.
 
         Models are ordered by mean if they are `ranked`, else as recorded. Arms of few-shot studies are left out.
         """
@@ -168,10 +157,9 @@ class Table:
                 return math.inf
             return round(-mean if measure.higher_is_better else mean, 9)  # rounding does not change the order
 
-        found: dict[str, list[Arm]] = {"models": [], "informed": [], "baselines": []}
+        found: dict[str, list[Arm]] = {"models": [], "baselines": []}
         for arm in sorted((arm for arm in self.scores.arms if arm.shots is None), key=place):
-            name = "baselines" if is_baseline(arm) else "informed" if is_given_region(arm) else "models"
-            found[name].append(arm)
+            found["baselines" if is_baseline(arm) else "models"].append(arm)
         return {name: arms for name, arms in found.items() if arms}
 
     @property
@@ -228,7 +216,8 @@ def make_table(scores: Scores, judge: str | None = None, reference: str = UNEDIT
         tasks = np.array([scores.samples[i].task for i in members])
         for task in sorted(set(tasks.tolist())):
             group = _Group(scores, members[tasks == task], organ, task)
-            for cell in (cell for measure in table.main for cell in group.row(measure)[0] if cell.samples):
+            listed = [*table.main, *(m for m in table.measures if m.name.startswith("attention_"))]
+            for cell in (cell for measure in listed for cell in group.row(measure)[0] if cell.samples):
                 table.tasks[cell.model, organ, task, cell.metric] = cell
     return table
 
@@ -289,18 +278,12 @@ class _Group:
         pairs: tuple[Difference, ...] = ()
         marked: dict[str, str] = {}
         rank: dict[str, tuple[int, int]] = {}
-        for given in (False, True) if compared else ():  # editors that receive the region are compared apart
-            models = {
-                arm.label: values[arm.label]
-                for arm in arms
-                if not is_baseline(arm) and arm.shots is None and is_given_region(arm) == given
-            }
-            among = differences(measure, models, self.clusters, self.strata)
-            pairs += among
-            if ranked and any(pair.estimate.low is not None for pair in among):
+        if compared:
+            models = {a.label: values[a.label] for a in arms if not is_baseline(a) and a.shots is None}
+            pairs = differences(measure, models, self.clusters, self.strata)
+            if ranked and any(pair.estimate.low is not None for pair in pairs):
                 known = {label: means[label].value for label in models}
-                marked |= marks(measure, known, among)
-                rank |= ranks(measure, known, among)
+                marked, rank = marks(measure, known, pairs), ranks(measure, known, pairs)
         cells = [
             TableCell(
                 model=arm.label,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -145,21 +146,12 @@ def _pair(raw: Path, row: dict[str, str]) -> RawPair:
     licence = row.get("licence", "") or Licence.UNKNOWN.value
     if licence not in set(Licence):
         raise InputError(f"licence: {one_line(licence)[:40]!r}; choose one of {', '.join(Licence)}")
-    return RawPair(
-        id=row["id"],
-        organ=canonical_organ(row["organ"])[0],
-        task=row["task"].rstrip(". "),
-        prompt=row.get("prompt", ""),
-        rephrased=row.get("rephrased", ""),
-        detailed=row.get("detailed", ""),
-        key_concept=row.get("key_concept", ""),
-        modality=row.get("modality", ""),
-        licence=Licence(licence),
-        patient=row.get("patient", ""),
-        url=row.get("url", ""),
-        before=_file(raw / "before", row, "before"),
-        after=_file(raw / "after", row, "after"),
-    )
+    fields: dict[str, Any] = {
+        name: row.get(name, "") for name in COLUMNS if name not in ("licence", "before", "after")
+    }
+    fields |= {"organ": canonical_organ(row["organ"])[0], "task": row["task"].rstrip(". ")}
+    fields |= {name: _file(raw / name, row, name) for name in ("before", "after")}
+    return RawPair(**fields, licence=Licence(licence))
 
 
 def _file(folder: Path, row: dict[str, str], column: str) -> Path:

@@ -64,7 +64,6 @@ async def prepare_benchmark(
     *,
     rules: PairRules,
     proposer: DifferenceProposer | GroundedProposer,
-    first_region: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> PreparedBenchmark:
     """Make a benchmark in our own format from `pairs.csv`, `before/` and `after/`.
@@ -74,8 +73,7 @@ async def prepare_benchmark(
         out: a new folder, or that of an unfinished attempt; a hosted describer's calls are recorded in `OUT.calls`.
         terms: limits and consent; they name the one model that describes pairs.
         rules: requirements for every pair.
-        proposer: the method that proposes regions.
-        first_region: use the first proposal as the region until a reader chooses.
+        proposer: the method that proposes regions; the first proposal is the region until a reader chooses.
         progress: called with the numbers of finished and of all pairs.
 
     Raises:
@@ -94,7 +92,7 @@ async def prepare_benchmark(
         "regions": proposer.name,
     }
     writer = BenchmarkWriter(out, out.name, {"prepared": facts})
-    preparation = _Preparation(pairs, writer, rules, proposer, first_region, progress)
+    preparation = _Preparation(pairs, writer, rules, proposer, progress)
     images, calls = (_image(pair, out.name) for pair in pairs), out.with_name(f"{out.name}.calls")
     made = preparation.made
     made.summary = await walk_pairs(len(pairs), images, preparation.carry, terms, calls)
@@ -121,7 +119,6 @@ class _Preparation:
     writer: BenchmarkWriter
     rules: PairRules
     proposer: DifferenceProposer | GroundedProposer
-    first_region: bool
     progress: Callable[[int, int], None] | None
     done: int = 0
     proposals: dict[str, list[dict[str, object]]] = field(default_factory=dict)
@@ -158,7 +155,7 @@ class _Preparation:
         proposals: Sequence[RegionProposal] = ()
         if prepared.in_place or not isinstance(self.proposer, DifferenceProposer):
             proposals = self.proposer.propose(prepared.previous, prepared.changed, raw.task)[:MOST]
-        region = proposals[0].mask if proposals and self.first_region else None
+        region = proposals[0].mask if proposals else None
         if region is not None:
             notes.append(NOT_CHOSEN.format(self.proposer.name))
         others = description.rephrasings

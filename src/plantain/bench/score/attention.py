@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -23,7 +24,7 @@ from plantain.files.opening import replace_file
 from plantain.findings import sides_to_name
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics.grounding import Grounding, grounding, scaled
-from plantain.models.diffusers.attention.watched import AttentionLook, WatchedEditor
+from plantain.models.diffusers.attention.watched import AttentionLook
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import compressed
@@ -32,6 +33,9 @@ from plantain.records.messages import command_line
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import RunSetup
 from plantain.runs.terms import Terms
+
+if TYPE_CHECKING:  # it imports torch
+    from plantain.models.diffusers.attention.watched import Attender
 
 MEASURES = ("iou", "chance")
 """Measures of a map, each stored as `attention_NAME`; see `plantain.metrics.grounding.Grounding`."""
@@ -74,7 +78,7 @@ async def measure_attention(
     run: Path,
     benchmark: Benchmark,
     arm_label: str,
-    recorder: WatchedEditor,
+    recorder: Attender,
     *,
     terms: Terms | None = None,
     observer: ProgressObserver = SILENT,
@@ -122,7 +126,7 @@ class _RepeatedEdits:
     run: BenchRun
     benchmark: Benchmark
     arm: Arm
-    recorder: WatchedEditor
+    recorder: Attender
 
     def is_measured(self, output: Output) -> bool:
         """Return True if it was measured for this concept by this version, and its map, if any, still exists."""

@@ -54,7 +54,6 @@ class JudgeName:
     Attributes:
         model: "provider/model".
         variant: "P" (judged by the prompt) or "D" (by the description of the change).
-        truth: the judge sees the real image after.
         draws: how often each output is judged; None: once if the judge is deterministic, else three times.
         prompts: folder with another wording of the question, whose scores have another name; None for the default.
         rubric: the criteria; unless it is MedEBench's, its name is part of the scores' names.
@@ -62,7 +61,6 @@ class JudgeName:
 
     model: str
     variant: str = "D"
-    truth: bool = True
     draws: int | None = None
     prompts: Path | None = None
     rubric: Rubric = MEDEBENCH
@@ -82,8 +80,8 @@ class JudgeName:
 
     @property
     def label(self) -> str:
-        """The judge's label, the end of its scores' names: "gemini/m/P", "offline/instruments/D-blind"."""
-        return f"{self.model}/{self.variant}{'' if self.truth else '-blind'}"
+        """The judge's label, the end of its scores' names: "gemini/m/P", "offline/instruments/D"."""
+        return f"{self.model}/{self.variant}"
 
     @property
     def variety(self) -> str:
@@ -296,7 +294,6 @@ class Judgement:
             "sample": self.benchmark.content_of(sample),
             "edited": output.edited,
             "variant": name.variant,
-            "truth": name.truth,
         }
 
         async def send() -> Reply[Observations]:
@@ -316,7 +313,7 @@ class Judgement:
                 direction=sample.direction,
                 rubric=name.rubric,
                 seed=seed,
-                truth=truth if name.truth else None,
+                truth=truth,
                 variant=name.variant,
             )
             return await seated.judge.judge(request)
@@ -356,7 +353,7 @@ def _obstacle(output: Output, seated: SeatedJudge, sample: Sample) -> str:
     """Return why an output is not judged; "" if it is."""
     if output.edited is None:
         return output.reason
-    if seated.name.truth and sample.changed is None:
+    if sample.changed is None:
         return "the sample has no ground truth"
     if seated.name.variant == "D" and not sample.detailed:
         return "the sample has no description of the change"

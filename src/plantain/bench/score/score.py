@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.runfile import BenchRun, Output
 from plantain.bench.score.judging import Judgement, JudgeName, SeatedJudge, asks_for_scores, seat
 from plantain.bench.score.set_distances import SETS, measure_sets
+from plantain.engines.local import cores
 from plantain.journal import JsonValue, StoredScore
 from plantain.metrics import Metric, MetricSample
 from plantain.metrics.metric import Networks, RememberingEncoder, registered, unusable
@@ -281,8 +281,10 @@ async def _measure_all(
     """Add the missing metrics, a sample per thread; return how many."""
     opened.observer.stage_started("metrics", len(run.samples))
     loop, one_network, stored = asyncio.get_running_loop(), Lock(), 0
-    workers = _cores()
-    with ThreadPoolExecutor(workers) as executor, _one_thread_each():
+    workers, threads = cores(), cv2.getNumThreads()
+    with ThreadPoolExecutor(workers) as executor, ExitStack() as after:
+        cv2.setNumThreads(1)  # samples are measured side by side
+        after.callback(cv2.setNumThreads, threads)
 
         async def carry(item: tuple[str, list[Output]]) -> None:
             nonlocal stored
@@ -313,18 +315,3 @@ async def _judge_all(opened: OpenRun, judgement: Judgement) -> int:
 
     await opened.walk(judgement.outstanding(), carry)
     return stored
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """OpenCV keeps to one thread while samples are measured side by side."""
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(1)
-    try:
-        yield
-    finally:
-        cv2.setNumThreads(before)

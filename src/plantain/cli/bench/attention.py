@@ -16,6 +16,7 @@ from plantain.bench.leaderboard.attention_page import (
     write_attention_page,
 )
 from plantain.bench.leaderboard.reading import read_scores
+from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.attention import measure_attention, recordable_arms
 from plantain.cli.bench.table import grounding_table
 from plantain.cli.terminal.options import (
@@ -74,12 +75,12 @@ def attention(
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0
     with BenchRun.open(run) as opened:
-        scores = read_scores(opened)
-        print_table(grounding_table(grounding_rows(scores)))
-        for arm_label, reason, count in missing_maps(scores):
-            typer.echo(f"{arm_label}: {count} without a map: {reason}")
-        for row in failure_rows(scores, judge):
-            typer.echo(row.split_line)
+        table = make_table(read_scores(opened), judge)
+    print_table(grounding_table(grounding_rows(table)))
+    for arm_label, reason, count in missing_maps(table.scores):
+        typer.echo(f"{arm_label}: {count} without a map: {reason}")
+    for row in failure_rows(table):
+        typer.echo(row.split_line)
     typer.echo(f"attention: {page}")
     print(next_line("bench", "table", run))
     return 0

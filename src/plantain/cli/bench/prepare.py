@@ -30,7 +30,7 @@ from plantain.records import InputError
 from plantain.records.messages import counted, next_line
 from plantain.review.answers import region_of
 from plantain.review.blinding import fitted_mask
-from plantain.review.results.rows import Row, main_rows
+from plantain.review.results.rows import Row, judged_rows
 from plantain.review.study import ReaderTask, open_study
 from plantain.runs.terms import load_terms
 
@@ -40,7 +40,6 @@ class Regions(StrEnum):
 
     DIFFERENCE = "difference"
     GROUNDED_SAM = "grounded-sam"
-    NONE = "none"
 
 
 class Keep(StrEnum):
@@ -102,11 +101,8 @@ def prepare(
     rules = PairRules(side, Keep.UNALIGNED in kept, Keep.TEXT in kept, Keep.FACES in kept, reader)
     grounded = regions is Regions.GROUNDED_SAM
     proposer = GroundedProposer(detector, segmenter) if grounded else DifferenceProposer()
-    first = regions is not Regions.NONE
     with progress_bar("pairs") as progress:
-        work = prepare_benchmark(
-            raw, out, terms, rules=rules, proposer=proposer, first_region=first, progress=progress
-        )
+        work = prepare_benchmark(raw, out, terms, rules=rules, proposer=proposer, progress=progress)
         made = asyncio.run(work)
     if as_json:
         print_json(_as_dict(made))
@@ -209,7 +205,7 @@ def take_regions(benchmark: Path, folder: Path) -> tuple[dict[str, str], dict[st
         InputError: not a study, no answers about regions, or a sample that the benchmark does not have.
     """
     study = open_study(folder)
-    rows = main_rows(study, ReaderTask.CHOOSE_ROI)
+    rows = judged_rows(study, ReaderTask.CHOOSE_ROI)
     if not rows:
         raise InputError(f"--study {folder}: no reader has answered a choose-roi question")
     chosen: dict[str, str] = {}

@@ -20,7 +20,7 @@ from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.pixels.arrays import Floats
 from plantain.records import InputError
 from plantain.records.messages import command_line, counted, next_line
-from plantain.review.results.rows import Row, main_rows
+from plantain.review.results.rows import Row, judged_rows
 from plantain.review.study import ReaderTask, open_study
 from plantain.rubrics import MEDEBENCH
 
@@ -94,7 +94,7 @@ def study_ratings(folder: Path, samples: Sequence[str], models: Sequence[str]) -
     Raises:
         InputError: not a study, or none of its answers orders this run's models.
     """
-    rows = main_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
+    rows = judged_rows(open_study(folder), ReaderTask.RATE, ReaderTask.RANK)
     if not rows:
         raise InputError(
             f"--study {folder}: no answers to rank or rate yet: {command_line('review', 'serve', folder)}"

@@ -44,7 +44,6 @@ def score(
     ),
     judge: list[str] | None = typer.Option(None, help="provider/model, repeatable; 'none' for none."),
     variant: list[str] | None = typer.Option(None, help="P: judge by the prompt; D: by the description."),
-    without_truth: bool = typer.Option(False, "--without-truth", help="Hide the ground truth from judges."),
     draws: int | None = typer.Option(None, help="Answers per output; default: 3, offline 1."),
     prompts: str = typer.Option("ours", metavar="NAME", help="ours, published, or a folder of templates."),
     rubric: str = typer.Option(MEDEBENCH.name, help="A name, or a file.toml."),
@@ -77,7 +76,7 @@ def score(
     folder = prompts_folder(prompts)
     usual = (["P", "D"] if prompts == PUBLISHED else ["D"]) if described else ["P"]
     names = tuple(
-        JudgeName(model, way, not without_truth, draws, folder, judged_by)
+        JudgeName(model, way, draws, folder, judged_by)
         for model in dict.fromkeys(judge or [OFFLINE])
         if model != NONE
         for way in dict.fromkeys(variant or usual)

@@ -5,8 +5,6 @@ With --paper MedEBench's Tables 2, 3, 4 and 7 by name, their missing parts and t
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +13,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plantain.bench.benchmark.medebench import ORGANS
-from plantain.bench.leaderboard.attention_page import GroundingRow, failure_rows, grounding_rows, missing_maps
+from plantain.bench.leaderboard.attention_page import (
+    failure_rows,
+    grounding_rows,
+    missing_maps,
+    recorded_arms,
+)
 from plantain.bench.leaderboard.export import difference_text, table_json
 from plantain.bench.leaderboard.humans import read_ratings
 from plantain.bench.leaderboard.learning import trained_rows
@@ -39,7 +42,6 @@ from plantain.records.messages import (
     next_line,
     settings_typed,
     typed,
-    typed_before,
     with_settings,
 )
 
@@ -87,7 +89,7 @@ def table(
         for organ in made.scores.organs:
             print_table(leaderboard(made, organ))
         _print(runs, made)
-        print_rest_of_paper(runs, made, judge)
+        print_rest_of_paper(runs, made)
     else:
         _print(runs, made)
         scored = any(cell.estimate.value is not None for cell in made.cells.values())
@@ -106,9 +108,6 @@ def _commands(run: Path) -> str | None:
 
 
 def _print(runs: list[Path], made: Table) -> None:
-    if made.unfinished:
-        again = " && ".join(_scored_by(run, made) for run in runs)
-        print(f"scoring is unfinished: {made.unfinished}; resume with: {again}")
     print_table(leaderboard(made))
     for line in made.blind.values():
         TerminalConsole().print(Text(line, style="bold red"), soft_wrap=True)
@@ -120,18 +119,6 @@ def _print(runs: list[Path], made: Table) -> None:
         print(f"no best and no ranks by {', '.join(sorted(made.barred))}: the judge has not passed its gate")
     for remark in made.scores.remarks:
         print(remark)
-
-
-def _scored_by(run: Path, made: Table) -> str:
-    """Return the `bench score` that scored a run by the judge: as typed, or by its name where Python code scored."""
-    found = re.fullmatch(r"(.+)/([PD])(-blind)?", made.judge or "")
-    with JournalReader.open(run) as reader:
-        recorded = typed_before(reader.meta(COMMANDS), run, "bench score")
-    typed = [line for line in recorded if found is None or found[1] in shlex.split(line)]
-    words = ["--judge", found[1], "--variant", found[2]] if found else []
-    words += ["--without-truth"] if found and found[3] else []
-    typed.sort(key=lambda line: "--metrics" in line)  # may not measure all that is missing
-    return [*typed, command_line("bench", "score", run, *words)][0]
 
 
 def leaderboard(made: Table, organ: str = OVERALL) -> RichTable:
@@ -210,12 +197,12 @@ def _number(cell: TableCell | None) -> Text:
     return Text.assemble((f"{found.value:.2f}", style), (bounds, "dim"))
 
 
-def print_rest_of_paper(runs: Sequence[Path], made: Table, judge: str | None) -> None:
+def print_rest_of_paper(runs: Sequence[Path], made: Table) -> None:
     """Print the missing parts of Table 2, then Tables 3, 4 and 7, or why one of them is missing."""
     for line in _missing_of_table_two(runs, made):
         print(f"missing from Table 2: {line}")
     _print_table_three(runs, made)
-    _print_table_four(runs, made, judge)
+    _print_table_four(runs, made)
     _print_table_seven(made)
 
 
@@ -252,9 +239,8 @@ def _print_table_three(runs: Sequence[Path], made: Table) -> None:
     print_table(shown)
 
 
-def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> None:
-    rows = grounding_rows(made.scores)
-    if not rows:
+def _print_table_four(runs: Sequence[Path], made: Table) -> None:
+    if not recorded_arms(made.scores):
         why = "no outputs of an open editor (diffusers/…)"
         if any(arm.model.startswith("diffusers/") for arm in made.scores.arms):
             settings = settings_typed(_commands(runs[0]), "bench generate", "bench attention")
@@ -262,21 +248,21 @@ def _print_table_four(runs: Sequence[Path], made: Table, judge: str | None) -> N
         print(f"Table 4: missing: {why}")
         return
     print("Table 4: attention and region")
-    print_table(grounding_table(rows))
+    print_table(grounding_table(grounding_rows(made)))
     for arm, reason, count in missing_maps(made.scores):
         print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
-    for row in failure_rows(made.scores, judge):
+    for row in failure_rows(made):
         print(plain(row.split_line))
 
 
-def grounding_table(rows: Sequence[GroundingRow]) -> RichTable:
+def grounding_table(rows: Sequence[Sequence[TableCell]]) -> RichTable:
     """Format Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
     names = [short for short, _ in ATTENTION.values()]
     shown = RichTable(*folded("model"), "organ", *right("n", *names))
     for row in rows:
-        if not row.task:
-            means = (decimal(row.estimates[name].value, 3) for name in ATTENTION)
-            shown.add_row(plain(row.arm), row.organ, str(row.estimates["iou"].n), *means)
+        if not row[0].task:
+            means = (decimal(cell.estimate.value, 3) for cell in row)
+            shown.add_row(plain(row[0].model), row[0].organ, str(row[0].estimate.n), *means)
     return shown
 
 

@@ -93,7 +93,7 @@ def _print_forecast(run: Path, request: RejudgeRequest, terms: Terms, *, as_json
         print_json(found)
         return 0
     print(counted(found["attempts"], "stored attempt"))
-    print_bill(found)
+    print_bill(found, "at most ")
     for line in found["remarks"]:
         print(line)
     return 0

@@ -20,7 +20,7 @@ from plantain.records.messages import command_line, next_line
 from plantain.review.freezing import StudySettings, new_study
 from plantain.review.ratings import Ratings
 from plantain.review.run_materials import materials_of_run
-from plantain.review.study import ORIGINAL, Block, Item, ItemKind, ReaderTask, Study, open_study
+from plantain.review.study import ORIGINAL, Block, ReaderTask, Study, open_study
 from plantain.review.web.desk import reader_order, slot_order
 from plantain.rubrics import MED_BANANA
 
@@ -48,8 +48,6 @@ def demo(
             seed=7,
             tasks=(ReaderTask.ACCEPT, ReaderTask.REAL_OR_EDITED, ReaderTask.CHOOSE_ROI),
             rubric=MED_BANANA,
-            training=min(2, len(found) // 2),
-            repeats=0.2,
         )
         register_study(study, [run], found)
         new_study(study, found, [run.name], settings)
@@ -72,11 +70,10 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
         for block in study.blocks:
             for position, item in enumerate(reader_order(study, block, reader.number)):
                 slots = slot_order(study, item, reader.number)
-                repeated = item.kind is ItemKind.REPEAT
-                draw = random.Random(f"{study.seed} {number} {item.of or item.id} {repeated}")
+                draw = random.Random(f"{study.seed} {number} {item.id}")
                 taste = random.Random(f"{study.seed} {item.case} {item.shown}").random()
                 quality = 0.7 * taste + 0.3 * draw.random() - 0.06 * number
-                value = _answer(block, item, slots, quality, draw)
+                value = _answer(block, slots, quality, draw)
                 focus = round(1000 * draw.lognormvariate(2.2, 0.4))
                 key = f"simulated-{item.id}"
                 ratings.save(reader.code, item.id, key, block.id, slots, position, value, focus)
@@ -85,13 +82,10 @@ def simulate(study: Study, ratings: Ratings, readers: int = 2) -> int:
     return given
 
 
-def _answer(
-    block: Block, item: Item, slots: list[str], quality: float, draw: random.Random
-) -> dict[str, Any]:
+def _answer(block: Block, slots: list[str], quality: float, draw: random.Random) -> dict[str, Any]:
     """Answer a question of one of the demo's tasks; an image of better `quality` is accepted more often."""
     if block.task is ReaderTask.ACCEPT:
-        known = item.kind is ItemKind.TRAINING and draw.random() < 0.9
-        good = item.truth == "yes" if known and item.truth else quality > 0.3
+        good = quality > 0.3
         criteria = {name: good or draw.random() < 0.5 for name, _ in block.criteria}
         if not good:
             criteria[block.criteria[0][0]] = False

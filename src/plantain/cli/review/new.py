@@ -42,12 +42,10 @@ def new(
     task: list[str] | None = typer.Option(
         None, metavar="TASK", help=f"One block each, in this order: {TASKS}; separated by commas."
     ),
-    cases: int | None = typer.Option(None, min=1, help="Cases drawn by seed; default: all others."),
+    cases: int | None = typer.Option(None, min=1, help="Cases drawn by seed; default: all."),
     seed: Seed = 0,
     rubric: str = typer.Option("med-banana", help="Criteria: a rubric's name or file.toml."),
     scale: str = typer.Option("0-10", metavar="A-B", help="Of ratings, e.g. 0-10 or 1-5."),
-    training: int = typer.Option(0, min=0, help="Training items before each block."),
-    repeats: float = typer.Option(0.0, min=0, max=1, help="Fraction of items read twice."),
     arms: str = typer.Option("", metavar="MODEL,...", help="Models to read; default: no baselines."),
     preset: str = typer.Option("", metavar="NAME", help="med-banana-validation: 100 judged edits."),
     column: PairColumns = None,
@@ -70,8 +68,6 @@ def new(
         tasks=tasks,
         rubric=rubric_named(rubric),
         cases=VALIDATED if preset and cases is None else cases,
-        training=training,
-        repeats=repeats,
         scale=_scale(scale),
     )
     roles = parse_settings(column or (), "--column"), parse_settings(constant or ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import typer
 from rich.table import Table
@@ -11,10 +11,25 @@ from rich.text import Text
 
 from plantain.cli.terminal.options import AsJson
 from plantain.cli.terminal.tables import print_json, print_table, right
-from plantain.metrics.statistics.reader_power import Components, stated
+from plantain.metrics.statistics.reader_power import Components, power, stated
 from plantain.records import InputError
 from plantain.records.messages import counted, next_line
-from plantain.review.planning import READERS, WANTED, Design, designs, smallest
+
+WANTED = 0.8
+"""Power that a study should have."""
+
+READERS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20)
+CASES = (25, 50, 75, 100, 150, 200, 300, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A size of a study, the probability that it detects the effect, and the reading time of all readers in hours."""
+
+    readers: int
+    cases: int
+    power: float
+    hours: float
 
 
 def plan(
@@ -31,8 +46,14 @@ def plan(
     Example: plantain review plan --readers 5 --cases 100 --effect 0.15 --base-rate 0.6
     """
     parts, source = _components(effect, base_rate, sd)
-    asked, *table = designs(readers, cases, effect, parts, seconds)
-    best = smallest(table)
+
+    def design(r: int, c: int) -> Design:  # both models of a case are read one after the other
+        return Design(r, c, power(effect, r, c, parts), 2 * r * c * seconds / 3600)
+
+    asked, type_1 = design(readers, cases), power(0.0, readers, cases, parts)
+    table = [design(r, c) for r in sorted({*READERS, readers}) for c in sorted({*CASES, cases})]
+    enough = [one for one in table if one.power >= WANTED]
+    best = min(enough, key=lambda one: (one.hours, one.readers), default=None)
     if as_json:
         document = {
             "effect": effect,
@@ -40,6 +61,7 @@ def plan(
             "components_from": source,
             "seconds_per_reading": seconds,
             **asdict(asked),
+            "type_1": type_1,
             "table": [asdict(design) for design in table],
             "wanted_power": WANTED,
             "smallest": None if best is None else asdict(best),
@@ -50,11 +72,11 @@ def plan(
         f"{counted(readers, 'reader')} x {counted(cases, 'case')}: power {100 * asked.power:.0f} % for a "
         f"difference of {effect:g},"
     )
-    print(f"type-1 error {100 * asked.type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
+    print(f"type-1 error {100 * type_1:.1f} %, {asked.hours:.1f} hours of reading in all")
     print(f"variances of the difference: {source}")
     print_table(table_of(table, cases))
     if best and asked.power < WANTED:
-        least = min(one.readers for one in table if one.power >= WANTED)
+        least = min(one.readers for one in enough)
         few = f"fewer than {least} readers cannot reach it (too few degrees of freedom); " * (
             least > READERS[0]
         )

@@ -247,10 +247,9 @@ def _learned(
     sources = {Path(path).name for run in runs.values() if run is not None for path in run.releases}
     gone = {*tasks, *(sample for ids in samples.values() for sample in ids)}
     return [
-        learned.folder
-        for learned in trainings(folder)
-        if learned.source in sources | samples.keys()
-        and (learned.examples is None or learned.examples & gone or not gone)
+        trained
+        for trained, source, examples in trainings(folder)
+        if source in sources | samples.keys() and (examples is None or examples & gone or not gone)
     ]
 
 

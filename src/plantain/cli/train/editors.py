@@ -105,7 +105,7 @@ def finetune(
     """Train one model per task, size and seed, then measure all on the same held-out samples (MedEBench, Table 7a).
 
     Every model starts from the base; training sets are nested, patients stay whole, images are not flipped. Ctrl-C
-    keeps finished steps; the same command resumes.
+    keeps finished models; the same command resumes.
 
     Example: plantain train finetune bench --model diffusers/timbrooks/instruct-pix2pix --to runs/ft --set lora_rank=8
     """
@@ -235,7 +235,7 @@ async def measure_trained(
     if made.stopped is not None:
         return made, None
     described = any(sample.detailed for sample in held_out.samples)
-    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P", True, None),)
+    judges = () if judge == NO_JUDGE else (JudgeName(judge, "D" if described else "P"),)
     asked = replace(terms, models=tuple(name.model for name in judges))
     with StageProgress(quiet=quiet) as stages:
         scored = await score_run(run, held_out, ScoreRequest(judges=judges), terms=asked, observer=stages)
@@ -258,8 +258,8 @@ def dpo(
 ) -> int:
     """Train an InstructPix2Pix by Diffusion-DPO to prefer edits that the judge accepted to those that it rejected.
 
-    Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps finished steps;
-    the same command resumes.
+    Training ends early when the winner's own error on monitored pairs exceeds the bound. Ctrl-C keeps the editor of
+    finished supervised steps; the same command resumes.
 
     Example: plantain train dpo release --model diffusers/timbrooks/instruct-pix2pix --to runs/dpo --set beta=2000
     """

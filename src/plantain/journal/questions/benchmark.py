@@ -53,14 +53,6 @@ def arm_states(reader: JournalReader) -> Iterator[tuple[str, TaskState, int]]:
     return ((arm, TaskState(state), n) for arm, state, n in rows)
 
 
-def outputs_made(reader: JournalReader) -> Iterator[tuple[str, str, int]]:
-    """Yield (arm, sample, output from 0) of every output of current generations, with or without an image."""
-    rows = reader.connection.execute(
-        f"SELECT t.finding, t.image_id, a.round FROM attempt a {_CURRENT.format('a')}"
-    )
-    return ((arm, sample, number - 1) for arm, sample, number in rows)
-
-
 def output_scores(reader: JournalReader) -> Iterator[OutputScore]:
     """Yield every score of every output of current generations."""
     rows = reader.connection.execute(

@@ -1,10 +1,12 @@
-"""The queue of the devices: requests that wait together go out as batches, to whichever device is free.
+"""The queue of the devices: each edit goes to whichever device is free.
 
-The caller decodes originals and encodes results, so that a device's process only draws.
+Edits are drawn one at a time, so that no image depends on others that wait. The caller decodes
+originals and encodes results, so that a device's process only draws.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -13,58 +15,21 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from queue import Empty, SimpleQueue
 from typing import ClassVar
 
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Done, Order
 from plantain.models.diffusers.quiet import OFFLINE
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Outcome, OutcomeKind
 
-GATHER_S = 0.03
-"""How long a device that could take more edits waits for others that are about to arrive."""
-
-USUAL_BATCH = 4
-"""Edits together on a GPU by default; on a CPU a batch gains nothing."""
-
-
-def usual_batch(device: str) -> int:
-    """Return the default number of edits in a batch on a device: 1 except on CUDA, since diffusers advises against
-    batches on Apple's "mps"."""
-    return USUAL_BATCH if device.startswith("cuda") else 1
-
-
-def calls_in_flight(devices: Iterable[str], batch_size: int | None) -> int:
-    """Return how many edits must run at once to keep devices busy: three batches each, in three stages."""
-    return sum(3 * (batch_size or usual_batch(device)) for device in devices)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Order:
-    """One edit that waits for a device.
-
-    Attributes:
-        loading, steering: the pipeline and its settings.
-        job: the edit.
-        most: maximum number of edits in a batch; None for the device's default.
-        answer: future that receives the result.
-    """
-
-    loading: Loading
-    steering: Steering
-    job: Job
-    most: int | None
-    answer: Future[Done] = field(default_factory=Future)
-
-    def goes_with(self, other: Order) -> bool:
-        """Return True if both edits can be computed in one batch."""
-        mine = self.loading, self.steering, self.job.canvas.shape, self.most
-        return mine == (other.loading, other.steering, other.job.canvas.shape, other.most)
+IN_FLIGHT = 3
+"""Edits under way for each device, so that it never waits: one is decoded, one drawn and one encoded."""
 
 
 class DeviceProcess:
-    """The process that edits on one device, started with the first batch.
+    """The process that edits on one device, started with the first edit.
 
     Attributes:
         module: name of the module that the process runs, `python -P -m MODULE FD DEVICE`.
@@ -78,16 +43,15 @@ class DeviceProcess:
         self._connection: Connection | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
-    def run(self, batch: Batch) -> list[Done]:
-        """Compute a batch and return the results in the order of its jobs; transport failures if the process died."""
+    def run(self, order: Order) -> Done:
+        """Make an edit and return its result; a transport failure if the process died."""
         try:
             if self._connection is None:
                 self._connection = self._start()
-            self._connection.send(batch)
-            done: list[Done] = self._connection.recv()
+            self._connection.send(order)
+            done: Done = self._connection.recv()
         except (EOFError, OSError):
-            outcome = self._bury()
-            return [Done(None, outcome, {"device": self.device}) for _ in batch.jobs]
+            return Done(None, self._bury(), {"device": self.device})
         return done
 
     def close(self) -> None:
@@ -144,9 +108,8 @@ class Devices:
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
-        self._waiting: list[Order] = []
-        self._changed = threading.Condition()
-        self._closed = False
+        self._changing, self._closed = threading.Lock(), False
+        self._waiting: SimpleQueue[tuple[Order, Future[Done]] | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, args=(DeviceProcess(name),), name=name, daemon=True)
             for name in self.names
@@ -156,59 +119,32 @@ class Devices:
 
     def submit(self, order: Order) -> Future[Done]:
         """Queue an edit; return the future of its result."""
-        with self._changed:
+        answer: Future[Done] = Future()
+        with self._changing:
             assert not self._closed, "submitted to closed devices"
-            self._waiting.append(order)
-            self._changed.notify_all()
-        return order.answer
+            self._waiting.put((order, answer))
+        return answer
 
     def close(self) -> None:
-        """Cancel waiting edits, and end the processes when their current batch is done."""
-        with self._changed:
+        """Cancel waiting edits, and end the processes when their current edit is done."""
+        with self._changing:
             self._closed = True
-            for order in self._waiting:
-                order.answer.cancel()
-            self._waiting.clear()
-            self._changed.notify_all()
+        with contextlib.suppress(Empty):
+            while waiting := self._waiting.get_nowait():
+                waiting[1].cancel()
+        for _ in self._threads:
+            self._waiting.put(None)
         for thread in self._threads:
             thread.join()
 
     def _serve(self, process: DeviceProcess) -> None:
         try:
-            while orders := self._next(process.device):
-                first = orders[0]
-                batch = Batch(first.loading, first.steering, tuple(order.job for order in orders))
-                for order, done in zip(orders, process.run(batch), strict=True):
-                    order.answer.set_result(done)
+            while waiting := self._waiting.get():
+                order, answer = waiting
+                if answer.set_running_or_notify_cancel():
+                    answer.set_result(process.run(order))
         finally:
             process.close()
-
-    def _next(self, device: str) -> list[Order]:
-        """The order that has waited longest and those that go with it; [] when closed."""
-        with self._changed:
-            while True:
-                self._changed.wait_for(lambda: self._closed or self._waiting)
-                self._changed.wait_for(lambda: self._closed or self._full(device), GATHER_S)
-                if self._closed:
-                    return []
-                alike = self._alike(device)
-                self._waiting = [order for order in self._waiting if order not in alike]
-                chosen = [order for order in alike if order.answer.set_running_or_notify_cancel()]
-                if chosen:
-                    return chosen
-
-    def _full(self, device: str) -> bool:
-        return not self._waiting or len(self._alike(device)) == self._most(device)
-
-    def _alike(self, device: str) -> list[Order]:
-        """At most a batch of the first order and those that go with it."""
-        if not self._waiting:
-            return []
-        first = self._waiting[0]
-        return [order for order in self._waiting if order.goes_with(first)][: self._most(device)]
-
-    def _most(self, device: str) -> int:
-        return self._waiting[0].most or usual_batch(device)
 
 
 def device_names(named: str) -> tuple[str, ...]:

@@ -8,15 +8,14 @@ import threading
 import orjson
 
 from plantain.engines.contract import engine_in_place
-from plantain.models.diffusers.devices import Devices, Order, device_names, release, share
-from plantain.models.diffusers.jobs import Steering
+from plantain.models.diffusers.devices import Devices, device_names, release, share
+from plantain.models.diffusers.jobs import Order, Steering
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.diffusers.remote import Edited, edit_here, job_of
 from plantain.models.frames import FramedRequest, framed_request
-from plantain.models.remote import on_worker
 from plantain.pixels.decode import BadImage
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, Reply, failed, on_worker
 
 
 class DiffusersEditor:
@@ -65,8 +64,7 @@ class DiffusersEditor:
             job = await asyncio.to_thread(job_of, framed)
         except BadImage as error:
             return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
-        order = Order(self.plan.loading, steering, job, self.plan.options.batch_size)
-        done = await asyncio.wrap_future(devices.submit(order))
+        done = await asyncio.wrap_future(devices.submit(Order(self.plan.loading, steering, job)))
         if done.pixels is None:
             return Edited(done.outcome, done.record)
         return Edited(await asyncio.to_thread(framed.leave, done.pixels), done.record)

@@ -1,14 +1,12 @@
-"""The engine of one device: loads pipelines, runs batches, and halves them when memory is short."""
+"""The engine of one device: loads pipelines and makes edits; when memory is short, it closes idle pipelines."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import torch
 from diffusers import DiffusionPipeline
 from safetensors import SafetensorError
 
-from plantain.models.diffusers.jobs import Batch, Done, Job, Loading
+from plantain.models.diffusers.jobs import Done, Loading, Order
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.pixels.decode import one_line
 from plantain.records import OK, InputError, Outcome, OutcomeKind
@@ -25,7 +23,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class Engine:
-    """An engine that loads pipelines onto one device and makes batches of edits.
+    """An engine that loads pipelines onto one device and makes edits, one at a time.
 
     Args:
         device: name of the torch device, e.g. "cpu", "cuda:0".
@@ -34,44 +32,25 @@ class Engine:
     def __init__(self, device: str) -> None:
         self.device = device
         self._runners: dict[Loading, Runner] = {}
-        self._most: dict[Loading, int] = {}
-        """Edits that fitted into memory together when more did not."""
 
-    def run(self, batch: Batch) -> list[Done]:
-        """Make the edits of a batch, in parts if memory is short; return results in order, failures as outcomes."""
-        fault = self.load(batch.loading)
-        if fault is not None:
-            return [self._failed(batch, fault) for _ in batch.jobs]
-        runner = self._runners[batch.loading]
-        rest, done, notes = list(batch.jobs), list[Done](), list[str]()
-        while rest:
-            most = self._most.get(batch.loading, len(rest)) if runner.method.batches else 1
-            shortage = ""
+    def run(self, order: Order) -> Done:
+        """Make an edit; return its result, or the outcome of a failure."""
+        fault = self.load(order.loading)
+        while fault is None:
             try:
-                done += self._draw(runner, batch, rest[:most], notes)
+                return self._draw(self._runners[order.loading], order)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
                 shortage = _first_line(error)
-            if not shortage:
-                rest = rest[most:]
-                continue
             self._free_memory()  # outside the except block: the error refers to tensors of the computation
-            if self._close_idle(batch.loading):
-                continue
-            together = len(rest[:most])
-            if together == 1:
+            if not self._close_idle(order.loading):
                 why = (
                     f"one edit does not fit into the memory of {self.device} ({shortage}); set "
                     'providers.diffusers.offload = "model", a smaller side, or dtype = "bfloat16"'
                 )
                 fault = Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
-                return done + [self._failed(batch, fault) for _ in rest]
-            fits = self._most[batch.loading] = (together + 1) // 2
-            notes.append(
-                f"{self.device}: {together} edits together did not fit into memory; from now on at most {fits}"
-            )
-        return done
+        return Done(None, fault, {"method": order.loading.method, "device": self.device})
 
     def load(self, loading: Loading) -> Outcome | None:
         """Load a pipeline onto the device if it is not there; return None, or a fatal outcome if that fails."""
@@ -107,37 +86,24 @@ class Engine:
         self._free_memory()
         return True
 
-    def _draw(self, runner: Runner, batch: Batch, jobs: Sequence[Job], notes: list[str]) -> list[Done]:
+    def _draw(self, runner: Runner, order: Order) -> Done:
         try:
-            drawn = runner.edit(jobs, batch.steering)
+            drawn = runner.edit(order.job, order.steering)
         except CANNOT_DRAW as error:
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
-            if len(jobs) > 1:  # one that cannot be drawn must not spoil the others
-                return [done for job in jobs for done in self._draw(runner, batch, [job], notes)]
-            drawn = [Outcome(OutcomeKind.MALFORMED, _first_line(error))]
-        records = [
-            {
-                "method": runner.method.name,
-                "instruction": job.instruction,
-                "seed": job.seed,
-                "settings": batch.steering.settings,
-                **({"region": "given"} if runner.method.region else {}),
-                "device": self.device,
-                "precision": str(runner.precision).removeprefix("torch."),
-                "together": len(jobs),
-                **({"running": ran} if (ran := batch.loading.running.settings) else {}),
-                **({"said": list(notes)} if notes else {}),
-            }
-            for job in jobs
-        ]
-        return [
-            Done(None, one, record) if isinstance(one, Outcome) else Done(one, OK, record)
-            for one, record in zip(drawn, records, strict=True)
-        ]
-
-    def _failed(self, batch: Batch, outcome: Outcome) -> Done:
-        return Done(None, outcome, {"method": batch.loading.method, "device": self.device})
+            drawn = Outcome(OutcomeKind.MALFORMED, _first_line(error))
+        record = {
+            "method": runner.method.name,
+            "instruction": order.job.instruction,
+            "seed": order.job.seed,
+            "settings": order.steering.settings,
+            **({"region": "given"} if runner.method.region else {}),
+            "device": self.device,
+            "precision": str(runner.precision).removeprefix("torch."),
+            **({"running": ran} if (ran := order.loading.running) else {}),
+        }
+        return Done(None, drawn, record) if isinstance(drawn, Outcome) else Done(drawn, OK, record)
 
     def _free_memory(self) -> None:
         if self.device.startswith("cuda"):

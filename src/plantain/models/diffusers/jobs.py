@@ -9,26 +9,7 @@ from pathlib import Path
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.records import Outcome
 
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """Settings that make weights smaller or faster, and change answers slightly.
-
-    Attributes:
-        bits: bits of the denoiser's quantised weights: 8 or 4; 0: not quantised.
-        compile: True to compile the denoiser's blocks with torch.compile.
-        tf32: True to compute float32 matrix products in TF32, on NVIDIA's GPUs.
-    """
-
-    bits: int = 0
-    compile: bool = False
-    tf32: bool = False
-
-    @property
-    def settings(self) -> dict[str, int | bool | str]:
-        """The settings that differ from their defaults (0, False, ""), by name."""
-        values = ((one.name, getattr(self, one.name)) for one in fields(self))
-        return {name: value for name, value in values if value}
+RUNNING = ("bits", "compile", "tf32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +24,9 @@ class Loading:
         safety_checker: True to use the folder's safety checker.
         variant: variant in the files' names, e.g. "fp16"; "" for none.
         lora: file or folder of LoRA weights; None for none.
-        running: settings that make it smaller or faster.
+        bits: bits of the denoiser's quantised weights: 8 or 4; 0: not quantised.
+        compile: True to compile the denoiser's blocks with torch.compile.
+        tf32: True to compute float32 matrix products in TF32, on NVIDIA's GPUs.
     """
 
     folder: Path
@@ -53,7 +36,14 @@ class Loading:
     safety_checker: bool = True
     variant: str = ""
     lora: Path | None = None
-    running: Running = Running()
+    bits: int = 0
+    compile: bool = False
+    tf32: bool = False
+
+    @property
+    def running(self) -> dict[str, int]:
+        """The settings that make it smaller or faster, and change answers slightly, if set, by name."""
+        return {name: value for name in RUNNING if (value := getattr(self, name))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +91,12 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Edits that one pipeline computes together: they have the same canvas size and settings."""
+class Order:
+    """One edit for a device: the pipeline, the settings of its call, and the job."""
 
     loading: Loading
     steering: Steering
-    jobs: tuple[Job, ...]
+    job: Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +106,7 @@ class Done:
     Attributes:
         pixels: the edited canvas, uint8 (H, W, 3); None if there is none.
         outcome: how the edit ended, with the reason for a missing image.
-        record: settings, device, precision and batch, for the journal.
+        record: settings, device and precision, for the journal.
     """
 
     pixels: Pixels | None = field(repr=False)

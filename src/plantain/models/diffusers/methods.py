@@ -26,7 +26,6 @@ class EditingMethod:
         module: module of `plantain.models.diffusers.pipelines` with its runner.
         frame: sizes of the canvas.
         takes: settings of `[providers.diffusers]` that it supports, in addition to those of every method.
-        batches: True if it can edit several images at once.
         offloads: True if its parts can be offloaded to main memory.
         precision: default precision of the weights on a GPU; on a CPU it is float32.
         region: True if it requires a region.
@@ -37,7 +36,6 @@ class EditingMethod:
     module: str
     frame: FramePolicy
     takes: frozenset[str]
-    batches: bool = True
     offloads: bool = True
     precision: str = "bfloat16"
     region: bool = False
@@ -55,13 +53,13 @@ _QWEN = FramePolicy("area", 1024, 32, reference="derived")
 _METHODS = (
     EditingMethod("instruct-pix2pix", "stable_diffusion", _SD, TWICE_GUIDED, precision=HALF),
     EditingMethod("instruct-diffusion", "stable_diffusion", _SD, TWICE_GUIDED, precision=HALF),
-    EditingMethod("imagic", "imagic", _SD, LEARNING, batches=False, offloads=False, precision="float32"),
+    EditingMethod("imagic", "imagic", _SD, LEARNING, offloads=False, precision="float32"),
     EditingMethod("icedit", "flux", _ICEDIT, GUIDED, licence=FLUX_DEV),
     EditingMethod("flux-kontext", "flux", _KONTEXT, GUIDED, licence=FLUX_DEV),
-    EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED, batches=False),
-    EditingMethod("flux2", "flux", _FLUX2, GUIDED, batches=False, licence=FLUX2_DEV),
-    EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED, batches=False),
-    EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED, batches=False),
+    EditingMethod("flux2-klein", "flux", _FLUX2, GUIDED),
+    EditingMethod("flux2", "flux", _FLUX2, GUIDED, licence=FLUX2_DEV),
+    EditingMethod("qwen-image-edit", "qwen", _QWEN, GUIDED),
+    EditingMethod("qwen-image-edit-plus", "qwen", _QWEN, GUIDED),
     EditingMethod("sdxl-instruct-pix2pix", "stable_diffusion", _SDXL_EDIT, TWICE_GUIDED, precision=HALF),
     EditingMethod("sd-inpaint", "stable_diffusion", _SD, INPAINTING, precision=HALF, region=True),
     EditingMethod("sdxl-inpaint", "stable_diffusion", _SDXL, INPAINTING, precision=HALF, region=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from plantain.models.diffusers.jobs import Loading, Running, Steering
+from plantain.models.diffusers.jobs import RUNNING, Loading, Steering
 from plantain.models.diffusers.licences import WeightsTerms, check_terms, terms_of
 from plantain.models.diffusers.methods import EditingMethod, method_for_class, method_named
 from plantain.models.diffusers.provider import Settings
@@ -32,7 +32,6 @@ VERSION = "1"
 """Of this adapter; raised when the same weights and request could be run differently."""
 
 STEERING = tuple(field.name for field in fields(Steering))
-RUNNING = tuple(field.name for field in fields(Running))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class EditorPlan:
     @property
     def fingerprint(self) -> str:
         """Return, as text, all settings and versions on which edits depend besides the request."""
-        settings = {**self.steering.settings, **self.loading.running.settings}
+        settings = {**self.steering.settings, **self.loading.running}
         parts = [
             f"diffusers@{VERSION} {self.method.name} {self.weights.name}@{self.weights.digest}",
             *([f"lora={self.lora.name}@{self.lora.digest}"] if self.lora else []),
@@ -125,7 +124,7 @@ def plan_editor(name: str, options: Settings) -> EditorPlan:
         options.safety_checker,
         variant_of(weights),
         lora.folder if lora else None,
-        Running(**{key: getattr(options, key) for key in RUNNING}),
+        **{key: getattr(options, key) for key in RUNNING},
     )
     steering = Steering.of({**usual, **here})
     return EditorPlan(name, chosen, method, weights, lora, terms, loading, steering, options)
@@ -139,7 +138,7 @@ def _preset_and_weights(name: str) -> tuple[Preset, str]:
         found = preset(f"diffusers/{chosen}")
         if not (folder or found.weights):
             raise NotReady(
-                f"{name}: its weights are in no hub; `plantain models convert` makes a folder of what its authors "
+                f"{name}: its weights are in no hub; docs/how-to/open-editors.md makes a folder of what its authors "
                 f"publish; name the folder: {name}@FOLDER"
             )
         return found, folder or found.weights

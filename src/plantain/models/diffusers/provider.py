@@ -28,7 +28,6 @@ class Settings(ProviderSettings):
         model_steps: steps in which Imagic learns the weights of one image; unset for 1000.
         strength: how far an editor that is given a region starts from the original there: 1 from noise, less from it.
         side: longest side, or square root of the area, of the canvas in pixels; unset for the method's default.
-        batch_size: most edits computed together on one device; unset for one on a CPU, four on a GPU.
         lora: hub id, folder or file of LoRA weights.
         bits: bits to which the denoiser is quantised, 8 or 4; 0: not quantised.
         compile: compile the denoiser's blocks (torch.compile) with the first edits.
@@ -51,7 +50,6 @@ class Settings(ProviderSettings):
     model_steps: int | None = Field(default=None, ge=0, le=100_000)
     strength: float | None = Field(default=None, gt=0.0, le=1.0)
     side: int | None = Field(default=None, ge=32, le=4096)
-    batch_size: Free[int | None] = Field(default=None, ge=1, le=256)
     lora: str = ""
     bits: Literal[0, 4, 8] = 0
     compile: bool = False

@@ -9,9 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Batch, Job, Loading, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Order, Steering
 from plantain.models.frames import FramedRequest
-from plantain.models.remote import normal_form
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind
 from plantain.roles import NormalForm
@@ -40,7 +39,7 @@ def edit_here(
     """Make one edit with the weights that this process keeps. End the process when its device is lost.
 
     Args:
-        loading, steering, framed: pipeline, settings and request; edits are never batched, so that results repeat.
+        loading, steering, framed: pipeline, settings and request.
         device: as `providers.diffusers.device`; of several GPUs, those assigned to the worker.
         normal: True to return the normal form as well.
     """
@@ -49,12 +48,12 @@ def edit_here(
     except BadImage as error:
         return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
     try:
-        (done,) = _engine(device_here(device)).run(Batch(loading, steering, (job,)))
+        done = _engine(device_here(device)).run(Order(loading, steering, job))
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)
     result = done.outcome if done.pixels is None else framed.leave(done.pixels)
-    known = normal_form(result) if normal and isinstance(result, bytes) else None
+    known = NormalForm.of(result) if normal and isinstance(result, bytes) else None
     return Edited(result, done.record, known)
 
 

@@ -1,7 +1,7 @@
-"""The process of one device: python -m plantain.models.diffusers.worker FD DEVICE. Batches come in, results go out.
+"""The process of one device: python -m plantain.models.diffusers.worker FD DEVICE. Orders come in, results go out.
 
 Torch stays out of the process that runs the build: its work delays no other call, and when it is killed or crashes,
-one batch is lost and reported as lost.
+one edit is lost and reported as lost.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from plantain.models.diffusers.jobs import Batch, Done
+from plantain.models.diffusers.jobs import Done, Order
 
 _PR_SET_PDEATHSIG = 1
 
 
-def serve(connection: Connection, run: Callable[[Batch], list[Done]]) -> None:
-    """Receive batches over a connection and send back each one's results, until the other side closes."""
+def serve(connection: Connection, run: Callable[[Order], Done]) -> None:
+    """Receive orders over a connection and send back each one's result, until the other side closes."""
     try:
         while True:
-            batch = connection.recv()
-            done = run(batch)
-            connection.send(done)
+            connection.send(run(connection.recv()))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
 def main(fd: int, device: str) -> None:
-    """Serve batches on a device over the socket with this file descriptor, until the other side closes."""
+    """Serve orders on a device over the socket with this file descriptor, until the other side closes."""
     for number in (signal.SIGINT, signal.SIGHUP):  # they stop the parent, which ends this process
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":

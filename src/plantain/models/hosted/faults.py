@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from plantain.roles import AnnouncedLimit, announce
 LONGEST_WAIT_S = 86_400.0
 
 LONG_WAIT_S = 3_600.0
-"""A run that would wait longer than this for a daily quota stops and reports when the quota resets."""
+"""A run that would wait longer than this for a daily quota stops."""
 
 MINUTE_S = 61.0
 """A reset within a minute belongs to a limit per minute; limits of longer periods are not used as a rate."""
@@ -46,7 +46,7 @@ def out_of_money(message: str) -> bool:
     return bool(_MONEY.search(message))
 
 
-def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None, now: datetime) -> Outcome:
+def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None) -> Outcome:
     """Return the outcome for HTTP status 429: a temporary limit, or one that stops the run.
 
     Args:
@@ -54,26 +54,19 @@ def rate_limited(model: str, error: JsonObject, reason: str, wait: float | None,
         error: the error object of the body.
         reason: status and message in one line.
         wait: seconds that the provider requests; None if it does not.
-        now: the time from which the reset of a daily quota is computed.
     """
     message, violated = str(error.get("message", "")), _violations(error)
     if "0" in [text(one, "quotaValue") for one in violated] or _NOTHING.search(message):
         return _stop(f"{reason} (this key's quota for {model} is 0: another plan or model is needed)")
     if _TOO_LARGE.search(message):
         return _stop(f"{reason} (one request is more than this key's limit)")
-    opens: datetime | None = None
     if any(
         _DAILY.search(text(one, "quotaId")) for one in violated
     ):  # Google's, whatever wait the error names
-        opens = _midnight_in_california(now)
-    elif _DAILY.search(message) and wait is None:
-        return _stop(f"{reason} (the day's quota is used up, and its reset is not announced)")
-    elif _DAILY.search(message) and wait is not None and wait > LONG_WAIT_S:
-        opens = now + timedelta(seconds=wait)
-    if opens is None:
-        return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
-    why = f"{reason} (the day's quota is used up; it opens again at {opens:%Y-%m-%d %H:%M} UTC)"
-    return _stop(why, min((opens - now).total_seconds(), LONGEST_WAIT_S))
+        return _stop(f"{reason} (the day's quota is used up until midnight in California)")
+    if _DAILY.search(message) and (wait is None or wait > LONG_WAIT_S):
+        return _stop(f"{reason} (the day's quota is used up)", wait)
+    return Outcome(OutcomeKind.RATE_LIMITED, reason, retry_after=wait)
 
 
 def _stop(why: str, wait: float | None = None) -> Outcome:
@@ -163,12 +156,6 @@ def _seconds_or_date(value: str) -> float | None:
     return (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
 
 
-def _midnight_in_california(now: datetime) -> datetime:
-    """Return the next midnight of Pacific Standard Time, which is an hour late in summer."""
-    tomorrow = now.astimezone(timezone(timedelta(hours=-8))) + timedelta(days=1)
-    return tomorrow.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
-
-
 CODES: dict[str, list[str]] = tomllib.loads(Path(__file__).with_name("codes.toml").read_text("utf-8"))
 """Meaning -> the error codes that have it."""
 
@@ -241,9 +228,7 @@ def refused_request(
     return Fault(outcome, status, {"status": status, "body": scrub({"text": content})}, usage)
 
 
-def http_fault(
-    model: str, status: int, content: str, headers: Mapping[str, str], now: datetime | None = None
-) -> Outcome:
+def http_fault(model: str, status: int, content: str, headers: Mapping[str, str]) -> Outcome:
     """Return the outcome for an answer with an error status; only a timeout may have been billed.
 
     Args:
@@ -251,7 +236,6 @@ def http_fault(
         status: HTTP status; for a 200 with an error object, that object's code is used.
         content: the body, without keys.
         headers: the answer's headers; names in any case.
-        now: the time from which the reset of a daily quota is computed; None for the current time.
     """
     error = error_of(content)
     code = one_line(_words(error, "code") or _words(error, "status") or _words(error, "type"))[:60].strip()
@@ -264,7 +248,7 @@ def http_fault(
     codes = _codes_of(error)
     outcome = _by_name(model, codes, reason) or _by_words(status, message, reason)
     if outcome is None and status == 429:
-        outcome = rate_limited(model, {**error, "message": message}, reason, wait, now or datetime.now(UTC))
+        outcome = rate_limited(model, {**error, "message": message}, reason, wait)
     outcome = outcome or _by_status(model, status, message, reason, codes)
     if outcome.kind is OutcomeKind.TRANSPORT and not outcome.fatal:
         outcome = replace(outcome, retry_after=wait)

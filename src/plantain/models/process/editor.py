@@ -14,11 +14,10 @@ from plantain.models.frames import FramedRequest, FramePolicy, framed_request
 from plantain.models.process.program import JOB, Program, Settings, command_digest, remark, run_job
 from plantain.models.process.provider import WorkerCommand
 from plantain.models.registry import Preset
-from plantain.models.remote import normal_form, on_worker
 from plantain.pixels.decode import BadImage, decode_output
 from plantain.pixels.encode import encode_mask, encode_png
 from plantain.records import InputError, Outcome, OutcomeKind, Usage
-from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed
+from plantain.roles import EditedImage, EditRequest, EncodedImage, NormalForm, Reply, failed, on_worker
 
 VERSION = "1"
 
@@ -106,7 +105,7 @@ def edit_here(
     """
     program = _programs.setdefault(name, Program(name, command))
     result = _loop().run_until_complete(run_job(program, settings, framed, _job, _read_result))
-    return result, normal_form(result) if normal and isinstance(result, bytes) else None
+    return result, NormalForm.of(result) if normal and isinstance(result, bytes) else None
 
 
 _programs: dict[str, Program] = {}

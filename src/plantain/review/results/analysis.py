@@ -1,4 +1,4 @@
-"""Statistics of a study's main answers, with readers and cases random."""
+"""Statistics of a study's answers, with readers and cases random."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plantain.metrics.statistics.agreement import icc
+from plantain.metrics.statistics.agreement import Agreement, icc
 from plantain.metrics.statistics.bradley_terry import (
     LEFT,
     RIGHT,
@@ -25,12 +25,11 @@ from plantain.pixels.arrays import Floats
 from plantain.review.results.rows import (
     Row,
     between_readers,
-    main_items,
+    item_table,
     number_of,
     of_ranks,
-    with_themselves,
 )
-from plantain.review.study import ORIGINAL, Block, ItemKind, ReaderTask, Study
+from plantain.review.study import ORIGINAL, Block, ReaderTask, Study
 
 Found = dict[str, Any]
 Number = Callable[[Row], float | None]
@@ -51,8 +50,7 @@ def analyse(study: Study, rows: Sequence[Row]) -> Found:
 
 
 def _block(study: Study, block: Block, rows: list[Row]) -> Found:
-    main = [row for row in rows if row.kind is ItemKind.MAIN]
-    judged = [row for row in main if not row.cannot]
+    judged = [row for row in rows if not row.cannot]
     names = ("models", "differences", "criteria", "strengths", "position", "accuracy", "by_model")
     found: Found = {
         **dict.fromkeys((*names, "judge")),
@@ -60,12 +58,11 @@ def _block(study: Study, block: Block, rows: list[Row]) -> Found:
         "task": block.task.value,
         "dimension": block.dimension,
         "title": block.title,
-        "answers": len(main),
+        "answers": len(rows),
         "judged": len(judged),
-        "cannot": len(main) - len(judged),
-        "readers": len({row.reader for row in main}),
+        "cannot": len(rows) - len(judged),
+        "readers": len({row.reader for row in rows}),
         "agreement": _agreement(block, rows),
-        "checks": _checks(rows),
     }
     match block.task:
         case ReaderTask.ACCEPT | ReaderTask.RATE:
@@ -165,8 +162,7 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
 
     Returns:
         `agreement`: share of readings in which reader and judge decide alike; `strict`: share in which only the reader
-        accepts; `lenient`: share in which only the judge does. `accepted` and `rejected`: by the judge's decision, the
-        number of readings, and of those with the reader's agreement. None without decisions.
+        accepts; `lenient`: share in which only the judge does. None without decisions.
     """
     decided: list[tuple[Row, bool, bool]] = []
     for row in rows:
@@ -181,15 +177,11 @@ def with_judge(study: Study, rows: Sequence[Row]) -> Found | None:
         (table,) = tables_of([[row for row, _, _ in decided]], lambda row: shares[id(row)])
         return mean_over_readers(table, ends=(0.0, 1.0))
 
-    found = {
+    return {
         "agreement": share(lambda reader, judge: reader == judge),
         "strict": share(lambda reader, judge: reader and not judge),
         "lenient": share(lambda reader, judge: judge and not reader),
     }
-    for name, verdict in (("accepted", True), ("rejected", False)):
-        same = [reader == judge for _, reader, judge in decided if judge is verdict]
-        found[name] = {"readings": len(same), "same": sum(same)}
-    return found
 
 
 # --- real or edited ---------------------------------------------------------------------------------
@@ -259,21 +251,15 @@ def _parameter(found: Value) -> Found:
     return asdict(found) | {"reason": "too few readers or cases" if found.low is None else ""}
 
 
-# --- agreement, checks ------------------------------------------------------------------------------
+# --- agreement --------------------------------------------------------------------------------------
 
 
 def _agreement(block: Block, rows: Sequence[Row]) -> Found:
-    found = {"between readers": None, "icc": None, "spearman": None, "with themselves": with_themselves(rows)}
+    found: dict[str, Agreement | None] = {"between readers": None, "icc": None, "spearman": None}
     if block.task is ReaderTask.RANK:
         found["spearman"] = of_ranks(rows)
     elif block.task is not ReaderTask.CHOOSE_ROI:
         found["between readers"] = between_readers(rows)
     if block.task is ReaderTask.RATE:
-        found["icc"] = icc(main_items(rows)[0])
+        found["icc"] = icc(item_table(rows)[0])
     return {name: None if one is None else asdict(one) for name, one in found.items()}
-
-
-def _checks(rows: Sequence[Row]) -> Found:
-    """Return how many training items were answered right."""
-    known = [row.right for row in rows if row.kind is ItemKind.TRAINING and row.right is not None]
-    return {"training": {"right": sum(known), "of": len(known)}}

@@ -12,12 +12,12 @@ import numpy as np
 import orjson
 
 from plantain.files.tables import written_csv
-from plantain.metrics.statistics.agreement import Agreement, cohen_kappa, icc, krippendorff_alpha
+from plantain.metrics.statistics.agreement import Agreement, krippendorff_alpha
 from plantain.metrics.statistics.ranks import spearman
 from plantain.pixels.arrays import Floats
-from plantain.review.answers import in_words, is_right
+from plantain.review.answers import in_words
 from plantain.review.ratings import Ratings, ReaderAnswer
-from plantain.review.study import ItemKind, ReaderTask, Study
+from plantain.review.study import ReaderTask, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,6 @@ class Row:
     task: ReaderTask
     dimension: str
     item: str
-    kind: ItemKind
-    repeats: str
     case: str
     source: str
     stratum: str
@@ -62,8 +60,6 @@ DICTIONARY = {
     "task": "the question, as in `plantain review new --task`",
     "dimension": "the ranked dimension: EA, CP or VQ; empty for other tasks",
     "item": "the question about this case",
-    "kind": "main, training or repeat; only main items count in main figures",
-    "repeats": "of a repeat, the item that it repeats",
     "case": "case of the study",
     "source": "task or sample of the run that the case was made from",
     "stratum": "from which cases were drawn in turn",
@@ -88,40 +84,31 @@ DICTIONARY = {
 
 
 def rows_of(study: Study, ratings: Ratings) -> list[Row]:
-    """Return the answers that count, by reader, block and position: the newest to each item.
-
-    For training items the first answer counts, since later ones were given after the feedback.
-    """
-    counts: dict[tuple[str, str], Row] = {}
-    for answer in ratings.history():
-        row = _row(study, answer)
-        key = row.reader, row.item
-        if row.kind is not ItemKind.TRAINING or key not in counts:
-            counts[key] = row
-    return sorted(counts.values(), key=lambda row: (row.reader, row.block, row.position))
+    """Return the answers that count, by reader, block and position: the newest to each item."""
+    rows = [_row(study, answer) for answer in ratings.current()]
+    return sorted(rows, key=lambda row: (row.reader, row.block, row.position))
 
 
-def main_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
-    """Return the counting answers to main items of these tasks, without those that readers could not judge."""
+def judged_rows(study: Study, *tasks: ReaderTask) -> list[Row]:
+    """Return the counting answers to these tasks, without those that readers could not judge."""
     ratings = Ratings.open(study)
     try:
         rows = rows_of(study, ratings)
     finally:
         ratings.close()
-    return [row for row in rows if row.task in tasks and row.kind is ItemKind.MAIN and not row.cannot]
+    return [row for row in rows if row.task in tasks and not row.cannot]
 
 
 def _row(study: Study, answer: ReaderAnswer) -> Row:
     block, item = study.by_item[answer.item]
     case, slots, value = study.by_case[item.case], answer.slots, answer.value
+    words = "" if "cannot" in value else in_words(block, slots, value)
     return Row(
         reader=answer.reader,
         block=block.id,
         task=block.task,
         dimension=block.dimension,
         item=item.id,
-        kind=item.kind,
-        repeats=item.of,
         case=case.id,
         source=case.source,
         stratum=case.stratum,
@@ -132,9 +119,9 @@ def _row(study: Study, answer: ReaderAnswer) -> Row:
         position=answer.position,
         slots=slots,
         model=slots[0] if len(slots) == 1 else GROUND_TRUTH if block.task is ReaderTask.DESCRIBE_OK else "",
-        answer="" if "cannot" in value else in_words(block, slots, value),
+        answer=words,
         truth=item.truth,
-        right=is_right(block, item, slots, value),
+        right=words == item.truth if words and item.truth else None,
         cannot=value.get("cannot", ""),
         codes=tuple(value.get("codes", ())),
         comment=value.get("comment", ""),
@@ -153,7 +140,7 @@ def as_csv(study: Study, rows: Sequence[Row]) -> str:
 def _cell(value: object) -> Any:
     if isinstance(value, (tuple, Mapping)):
         return orjson.dumps(value).decode()
-    return value.value if isinstance(value, (ReaderTask, ItemKind)) else value
+    return value.value if isinstance(value, ReaderTask) else value
 
 
 def number_of(row: Row) -> float | None:
@@ -172,18 +159,17 @@ def number_of(row: Row) -> float | None:
     return None
 
 
-def main_items(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
-    """Arrange main answers as a table of numbers (readers, items), NaN if missing; also return each item's cluster.
+def item_table(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
+    """Arrange answers as a table of numbers (readers, items), NaN if missing; also return each item's cluster.
 
     Answers that are not yes, no or ratings are numbered in order of appearance.
     """
-    mine = [row for row in rows if row.kind is ItemKind.MAIN]
-    clusters = {row.item: row.cluster for row in sorted(mine, key=lambda row: row.item)}
+    clusters = {row.item: row.cluster for row in sorted(rows, key=lambda row: row.item)}
     items = {item: i for i, item in enumerate(clusters)}
-    readers = {name: i for i, name in enumerate(sorted({row.reader for row in mine}))}
+    readers = {name: i for i, name in enumerate(sorted({row.reader for row in rows}))}
     codes: dict[str, float] = {}
     table = np.full((len(readers), len(items)), np.nan)
-    for row in mine:
+    for row in rows:
         if not row.cannot:
             numeric = row.task in (ReaderTask.ACCEPT, ReaderTask.RATE, ReaderTask.DESCRIBE_OK)
             value = number_of(row) if numeric else codes.setdefault(row.answer, float(len(codes)))
@@ -192,27 +178,10 @@ def main_items(rows: Sequence[Row]) -> tuple[Floats, list[str]]:
 
 
 def between_readers(rows: Sequence[Row]) -> Agreement:
-    """Measure agreement between readers: Krippendorff's alpha over a block's main items, clustered by patient."""
-    table, clusters = main_items(rows)
+    """Measure agreement between readers: Krippendorff's alpha over a block's items, clustered by patient."""
+    table, clusters = item_table(rows)
     rated = any(row.task is ReaderTask.RATE for row in rows)
     return krippendorff_alpha(table, "interval" if rated else "nominal", clusters=clusters)
-
-
-def with_themselves(rows: Sequence[Row]) -> Agreement:
-    """Measure readers' agreement with themselves on repeated items: Cohen's kappa, for ratings ICC(2,1)."""
-    first = {(row.reader, row.item): row for row in rows if row.kind is ItemKind.MAIN}
-    again = [row for row in rows if row.kind is ItemKind.REPEAT and (row.reader, row.repeats) in first]
-    pairs = [(first[row.reader, row.repeats], row) for row in again]
-    pairs = [(one, two) for one, two in pairs if not one.cannot and not two.cannot]
-    if not pairs:
-        return Agreement(None, None, None, None, None, 0, 0, "nothing was read twice")
-    if pairs[0][0].task is ReaderTask.RATE:
-        return icc([[number_of(row) or 0.0 for row in side] for side in zip(*pairs, strict=True)])
-    return cohen_kappa(
-        [one.answer for one, _ in pairs],
-        [two.answer for _, two in pairs],
-        clusters=[one.cluster for one, _ in pairs],
-    )
 
 
 def of_ranks(rows: Sequence[Row]) -> Agreement:
@@ -220,7 +189,7 @@ def of_ranks(rows: Sequence[Row]) -> Agreement:
     ranks: dict[str, list[dict[str, int]]] = {}
     clusters = set()
     for row in rows:
-        if row.kind is ItemKind.MAIN and not row.cannot:
+        if not row.cannot:
             ranks.setdefault(row.item, []).append(dict(zip(row.slots, row.value["ranks"], strict=True)))
             clusters.add(row.cluster)
     found = []

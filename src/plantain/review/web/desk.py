@@ -12,29 +12,24 @@ from typing import Any
 
 from plantain.files.opening import read_inside
 from plantain.records import InputError
-from plantain.review.answers import checked, is_right
+from plantain.review.answers import checked
 from plantain.review.blinding import served
 from plantain.review.ratings import Ratings, StudyReader
-from plantain.review.study import IMAGES, ORIGINAL, Block, Item, ItemKind, ReaderTask, Study
-
-FAR = 3
-"""Fewest items between a repeat and the repeated item, where the block is long enough."""
+from plantain.review.study import IMAGES, ORIGINAL, Block, Item, ReaderTask, Study
 
 
 def reader_order(study: Study, block: Block, number: int) -> list[Item]:
-    """Return the items of a block in the order in which reader `number` (0, 1, ...) reads them: training first.
+    """Return the items of a block in the order in which reader `number` (0, 1, ...) reads them.
 
     They are shuffled by study, block and reader, if possible so that no two neighbours show the same case, and the
     first does not show the last case of the previous block.
     """
-    training = [item for item in block.items if item.kind is ItemKind.TRAINING]
-    rest = [item for item in block.items if item.kind is not ItemKind.TRAINING]
+    items = list(block.items)
     draw = random.Random(study.keyed("order", block.id, number))
-    draw.shuffle(rest)
+    draw.shuffle(items)
     place = study.blocks.index(block)
     earlier = reader_order(study, study.blocks[place - 1], number) if place else []
-    first = _apart(training, draw, _last_case(earlier))
-    return [*first, *_apart(rest, draw, _last_case(first or earlier))]
+    return _apart(items, draw, earlier[-1].case if earlier else "")
 
 
 def slot_order(study: Study, item: Item, number: int) -> list[str]:
@@ -45,14 +40,10 @@ def slot_order(study: Study, item: Item, number: int) -> list[str]:
     if not item.shown:
         return []
     shown = list(item.shown)
-    first = int(study.keyed("slots", item.of or item.id)[:8], 16)
+    first = int(study.keyed("slots", item.id)[:8], 16)
     random.Random(first).shuffle(shown)
-    turn = (number + (1 if item.kind is ItemKind.REPEAT else 0)) % len(shown)
+    turn = number % len(shown)
     return shown[turn:] + shown[:turn]
-
-
-def _last_case(order: Sequence[Item]) -> str:
-    return order[-1].case if order else ""
 
 
 def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item]:
@@ -65,9 +56,7 @@ def _apart(items: Sequence[Item], draw: random.Random, before: str) -> list[Item
     def clashes(at: int) -> bool:
         near = range(max(0, at - 1), min(len(order), at + 2))
         same = any(other != at and order[other].case == order[at].case for other in near)
-        same = same or (at == 0 and order[0].case == before)
-        far = range(max(0, at - FAR), min(len(order), at + FAR + 1))
-        return same or any(order[at].of == order[o].id or order[o].of == order[at].id for o in far if o != at)
+        return same or (at == 0 and order[0].case == before)
 
     for _ in range(4):
         wrong = [at for at in range(len(order)) if clashes(at)]
@@ -154,7 +143,6 @@ class Desk:
         for block in self.study.blocks:
             order = self.orders[block.id]
             done = [place.item.id in answered for place in order]
-            training = [place.item for place in order if place.item.kind is ItemKind.TRAINING]
             state = "open"
             if block.id in closed:
                 state = "closed"
@@ -169,8 +157,6 @@ class Desk:
                     "title": block.title,
                     "state": state,
                     "items": len(done),
-                    "training": len(training),
-                    "with_feedback": sum(bool(item.truth) for item in training),
                     "answered": sum(done),
                     "next": next((n for n, one in enumerate(done) if not one), len(done)),
                 }
@@ -196,7 +182,6 @@ class Desk:
             "title": block.title,
             "position": position,
             "items": len(self.orders[block_id]),
-            "training": item.kind is ItemKind.TRAINING,
             "state": state,
             "size": list(case.size),
             "spacing_mm": case.spacing_mm,
@@ -218,7 +203,7 @@ class Desk:
     # --- accepting answers ---------------------------------------------------------------------------
 
     def answer(self, token: str, key: str, answer: object, focus_ms: int) -> dict[str, Any]:
-        """Store an answer durably and return the reply, with feedback in training; a repeated key stores nothing.
+        """Store an answer durably and return the reply; a repeated key stores nothing.
 
         Args:
             token: the item's name on the page.
@@ -239,13 +224,7 @@ class Desk:
         saved = self.ratings.save(
             self.reader.code, item.id, key, block.id, slots, place.position, value, focus_ms
         )
-        reply: dict[str, Any] = {"saved": saved, "item": token}
-        if item.kind is ItemKind.TRAINING and item.truth:
-            reply["feedback"] = {
-                "right": is_right(block, item, slots, value),
-                "truth": _truth_in_words(block, item),
-            }
-        return reply
+        return {"saved": saved, "item": token}
 
     def close(self, block_id: str) -> None:
         """Close a block. Raise NotAvailable if unknown or not open yet, InputError if items have no answer."""
@@ -268,15 +247,7 @@ class Desk:
 
     def _reachable(self, block_id: str, position: int) -> tuple[OrderedItem, str]:
         block = self._block(block_id)
-        last = block["next"] + AHEAD
-        if block["next"] < block["training"]:
-            last = min(last, block["training"] - 1)
-        if not 0 <= position < block["items"] or block["state"] == "waiting" or position > last:
+        known = 0 <= position < min(block["items"], block["next"] + AHEAD + 1)
+        if not known or block["state"] == "waiting":
             raise NotAvailable
         return self.orders[block_id][position], str(block["state"])
-
-
-def _truth_in_words(block: Block, item: Item) -> str:
-    if block.task is ReaderTask.ACCEPT:
-        return "accept" if item.truth == "yes" else "reject: this is an unchanged copy"
-    return item.truth

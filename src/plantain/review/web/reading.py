@@ -122,14 +122,6 @@ async def enter(request: Request, here: Here) -> Response:
     return response
 
 
-@router.post("/leave")
-def leave(request: Request, here: Here, one: SignedIn) -> Response:
-    here.ratings.end_session(request.cookies.get(COOKIE, ""))
-    response = as_json({})
-    response.delete_cookie(COOKIE)
-    return response
-
-
 # --- a reader ---------------------------------------------------------------------------------------
 
 

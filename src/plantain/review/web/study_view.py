@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import threading
 from pathlib import Path
 
 from plantain.files.opening import read_inside
@@ -27,21 +25,15 @@ class StudyView:
         self._files = {
             name for case in self.study.cases for name in (*case.images.values(), case.ground_truth)
         }
-        self._rows: tuple[int, dict[str, list[Row]]] = (-1, {})
-        self._lock = threading.Lock()
 
     def rows(self) -> dict[str, list[Row]]:
-        """Return the answers that count, by case id: the newest per item, for training the first."""
-        with self._lock:
-            last = self.ratings.last()
-            if last != self._rows[0]:
-                found: dict[str, list[Row]] = {}
-                for row in rows_of(self.study, self.ratings):
-                    found.setdefault(row.case, []).append(row)
-                for rows in found.values():
-                    rows.sort(key=lambda row: (row.block, row.item, row.reader))
-                self._rows = (last, found)
-            return self._rows[1]
+        """Return the answers that count, by case id: the newest per item."""
+        found: dict[str, list[Row]] = {}
+        for row in sorted(
+            rows_of(self.study, self.ratings), key=lambda row: (row.block, row.item, row.reader)
+        ):
+            found.setdefault(row.case, []).append(row)
+        return found
 
     def case(self, name: str) -> tuple[Case, list[Row]]:
         """Return a case with its answers, by block, item and reader. Raise InputError for an unknown one."""
@@ -55,15 +47,6 @@ class StudyView:
         if not file or file not in self._files:
             raise InputError("no such image")
         return read_inside(self.study.folder, self.study.folder / IMAGES / file)
-
-    def region(self, item: str, reader: str) -> bytes:
-        """Return the region that a reader drew, as a PNG. Raise InputError if there is none."""
-        block_item = self.study.by_item.get(item)
-        rows = self.rows().get(block_item[1].case, []) if block_item else []
-        for row in rows:
-            if (row.item, row.reader) == (item, reader) and row.value.get("mask"):
-                return base64.b64decode(row.value["mask"])
-        raise InputError("no such region")
 
     def outputs(self, case: Case) -> list[tuple[str, str]]:
         """Return (name, file) of each model's image and of the ground truth."""

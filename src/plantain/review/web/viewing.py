@@ -89,13 +89,13 @@ def thumbnail(view: View, what: str, name: str) -> Response:
 @study_router.get("/")
 def cases(view: Study, page: int = 1) -> Response:
     found = view.study.cases
-    page = max(1, min(page, -(-len(found) // PAGE) or 1))
+    page, rows = max(1, min(page, -(-len(found) // PAGE) or 1)), view.rows()
     return rendered(
         "study.html.j2",
         view=view,
-        found=[(case, view.rows().get(case.id, [])) for case in found[(page - 1) * PAGE : page * PAGE]],
+        found=[(case, rows.get(case.id, [])) for case in found[(page - 1) * PAGE : page * PAGE]],
         total=len(found),
-        readers=len({row.reader for rows in view.rows().values() for row in rows}),
+        readers=len({row.reader for own in rows.values() for row in own}),
         original=ORIGINAL,
         previous=href("/", page=page - 1) if page > 1 else "",
         next=href("/", page=page + 1) if page * PAGE < len(found) else "",
@@ -116,8 +116,3 @@ def case(view: Study, name: str) -> Response:
         previous=f"/case/{names[at - 1]}" if at > 0 else "",
         next=f"/case/{names[at + 1]}" if at < len(names) - 1 else "",
     )
-
-
-@study_router.get("/region/{item}/{reader}")
-def region(view: Study, item: str, reader: str) -> Response:
-    return image(view.region(item, reader))

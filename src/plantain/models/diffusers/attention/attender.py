@@ -5,6 +5,7 @@ The tokens of the concept are found in the text that the editor reads.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import torch
 
 from plantain.models.diffusers.attention.cross import CrossAttentionRecorder
 from plantain.models.diffusers.attention.watched import AttentionLook
+from plantain.models.diffusers.devices import device_names
 from plantain.models.diffusers.jobs import Job, Steering
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.models.diffusers.plan import EditorPlan
@@ -64,22 +66,22 @@ USUAL_IMAGE_GUIDANCE = 1.5
 
 
 class Attender:
-    """An editor in this process whose attention is recorded.
-
-    Args:
-        plan: plan of the editor.
-        device: name of the torch device.
+    """An editor in this process whose edits are repeated to record attention; its weights are loaded at the first.
 
     Raises:
         InputError: the method's attention cannot be recorded.
     """
 
-    def __init__(self, plan: EditorPlan, device: str) -> None:
-        check_fits(plan)
+    def __init__(self, plan: EditorPlan) -> None:
+        if (name := plan.method.name) not in CROSS_ATTENDING:
+            raise InputError(
+                f"{plan.name}: {name} cannot be looked into; these can: {', '.join(sorted(CROSS_ATTENDING))}"
+            )
         self.plan = plan
-        self._runner: Runner = runner_for(plan.loading, device)
+        self.names_sides = plan.names_sides
+        self._runner: Runner | None = None
 
-    def look(
+    async def look(
         self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
     ) -> AttentionLook:
         """Edit an image as `DiffusersEditor` does and return the model's attention to `concept`.
@@ -91,7 +93,15 @@ class Attender:
             concept: words of the instruction whose attention is recorded.
             parameters: settings of this edit.
         """
-        plan, pipe = self.plan, self._runner.pipe
+        return await asyncio.to_thread(self._look, pixels, instruction, seed, concept, parameters)
+
+    def _look(
+        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
+    ) -> AttentionLook:
+        plan = self.plan
+        if self._runner is None:
+            self._runner = runner_for(plan.loading, device_names(plan.options.device)[0])
+        runner, pipe = self._runner, self._runner.pipe
         height, width = pixels.shape[:2]
         frame = plan.method.frame.frame(width, height, plan.options.side)
         words = plan.preset.words(instruction)
@@ -102,33 +112,27 @@ class Attender:
         steering = Steering.of({**plan.steering.settings, **parameters})
         scale = int(pipe.vae_scale_factor)
         latent = frame.canvas_height // scale, frame.canvas_width // scale
-        with CrossAttentionRecorder(pipe.unet, latent, chunks=self._chunks(steering)) as recorder:
+        with CrossAttentionRecorder(pipe.unet, latent, chunks=_chunks(runner, steering)) as recorder:
             job = Job(frame.enter(pixels), words, seed, side=plan.options.side)
-            (drawn,) = self._runner.edit([job], steering)
+            drawn = runner.edit(job, steering)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         chosen = recorder.maps()[0, tokens[-1]]  # of a concept the last token, as in MedEBench, 4
         layers = len(recorder.layers)
         what = f"cross-attention ({layers} layers, {recorder.recorded // layers} steps)"
         return AttentionLook(np.asarray(chosen.cpu().numpy(), np.float32), frame, tokens, edited, what)
 
-    def _chunks(self, steering: Steering) -> int:
-        """How many conditions one pass of the UNet holds: three under guidance, else one."""
-        arguments = self._runner.arguments(steering)
-        guidance = arguments.get("guidance_scale", USUAL_GUIDANCE)
-        image_guidance = arguments.get("image_guidance_scale", USUAL_IMAGE_GUIDANCE)
-        assert isinstance(guidance, int | float) and isinstance(image_guidance, int | float)
-        return 3 if guidance > 1.0 and image_guidance >= 1.0 else 1
-
     def close(self) -> None:
         """Release the weights and the GPU memory that they used."""
-        self._runner.close()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if self._runner is not None:
+            self._runner.close()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
 
 
-def check_fits(plan: EditorPlan) -> None:
-    """Raise InputError if the method's attention cannot be recorded."""
-    if (name := plan.method.name) not in CROSS_ATTENDING:
-        raise InputError(
-            f"{plan.name}: {name} cannot be looked into; these can: {', '.join(sorted(CROSS_ATTENDING))}"
-        )
+def _chunks(runner: Runner, steering: Steering) -> int:
+    """Return how many conditions one pass of the UNet has: three under guidance, else one."""
+    arguments = runner.arguments(steering)
+    guidance = arguments.get("guidance_scale", USUAL_GUIDANCE)
+    image_guidance = arguments.get("image_guidance_scale", USUAL_IMAGE_GUIDANCE)
+    assert isinstance(guidance, int | float) and isinstance(image_guidance, int | float)
+    return 3 if guidance > 1.0 and image_guidance >= 1.0 else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,8 +16,7 @@ from plantain.pixels.arrays import Pixels
 from plantain.records import InputError
 
 if TYPE_CHECKING:
-    from plantain.models.diffusers.attention.attender import Attender
-    from plantain.models.diffusers.plan import EditorPlan
+    from plantain.models.diffusers.attention.attender import Attender as Attender
     from plantain.models.diffusers.provider import Settings
 
 
@@ -54,41 +52,7 @@ class AttentionLook:
         return np.asarray(cv2.resize(inner, size, interpolation=cv2.INTER_LINEAR), np.float32)
 
 
-class WatchedEditor:
-    """An editor whose edits are repeated to record attention, in this process, which loads the weights at the first."""
-
-    def __init__(self, plan: EditorPlan) -> None:
-        self._plan = plan
-        self._attender: Attender | None = None
-
-    @property
-    def names_sides(self) -> bool:
-        """True if the prompt states the patient's left and right."""
-        return self._plan.names_sides
-
-    async def look(
-        self, pixels: Pixels, instruction: str, seed: int, concept: str, parameters: dict[str, float]
-    ) -> AttentionLook:
-        """Edit an image and return the attention to `concept`; arguments as for `attender.Attender.look`."""
-        return await asyncio.to_thread(
-            lambda: self._loaded().look(pixels, instruction, seed, concept, parameters)
-        )
-
-    def close(self) -> None:
-        """Release the weights."""
-        if self._attender is not None:
-            self._attender.close()
-
-    def _loaded(self) -> Attender:
-        from plantain.models.diffusers.attention.attender import Attender
-        from plantain.models.diffusers.devices import device_names
-
-        if self._attender is None:
-            self._attender = Attender(self._plan, device_names(self._plan.options.device)[0])
-        return self._attender
-
-
-def watched_editor(settings: Settings, model: str, fingerprint: str) -> WatchedEditor:
+def watched_editor(settings: Settings, model: str, fingerprint: str) -> Attender:
     """Return the editor of that name with recorded attention; the caller closes it.
 
     Raises:
@@ -100,7 +64,7 @@ def watched_editor(settings: Settings, model: str, fingerprint: str) -> WatchedE
     from plantain.models.diffusers.quiet import quiet_libraries
 
     quiet_libraries()
-    from plantain.models.diffusers.attention.attender import check_fits
+    from plantain.models.diffusers.attention.attender import Attender
     from plantain.models.diffusers.plan import plan_editor
 
     plan = plan_editor(model, settings)
@@ -108,5 +72,4 @@ def watched_editor(settings: Settings, model: str, fingerprint: str) -> WatchedE
         raise InputError(
             f"{model}: was generated with other weights or settings than these; give the same --settings"
         )
-    check_fits(plan)
-    return WatchedEditor(plan)
+    return Attender(plan)

@@ -1,11 +1,7 @@
-"""FLUX.1: Kontext, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps.
-
-In FLUX.2 a list of images is references for one edit, not a batch.
-"""
+"""FLUX.1: Kontext, and ICEdit on FLUX.1 Fill. FLUX.2: dev, and klein of a few steps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from diffusers import (
@@ -19,7 +15,7 @@ from PIL import Image
 from transformers import AutoTokenizer
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 
 DIPTYCH = (
     "A diptych with two side-by-side images of the same scene. On the right, the scene is exactly the same as on the "
@@ -33,13 +29,15 @@ class KontextRunner(Runner):
 
     pipeline_class = FluxKontextPipeline
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
         return self.call(
-            jobs,
+            job,
             steering,
-            image=originals,
-            prompt=[job.instruction for job in jobs],
+            image=original,
+            prompt=job.instruction,
             width=width,
             height=height,
             max_area=width * height,
@@ -52,28 +50,29 @@ class ICEditRunner(Runner):
 
     pipeline_class = FluxFillPipeline
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
         mask = Image.new("L", (2 * width, height), 0)
         mask.paste(255, (width, 0, 2 * width, height))
-        diptychs = [Image.new("RGB", mask.size) for _ in originals]
-        for diptych, original in zip(diptychs, originals, strict=True):
-            diptych.paste(original, (0, 0))
-            diptych.paste(original, (width, 0))
+        diptych = Image.new("RGB", mask.size)
+        diptych.paste(original, (0, 0))
+        diptych.paste(original, (width, 0))
         drawn, blacked = self.call(
-            jobs,
+            job,
             steering,
-            prompt=[DIPTYCH.replace("{instruction}", job.instruction) for job in jobs],
-            image=diptychs,
-            mask_image=[mask] * len(jobs),
+            prompt=DIPTYCH.replace("{instruction}", job.instruction),
+            image=diptych,
+            mask_image=mask,
             width=2 * width,
             height=height,
         )
-        return drawn[:, :, width:], blacked
+        return drawn[:, width:], blacked
 
 
 class Flux2Runner(Runner):
-    """FLUX.2 dev, one edit at a time."""
+    """FLUX.2 dev."""
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = Flux2Pipeline
     read_layers: ClassVar[tuple[int, ...]] = (10, 20, 30)
@@ -84,15 +83,17 @@ class Flux2Runner(Runner):
         tokenizer = AutoTokenizer.from_pretrained(loading.folder / "tokenizer", local_files_only=True)
         return super().load(loading, tokenizer=tokenizer, **parts)
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
         config = self.pipe.text_encoder.config
         layers = getattr(config, "text_config", config).num_hidden_layers
         return self.call(
-            jobs,
+            job,
             steering,
-            image=originals,
-            prompt=jobs[0].instruction,
+            image=original,
+            prompt=job.instruction,
             width=width,
             height=height,
             text_encoder_out_layers=self.read_layers if layers > self.read_layers[-1] else (layers,),

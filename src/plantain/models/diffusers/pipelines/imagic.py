@@ -7,7 +7,7 @@ model's weights are restored afterwards, so that no image influences the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
@@ -15,7 +15,7 @@ from diffusers import DDPMScheduler, DiffusionPipeline, StableDiffusionPipeline
 from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner, generators
+from plantain.models.diffusers.pipelines.runner import Drawing, Runner, generator_of
 
 TEXT_STEPS, TEXT_RATE = 500, 1e-3
 MODEL_STEPS, MODEL_RATE = 1000, 2e-6
@@ -37,11 +37,12 @@ class ImagicRunner(Runner):
         self.noising = DDPMScheduler.from_config(pipe.scheduler.config)
         return pipe
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        (original,) = originals
-        (generator,) = generators(jobs)
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        generator = generator_of(job)
         with torch.no_grad():
-            wanted, empty = self.pipe.encode_prompt(jobs[0].instruction, self.device, 1, True)
+            wanted, empty = self.pipe.encode_prompt(job.instruction, self.device, 1, True)
             latents = self._latents(original)
         own = self._learn_embedding(wanted, latents, steering, generator)
         with self._weights_restored():
@@ -57,7 +58,7 @@ class ImagicRunner(Runner):
                     output_type="np",
                     **self.arguments(steering),
                 )
-        return done.images, done.nsfw_content_detected or [False]
+        return done.images[0], bool(done.nsfw_content_detected and done.nsfw_content_detected[0])
 
     def _latents(self, image: Image.Image) -> torch.Tensor:
         vae = self.pipe.vae

@@ -1,11 +1,11 @@
-"""Qwen-Image-Edit and its successors: one edit at a time, about a megapixel.
+"""Qwen-Image-Edit and its successors, about a megapixel.
 
 Their text encoder is a vision-language model that is shown the original.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ from transformers import (
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from plantain.models.diffusers.jobs import Job, Loading, Steering
-from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 
 NO_PROMPT = " "
 """The negative prompt: without one, guidance is off."""
@@ -98,22 +98,24 @@ class QwenRunner(Runner):
         pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
         return pipe
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
-        with reference_area(jobs[0].side):
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
+        with reference_area(job.side):
             return self.call(
-                jobs,
+                job,
                 steering,
-                image=self.shown(originals),
-                prompt=jobs[0].instruction,
+                image=self.shown(original),
+                prompt=job.instruction,
                 negative_prompt=NO_PROMPT,
                 width=width,
                 height=height,
             )
 
-    def shown(self, originals: Images) -> Image.Image | Images:
-        """Return the originals in the form that the pipeline's argument `image` takes: one image or a list."""
-        return originals[0]
+    def shown(self, original: Image.Image) -> Image.Image | list[Image.Image]:
+        """Return the original in the form that the pipeline's argument `image` takes: one image or a list."""
+        return original
 
 
 class QwenPlusRunner(QwenRunner):
@@ -121,8 +123,8 @@ class QwenPlusRunner(QwenRunner):
 
     pipeline_class = QwenImageEditPlusPipeline
 
-    def shown(self, originals: Images) -> Images:
-        return originals
+    def shown(self, original: Image.Image) -> list[Image.Image]:
+        return [original]
 
 
 @contextmanager

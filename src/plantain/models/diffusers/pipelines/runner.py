@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -25,7 +25,7 @@ from PIL import Image
 from torch import nn
 
 from plantain.files.installed import install_line
-from plantain.models.diffusers.jobs import Job, Loading, Running, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, Outcome, OutcomeKind
@@ -33,8 +33,8 @@ from plantain.records import InputError, Outcome, OutcomeKind
 WHERE = "providers.diffusers"
 
 
-def quantization(running: Running, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
-    """Return the arguments of `from_pretrained` that quantise the denoiser; {} if `running.bits` is 0.
+def quantization(bits: int, device: str, precision: torch.dtype, part: str) -> dict[str, object]:
+    """Return the arguments of `from_pretrained` that quantise the denoiser; {} for 0 `bits`.
 
     NVIDIA's GPUs use bitsandbytes if installed, else torchao; CPUs support only torchao's 8 bits.
 
@@ -44,21 +44,21 @@ def quantization(running: Running, device: str, precision: torch.dtype, part: st
     Raises:
         InputError: the device does not support so few bits, or the package is missing.
     """
-    if not running.bits:
+    if not bits:
         return {}
     gpu = device.startswith("cuda")
-    if running.bits == 4 and not gpu:
+    if bits == 4 and not gpu:
         raise InputError(
             f"{WHERE}.bits: 4 bits run on NVIDIA's GPUs only, and the device is {device}; 8 run here"
         )
     if gpu and importlib.util.find_spec("bitsandbytes") is not None:
         how: object = (
             BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=precision)
-            if running.bits == 4
+            if bits == 4
             else BitsAndBytesConfig(load_in_8bit=True)
         )
     elif importlib.util.find_spec("torchao") is not None:
-        how = TorchAoConfig(_torchao_bits(running.bits, precision))
+        how = TorchAoConfig(_torchao_bits(bits, precision))
     else:
         raise InputError(f"{WHERE}.bits: needs torchao or bitsandbytes: {install_line('bits')}")
     return {"quantization_config": PipelineQuantizationConfig(quant_mapping={part: how})}
@@ -87,9 +87,8 @@ def denoiser_name(pipeline_class: type[DiffusionPipeline]) -> str:
     return "transformer" if "transformer" in names else "unet"
 
 
-Images: TypeAlias = list[Image.Image]
-Drawings: TypeAlias = "tuple[np.ndarray, Sequence[bool]]"
-"""Float (N, H, W, 3) in [0, 1], and for each image whether a safety checker blacked it out."""
+Drawing: TypeAlias = tuple[np.ndarray, bool]
+"""Float (H, W, 3) in [0, 1], and True if a safety checker blacked it out."""
 
 CHECKER = Outcome(OutcomeKind.REFUSED, "the weights' safety checker blacked the image out")
 NOT_FINITE = Outcome(
@@ -135,13 +134,13 @@ class Runner(ABC):
         self.device = device
         precision = loading.dtype or ("float32" if device.startswith("cpu") else self.method.precision)
         self.precision: torch.dtype = getattr(torch, precision)
-        self.running = loading.running
-        if self.running.tf32 and not device.startswith("cuda"):
+        self.tf32 = loading.tf32
+        if self.tf32 and not device.startswith("cuda"):
             raise InputError(f"{WHERE}.tf32: needs an NVIDIA GPU; the device is {device}")
         self.pipe = self.load(loading)
         if loading.lora is not None:
             add_lora(self.pipe, loading.lora)
-        if self.running.compile:
+        if loading.compile:
             denoiser = getattr(self.pipe, denoiser_name(self.pipeline_class))
             if not getattr(denoiser, "_repeated_blocks", None):
                 raise InputError(
@@ -162,39 +161,36 @@ class Runner(ABC):
             dtype=self.precision,
             variant=loading.variant or None,
             local_files_only=True,
-            **quantization(self.running, self.device, self.precision, denoiser),
+            **quantization(loading.bits, self.device, self.precision, denoiser),
             **without,
             **self.parts,
             **parts,
         )
 
-    def edit(self, jobs: Sequence[Job], steering: Steering) -> list[Pixels | Outcome]:
-        """Edit images of one size together; return for each job the canvas, uint8 (H, W, 3), or an outcome."""
-        originals = [Image.fromarray(job.canvas, "RGB") for job in jobs]
-        regions = [
-            Image.fromarray(job.region.astype(np.uint8) * 255, "L")
-            for job in jobs
-            if self.method.region and job.region is not None
-        ]
-        if self.device.startswith("cuda"):  # before each batch: torch's switch is shared by all pipelines
-            torch.backends.cuda.matmul.allow_tf32 = self.running.tf32
+    def edit(self, job: Job, steering: Steering) -> Pixels | Outcome:
+        """Edit one image; return the canvas, uint8 (H, W, 3), or an outcome."""
+        original, region = Image.fromarray(job.canvas, "RGB"), None
+        if self.method.region and job.region is not None:
+            region = Image.fromarray(job.region.astype(np.uint8) * 255, "L")
+        if self.device.startswith("cuda"):  # before each edit: torch's switch is shared by all pipelines
+            torch.backends.cuda.matmul.allow_tf32 = self.tf32
         with torch.inference_mode(self.inference):
-            drawn, blacked = self.draw(jobs, originals, regions, steering)
-        return [
-            read_drawn(image, black, job.canvas)
-            for image, black, job in zip(drawn, blacked, jobs, strict=True)
-        ]
+            drawn, blacked = self.draw(job, original, region, steering)
+        return read_drawn(drawn, blacked, job.canvas)
 
     @abstractmethod
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        """Return the drawn images and, for each, True if a safety checker blacked it out; `regions` are masks or []."""
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        """Return the drawn image; `region` is a mask, for methods that require one."""
 
-    def call(self, jobs: Sequence[Job], steering: Steering, **arguments: Any) -> Drawings:
-        """Call the pipeline with a generator for each edit; return the images and the safety checker's flags."""
+    def call(self, job: Job, steering: Steering, **arguments: Any) -> Drawing:
+        """Call the pipeline with the edit's own generator; return its image and the safety checker's flag."""
         done = self.pipe(
-            generator=generators(jobs), output_type="np", **self.arguments(steering), **arguments
+            generator=generator_of(job), output_type="np", **self.arguments(steering), **arguments
         )
-        return done.images, getattr(done, "nsfw_content_detected", None) or [False] * len(jobs)
+        flags = getattr(done, "nsfw_content_detected", None)
+        return done.images[0], bool(flags and flags[0])
 
     def arguments(self, steering: Steering) -> dict[str, object]:
         """Return the settings that are not None and that the method supports, as arguments of the pipeline."""
@@ -229,9 +225,9 @@ def place(pipe: DiffusionPipeline, offload: str, device: str) -> None:
         pipe.enable_sequential_cpu_offload(device=device)
 
 
-def generators(jobs: Sequence[Job]) -> list[torch.Generator]:
-    """Return one seeded CPU generator per edit, so that noise is the same on every device and in every batch."""
-    return [torch.Generator("cpu").manual_seed(job.seed) for job in jobs]
+def generator_of(job: Job) -> torch.Generator:
+    """Return the edit's seeded generator, of the CPU, so that noise is the same on every device."""
+    return torch.Generator("cpu").manual_seed(job.seed)
 
 
 def read_drawn(image: np.ndarray, blacked: bool, canvas: Pixels) -> Pixels | Outcome:

@@ -14,7 +14,6 @@ Both agree for g = s_t + s_i and h = 0.5 + s_i.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -25,9 +24,10 @@ from diffusers import (
     StableDiffusionXLInpaintPipeline,
     StableDiffusionXLInstructPix2PixPipeline,
 )
+from PIL import Image
 
 from plantain.models.diffusers.jobs import Job, Steering
-from plantain.models.diffusers.pipelines.runner import Drawings, Images, Runner
+from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 
 NO_WATERMARK = {"add_watermarker": False}
 """diffusers' own watermark depends on installed packages; a release adds plantain's."""
@@ -38,8 +38,10 @@ class InstructPix2PixRunner(Runner):
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInstructPix2PixPipeline
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        return self.call(jobs, steering, prompt=[job.instruction for job in jobs], image=originals)
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        return self.call(job, steering, prompt=job.instruction, image=original)
 
 
 class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type: ignore[misc]  # diffusers is untyped
@@ -77,10 +79,11 @@ class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline
     parts = NO_WATERMARK
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
-        prompts = [job.instruction for job in jobs]
-        return self.call(jobs, steering, prompt=prompts, image=originals, width=width, height=height)
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
+        return self.call(job, steering, prompt=job.instruction, image=original, width=width, height=height)
 
 
 class InpaintRunner(Runner):
@@ -92,11 +95,18 @@ class InpaintRunner(Runner):
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInpaintPipeline
 
-    def draw(self, jobs: Sequence[Job], originals: Images, regions: Images, steering: Steering) -> Drawings:
-        width, height = originals[0].size
-        prompts = [job.instruction for job in jobs]
+    def draw(
+        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
+    ) -> Drawing:
+        width, height = original.size
         return self.call(
-            jobs, steering, prompt=prompts, image=originals, mask_image=regions, width=width, height=height
+            job,
+            steering,
+            prompt=job.instruction,
+            image=original,
+            mask_image=region,
+            width=width,
+            height=height,
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from plantain.files.secrets import Secret, redacted
+from plantain.files.secrets import Secret
 from plantain.models.hosted.answers import (
     JsonObject,
     add_counts,
@@ -47,8 +47,8 @@ MOST_IMAGES = 14
 """In one request, by the page of the image models."""
 
 _SHARED = ("temperature", "top_p", "use_seed", "max_output_tokens", "safety")
-TEXT_SAMPLING = (*_SHARED, "thinking", "service_tier", "media_resolution")
-IMAGE_SAMPLING = (*_SHARED, "image_size", "service_tier")
+TEXT_SAMPLING = (*_SHARED, "thinking", "media_resolution")
+IMAGE_SAMPLING = (*_SHARED, "image_size")
 """Settings that are sent, so that the answer depends on them."""
 
 
@@ -109,8 +109,6 @@ def _request(
         body["systemInstruction"] = {"parts": [{"text": system}], "role": "user"}
     if options.safety:
         body["safetySettings"] = [{"category": one, "threshold": options.safety} for one in FILTERS]
-    if options.service_tier:
-        body["serviceTier"] = options.service_tier
     return body
 
 
@@ -285,8 +283,6 @@ def _of_images(usage: JsonObject, name: str) -> int | None:
 
 
 ADDRESS = "https://generativelanguage.googleapis.com"
-SERVED_TIER = "x-gemini-service-tier"
-"""Header with the served tier (Google's pages on priority and flex); it may be missing from the body."""
 
 
 class GeminiWire(Wire):
@@ -312,7 +308,4 @@ class GeminiWire(Wire):
         answer = read_body(reply.content)
         if answer.get("error") and "candidates" not in answer:
             raise self.refused(reply)
-        usage, tier = answer.get("usageMetadata"), reply.headers.get(SERVED_TIER)
-        if tier and isinstance(usage, dict):
-            usage.setdefault("serviceTier", redacted(tier)[:60])
         return answer

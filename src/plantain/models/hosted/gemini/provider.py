@@ -25,7 +25,6 @@ class GeminiOptions(ProviderOptions):
         thinking: how much the model thinks before it answers.
         media_resolution: resolution at which it reads images.
         safety: threshold of the adjustable safety filters.
-        service_tier: latency and price class.
     """
 
     use_seed: bool = True
@@ -34,7 +33,6 @@ class GeminiOptions(ProviderOptions):
     safety: Literal[
         "", "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
     ] = ""
-    service_tier: Literal["", "flex", "standard", "priority"] = ""
 
 
 class Settings(GeminiOptions, BatchSettings):

@@ -13,7 +13,7 @@ from plantain.models.hosted.answers import (
     whole_usage,
 )
 from plantain.models.hosted.faults import Fault, answer_fault, cut_short
-from plantain.models.hosted.openai.compatible import ServerProfile, Settings
+from plantain.models.hosted.openai.compatible import Settings
 from plantain.models.hosted.openai.responses import served_tier
 from plantain.models.hosted.openai.wire import OpenAIWire, data_url
 from plantain.models.hosted.writer_and_judge import LanguageModel, Question
@@ -34,7 +34,7 @@ CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
 """Names of the cached token count of DeepSeek and Moonshot, outside of the prompt's details."""
 
 
-def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -> LanguageModel:
+def language_model(wire: OpenAIWire, options: Settings, limit: str) -> LanguageModel:
     """Make a language model of a server that is compatible with OpenAI, for writers, judges and describers.
 
     Once a server has refused a JSON schema, later requests omit it: the prompt describes the format too, and the caller
@@ -44,7 +44,7 @@ def language_model(wire: OpenAIWire, options: Settings, server: ServerProfile) -
 
     async def send(question: Question) -> JsonObject:
         nonlocal takes_schema
-        body = _request(wire.model, question, options, server.limit)
+        body = _request(wire.model, question, options, limit)
         if "response_format" in body and takes_schema:
             try:
                 return await wire.post(PATH, body)

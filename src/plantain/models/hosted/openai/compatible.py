@@ -6,10 +6,7 @@ A section `[providers.NAME] kind = "openai-compatible"` makes a provider of its 
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -18,13 +15,10 @@ from plantain.files.installed import require_extra
 from plantain.files.secrets import Secret
 from plantain.models.hosted.openai.provider import EXTRA, OpenAIFormat
 from plantain.records import InputError
-from plantain.records.messages import suggest
 from plantain.roles.options import ForEditors, ForWords, key_of
 
 if TYPE_CHECKING:
     from plantain.models.hosted.openai.wire import OpenAIWire
-
-OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,40 +26,26 @@ class ServerProfile:
     """Field names and settings of one kind of server.
 
     Attributes:
-        name: name in recipes.
         limit: the request's field that limits the tokens of an answer.
-        edits: supported settings of edits, by the names of plantain's options.
-        image, images: form fields of an edit with one image, and with several.
-        most_images: maximum number of images in one request.
+        edits: settings of /v1/images/edits that it supports, by our names; others are left out, which is recorded.
+        images: form field of an edit with several images.
     """
 
-    name: str
     limit: str
     edits: tuple[str, ...]
-    image: str = "image"
     images: str = "image[]"
-    most_images: int = 1
 
 
-@cache
-def servers() -> dict[str, ServerProfile]:
-    """Return the profile of every known kind of server by its name."""
-    with Path(__file__).with_name("servers.toml").open("rb") as file:
-        table = tomllib.load(file)
-    rows = {
-        name: {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-        for name, row in table.items()
-    }
-    return {name: ServerProfile(name, **row) for name, row in rows.items()}  # type: ignore[arg-type]  # ours
-
-
-def server_named(name: str, where: str) -> ServerProfile:
-    """Return the kind of server of that name; `other` for "". Raise InputError, naming `where`, for an unknown one."""
-    known = servers()
-    if not name or name in known:
-        return known[name or OTHER]
-    raise InputError(f"{where}: no server {name!r} is known; {suggest(name, known)}")
-
+DIFFUSION = ("use_seed", "steps", "guidance", "true_cfg_scale", "negative_prompt")
+SERVERS = {
+    "other": ServerProfile("max_tokens", ("image_quality",)),
+    "vllm": ServerProfile("max_completion_tokens", DIFFUSION, "image"),
+    "sglang": ServerProfile("max_completion_tokens", (*DIFFUSION, "image_quality")),
+    "gateway": ServerProfile("max_completion_tokens", ("image_quality", "input_fidelity")),
+}
+"""Servers with OpenAI's formats, checked 2026-11-22 against their own documentation and source (vLLM and vLLM-Omni:
+docs/serving/image_edit_api.md; SGLang: entrypoints/openai/image_api.py and protocol.py). `other` is any other server,
+such as Ollama, llama.cpp or LM Studio; `gateway` forwards to OpenAI's own models."""
 
 KIND = "openai-compatible"
 KEYS = ("OPENAI_COMPATIBLE_API_KEY",)
@@ -76,7 +56,7 @@ class Settings(OpenAIFormat):
     """The settings in `[providers.openai-compatible]`, and in every section of that `kind`.
 
     Attributes:
-        server: kind of server, e.g. "vllm", which decides its field names and settings.
+        server: kind of server, which decides its field names and settings.
         use_seed: True to send the call's seed.
         steps: denoising steps of a diffusion editor.
         guidance: how strongly it follows the instruction.
@@ -84,7 +64,7 @@ class Settings(OpenAIFormat):
         negative_prompt: content to avoid in the image.
     """
 
-    server: str = ""
+    server: Literal["other", "vllm", "sglang", "gateway"] = "other"
     use_seed: bool = True
     media_resolution: ForWords[Literal["", "low", "high", "auto"]] = ""
     steps: ForEditors[int | None] = Field(default=None, ge=1, le=10_000)
@@ -99,7 +79,7 @@ def load(name: str, role: str, options: Settings) -> object:
     Raises:
         InputError: base_url or extra is missing, or this kind of server does not support an option.
     """
-    server, wire = _server(name, options), _wire(name, options)
+    server, wire = SERVERS[options.server], _wire(name, options)
     from plantain.models.hosted.openai.chat import language_model
     from plantain.models.hosted.openai.images import image_model
     from plantain.models.hosted.writer_and_judge import in_role
@@ -107,13 +87,9 @@ def load(name: str, role: str, options: Settings) -> object:
     return in_role(
         role,
         options,
-        lambda: language_model(wire, options, server),
-        lambda: image_model(wire, options, server),
+        lambda: language_model(wire, options, server.limit),
+        lambda: image_model(wire, options, options.server, server),
     )
-
-
-def _server(name: str, options: Settings) -> ServerProfile:
-    return server_named(options.server, f"providers.{name.partition('/')[0]}.server")
 
 
 def _wire(name: str, options: Settings) -> OpenAIWire:

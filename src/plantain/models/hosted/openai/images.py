@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 PATH = "/images/edits"
 SIZE = "1024x1024"
+MOST_IMAGES = 16
+"""In one request."""
 
-OPENAI = ServerProfile("openai", "max_output_tokens", ("image_quality", "input_fidelity"), most_images=16)
+OPENAI = ServerProfile("max_output_tokens", ("image_quality", "input_fidelity"))
 """OpenAI's own service, by its reference."""
 
 FIELDS = {
@@ -47,7 +49,10 @@ FIELDS = {
 
 
 def image_model(
-    wire: OpenAIWire | OpenAIBatch, options: OpenAIFormat, server: ServerProfile = OPENAI
+    wire: OpenAIWire | OpenAIBatch,
+    options: OpenAIFormat,
+    kind: str = "openai",
+    server: ServerProfile = OPENAI,
 ) -> ImageModel:
     """Make an image model of OpenAI or of a compatible server, for editors.
 
@@ -65,7 +70,7 @@ def image_model(
 
     async def send(parts: Sequence[str | EncodedImage], seed: int) -> JsonObject:
         images = [part for part in parts if isinstance(part, EncodedImage)]
-        name = server.images if len(images) > 1 else server.image
+        name = server.images if len(images) > 1 else "image"
         files = [(name, image) for image in images]
         body = {"model": wire.model, "prompt": words_of(parts), **fields}
         return await wire.post_form(PATH, {**body, "seed": seed % 2**31} if seeded else body, files)
@@ -73,10 +78,10 @@ def image_model(
     def usage(body: JsonObject) -> Usage:
         return read_usage(body, options.context.listed or wire.name, size, options.image_quality)
 
-    known = {"server": server.name, **fields, "seed": seeded or None}
+    known = {"server": kind, **fields, "seed": seeded or None}
     known["left_out"] = ",".join(left_out) or None
     sampling = " ".join(f"{name}={value}" for name, value in stated(known).items())
-    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, server.most_images)
+    return ImageModel(wire.name, sampling, send, read_image, usage, wire.aclose, MOST_IMAGES)
 
 
 def words_of(parts: Sequence[str | EncodedImage]) -> str:

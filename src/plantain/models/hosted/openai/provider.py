@@ -40,11 +40,9 @@ class OpenAIOptions(OpenAIFormat):
 
     Attributes:
         media_resolution: resolution at which a model reads images; "" for the provider's default.
-        service_tier: latency and price class.
     """
 
     media_resolution: ForWords[Literal["", "low", "high", "auto", "original"]] = ""
-    service_tier: Literal["", "auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] = ""
 
     @field_validator("image_size")
     @classmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PATH = "/responses"
 
-SAMPLING = ("temperature", "top_p", "thinking", "max_output_tokens", "service_tier", "media_resolution")
+SAMPLING = ("temperature", "top_p", "thinking", "max_output_tokens", "media_resolution")
 """Settings that the answer depends on, in addition to the question; this format takes no seed."""
 
 
@@ -48,8 +48,7 @@ def _request(model: str, question: Question, options: OpenAIOptions) -> JsonObje
         body["text"] = {"format": form}
     if options.thinking:
         body["reasoning"] = {"effort": options.thinking}
-    settings = {"temperature": options.temperature, "top_p": options.top_p}
-    return body | stated({**settings, "service_tier": options.service_tier})
+    return body | stated({"temperature": options.temperature, "top_p": options.top_p})
 
 
 def read_text(body: JsonObject) -> str:
@@ -108,9 +107,9 @@ def _contents(body: JsonObject) -> list[JsonObject]:
 
 
 def served_tier(body: JsonObject) -> str:
-    """Read the service tier of an answer; "" for the usual one, "priority" for fast mode, which costs the same."""
+    """Read the service tier of an answer; "" for the usual one."""
     tier = text(body, "service_tier").casefold()
-    return "" if tier in USUAL_TIERS else {"fast": "priority"}.get(tier, tier)
+    return "" if tier in USUAL_TIERS else tier
 
 
 def _part(part: str | EncodedImage, options: OpenAIOptions) -> JsonObject:

@@ -25,9 +25,6 @@ GLOBAL = "global"
 JURISDICTIONS = frozenset({"us", "eu"})
 """Locations of several regions, which have addresses of another form."""
 
-SHARED_TIER = "X-Vertex-AI-LLM-Shared-Request-Type"
-"""Header that requests the flex or priority tier of Vertex AI (Google's pages on both)."""
-
 
 def address_of(location: str) -> str:
     """Return the base URL of a location: a region, a jurisdiction ("eu"), or "global"."""
@@ -50,14 +47,12 @@ class VertexWire(GeminiWire):
     def __init__(self, name: str, options: Settings) -> None:
         location = options.location or GLOBAL
         super().__init__(name, Secret(""), options, address_of(location))
-        self._tier = options.service_tier
         place = f"/projects/{options.project}/locations/{location}/publishers/google"
         self.model_path = f"{place}/models/{quote(self.model)}"
         self.tokens: Tokens = Tokens(_no_token if options.context.key_later else _fetcher(options))
 
     async def sign(self) -> dict[str, str]:
-        tier = {SHARED_TIER: self._tier} if self._tier in ("flex", "priority") else {}
-        return {"Authorization": f"Bearer {await self.tokens()}", **tier}
+        return {"Authorization": f"Bearer {await self.tokens()}"}
 
 
 def _no_token() -> tuple[str, float]:

@@ -57,10 +57,8 @@ function agreement() {
 }
 function introduction(block) {
   const go = async () => { reader.started = true; await show(block.id, block.next); };
-  const parts = [paragraph(QUESTIONS[block.task].about || block.title)];
-  if (block.training) parts.push(paragraph(`It starts with ${block.training} training case${block.training > 1 ? "s" : ""}${block.with_feedback ? `; the right answer is shown for ${block.with_feedback}` : ""}.`));
-  parts.push(paragraph(`${block.items - block.training} cases follow. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
-  sheet(block.title, go, ...parts);
+  sheet(block.title, go, paragraph(QUESTIONS[block.task].about || block.title),
+    paragraph(`${block.items} cases. Every answer is stored at once; you may stop at any time and return by your link. Press ? for keys.`), row(button("Start (Enter)", go)));
 }
 function closing(block) {
   const close = async () => { await ask(`/api/close/${block.id}`, {}); reader.started = false; reader.ahead.clear(); await begin(); };
@@ -87,16 +85,15 @@ function imagesOf(item) {
 async function show(block, position, past = false) {
   const item = await fetchCase(block, position);
   if (!past) history.pushState({block, position}, ""); // the browser's own Back goes from case to case
-  reader.waiting = null;
   reader.ahead.delete(`${block}/${position}`); // requested again on return: the answer may be another
   images.overlay = null; images.onpoint = null;
   await images.show(imagesOf(item), item);
   $("sheet").hidden = true; $("room").hidden = false;
   Object.assign(reader, {item, key: newKey(), focus: 0, enter: null});
   const now = reader.me.blocks.find((one) => one.id === block);
-  const parts = reader.me.blocks.length, first = item.training ? 0 : now.training, last = item.training ? now.training : item.items;
-  $("where").textContent = (parts > 1 ? `Part ${reader.me.blocks.indexOf(now) + 1} of ${parts}` : item.title) + (item.training ? " · training" : "");
-  $("progress").max = item.items; $("progress").value = now.answered; $("count").textContent = `${position + 1 - first} of ${last - first}`;
+  const parts = reader.me.blocks.length;
+  $("where").textContent = parts > 1 ? `Part ${reader.me.blocks.indexOf(now) + 1} of ${parts}` : item.title;
+  $("progress").max = item.items; $("progress").value = now.answered; $("count").textContent = `${position + 1} of ${item.items}`;
   $("title").textContent = item.title;
   $("about").textContent = [item.direction && item.finding ? `${words(item.direction)}: ${item.finding}` : "", QUESTIONS[item.task].about].filter(Boolean).join(". ");
   $("instruction").replaceChildren(...folded(item.instruction));
@@ -106,7 +103,7 @@ async function show(block, position, past = false) {
   $("question").replaceChildren();
   reader.form = QUESTIONS[item.task].build($("question"), item, item.answer?.cannot ? null : item.answer, reader);
   $("comment").value = item.answer?.comment ?? "";
-  $("wrong").textContent = ""; $("feedback").hidden = true; $("save").disabled = false;
+  $("wrong").textContent = ""; $("save").disabled = false;
   $("back").disabled = position === 0;
   if (item.answer?.cannot) say(`You could not judge this: ${item.answer.cannot}`);
   images.pressed();
@@ -114,7 +111,7 @@ async function show(block, position, past = false) {
   startClock();
   document.body.dataset.case = `${block}/${position}`; turned();
   // Load the next case and its images while this one is read.
-  if (now && position + 1 < (item.training ? now.training : item.items)) fetchCase(block, position + 1).then((next) => imagesOf(next).forEach((one) => images.load(one.url).catch(() => {}))).catch(() => {});
+  if (now && position + 1 < item.items) fetchCase(block, position + 1).then((next) => imagesOf(next).forEach((one) => images.load(one.url).catch(() => {}))).catch(() => {});
 }
 async function save(value) {
   if (reader.saving || !reader.item) return;
@@ -128,7 +125,6 @@ async function save(value) {
   try {
     const stored = await untilSaved(body);
     say(`Saved · ${stored.saved}`);
-    if (stored.feedback) return feedback(stored.feedback, item);
     await onward(item);
   } catch (error) { $("wrong").textContent = error.message; $("save").disabled = false; } finally { reader.saving = false; }
 }
@@ -141,15 +137,7 @@ async function untilSaved(body) { // the same key each time: stored once, howeve
     }
   }
 }
-function feedback(given, item) {
-  const box = $("feedback");
-  box.hidden = false; box.className = "feedback " + (given.right ? "good" : "bad");
-  box.replaceChildren(paragraph(given.right ? "Right." : `Not right. The answer is: ${given.truth}.`), row(button("Continue (Enter)", () => onward(item))));
-  reader.waiting = () => { reader.waiting = null; return onward(item); };
-  turned();
-}
 async function onward(item) {
-  reader.waiting = null;
   reader.me = await ask("/api/me");
   const block = reader.me.blocks.find((one) => one.id === item.block);
   const next = item.position + 1;
@@ -190,7 +178,6 @@ document.addEventListener("keydown", (event) => {
   if (document.querySelector("dialog[open]") || event.metaKey || (typed && !(key === "enter" && event.ctrlKey))) return;
   if (!$("sheet").hidden) { if (key === "enter" && reader.enter && !event.target.matches("button")) attempt(reader.enter); return; }
   if (!reader.item || (event.ctrlKey && !["z", "y", "enter"].includes(key))) return;
-  if (reader.waiting) { if (key === "enter") { event.preventDefault(); attempt(reader.waiting); } return; }
   if (reader.form.key(key, event)) { event.preventDefault(); return; }
   if (key === "enter") { if (event.target.matches("button:not(#save)")) return; event.preventDefault(); save(); return; }
   if (event.target.matches("input[type=radio]") && key.startsWith("arrow")) return; // the browser's own keys in a group

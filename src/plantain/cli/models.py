@@ -39,7 +39,6 @@ _PRICES = (
 
 
 def models(
-    context: typer.Context,
     probe: str = typer.Option("", metavar="NAME", help="Make one cheap call to a hosted writer or judge."),
     settings: Path | None = typer.Option(None, metavar="FILE", help="Recipe or settings file for --probe."),
     everything: bool = typer.Option(
@@ -51,10 +50,6 @@ def models(
 
     Example: plantain models --probe gemini/gemini-3.8-flash
     """
-    if context.invoked_subcommand is not None:
-        if probe or settings or everything or as_json:
-            raise InputError(f"models: options of `models {context.invoked_subcommand}` go after its name")
-        return 0
     if probe:
         return _probe(probe, settings, as_json)
     rows = model_rows()
