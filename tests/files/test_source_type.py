@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import zlib
 
 import pytest
 
 from plantain.files.source_type import declared_synthetic
-from plantain.pixels.encode import marked
+from plantain.pixels.encode import XMP_PACKET, marked
 
 URL = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
@@ -27,6 +28,12 @@ ELEMENT = "<Iptc4xmpExt:DigitalSourceType>{}</Iptc4xmpExt:DigitalSourceType>"
 RESOURCE = (
     '<Iptc4xmpExt:DigitalSourceType rdf:resource="{}"/>'  # a URI as a property's value (XMP part 1, 7.5)
 )
+
+
+def png_with(chunk: bytes) -> bytes:
+    size, check = (len(chunk) - 4).to_bytes(4, "big"), zlib.crc32(chunk).to_bytes(4, "big")
+    plain = PNG[:33] + PNG[PNG.index(b"IDAT") - 4 :]  # without the packet that it has
+    return plain[:-12] + size + chunk + check + plain[-12:]
 
 
 def test_the_mark_of_exiftool_is_read() -> None:
@@ -57,7 +64,13 @@ def test_a_bare_word_counts_only_as_the_value_of_the_property() -> None:
     assert not declared_synthetic((ELEMENT.format(URL + "print") + "<dc:title>composite</dc:title>").encode())
 
 
+def test_compressed_texts_of_a_png_are_unpacked_and_damaged_ones_are_not_a_fault() -> None:
+    packed = zlib.compress(XMP_PACKET)
+    assert not declared_synthetic(png_with(b"tEXtComment\0none"))
+    assert declared_synthetic(png_with(b"iTXtXML:com.adobe.xmp\0\1\0\0\0" + packed)) == "compositeSynthetic"
+    assert declared_synthetic(png_with(b"zTXtxmp\0\0" + packed)) == "compositeSynthetic"
+    assert not declared_synthetic(png_with(b"zTXtxmp\0\0" + packed[:9] + b"\xff" * 20))
+
+
 def test_our_own_marks_are_read() -> None:
-    plain = PNG[:33] + PNG[PNG.index(b"IDAT") - 4 :]  # without the packet that it has
-    assert not declared_synthetic(plain)
-    assert declared_synthetic(marked(plain)) == "compositeSynthetic"
+    assert declared_synthetic(marked(png_with(b"tEXtComment\0none"))) == "compositeSynthetic"

@@ -288,8 +288,12 @@ def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: 
 
     OpenCV fills a cut file with grey without a word, so completeness is checked beforehand.
     """
-    if not _is_whole_jpeg(data):
+    scans, complete = _jpeg_scans(data)
+    if not complete:
         raise BadImage(f"{name}: damaged or cut short (the JPEG has no end)")
+    # A small file can ask for thousands of passes over a large image; real ones make about ten.
+    if scans * image.width * image.height > 20 * MAX_PIXELS:
+        raise BadImage(f"{name}: {scans} scans over {image.width}x{image.height} pixels, refused undecoded")
     if image.mode not in ("L", "RGB"):
         return _decode_pillow(image, profile, name)
     try:
@@ -303,17 +307,18 @@ def _decode_jpeg(image: Image.Image, profile: ColourProfile, data: bytes, name: 
     return _upright(profile.convert_pixels(pixels), orientation)
 
 
-def _is_whole_jpeg(data: bytes) -> bool:
-    """Return True if a JPEG has a scan and reaches its end-of-image marker."""
-    at, scanned = 2, False
+def _jpeg_scans(data: bytes) -> tuple[int, bool]:
+    """Return the number of scans, and True if the file reaches its end-of-image marker."""
+    at, scans = 2, 0
     while (found := _MARKER.search(data, at)) is not None:
         marker, at = data[found.start() + 1], found.end()
         if marker == 0xD9:
-            return scanned
-        if marker != 0x01:
-            scanned |= marker == 0xDA
-            at += int.from_bytes(data[at : at + 2], "big")
-    return False
+            return scans, scans > 0
+        if marker == 0x01:
+            continue
+        scans += marker == 0xDA
+        at += int.from_bytes(data[at : at + 2], "big")
+    return scans, False
 
 
 def _is_whole_png(data: bytes) -> bool:

@@ -34,6 +34,9 @@ radiographs stored linear in dose."""
 LARGEST = 1e9
 """Largest number of a window or a rescale; scanners stay below a million."""
 
+FLAT_SHOWN, FLAT_STORED = 4, 16
+"""An image of fewer grey levels than the first, from more stored ones than the second, has a wrong header."""
+
 COLOURS = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
 
 _JPEG_2000 = (JPEG2000, JPEG2000Lossless)
@@ -188,13 +191,18 @@ def _kept(stored: npt.NDArray[np.integer], padding: tuple[int, int] | None) -> n
 
 
 def _grey(stored: npt.NDArray[np.integer], dataset: Dataset, how: str, bounds: Bounds | None) -> Pixels:
-    """Return grey levels, uint8 (H, W), padding black; by percentiles where its rescale is unusable."""
+    """Return grey levels, uint8 (H, W), padding black.
+
+    A header that makes one flat grey of an image is ignored: such an image is shown by its content.
+    """
     padding = _padding(dataset, stored.dtype)
     # Percentiles of every fourth value are those of the image, in a quarter of the time.
     kept = _kept(stored, padding)
     kept = kept[:: 4 if kept.size > 1_000_000 else 1]
     if _is_sane(dataset):
-        return _blacken(_rendered(stored, kept, dataset, how, bounds), stored, padding)
+        shown = _rendered(stored, kept, dataset, how, bounds)
+        if bounds or not _is_flat(shown, FLAT_SHOWN) or _is_flat(kept, FLAT_STORED):
+            return _blacken(shown, stored, padding)
     header = own_header(dataset)
     for name in ("RescaleSlope", "RescaleIntercept", "ModalityLUTSequence"):
         if name in header:
@@ -209,6 +217,12 @@ def _is_sane(dataset: Dataset) -> bool:
         return False
     slope, intercept = slopes[0], intercepts[0]
     return 1e-9 < abs(slope) < LARGEST and abs(intercept) < LARGEST
+
+
+def _is_flat(values: npt.NDArray[np.integer], levels: int) -> bool:
+    """Return True if nearly all of an image is within so few levels."""
+    low, high = np.percentile(values.ravel()[:: max(1, values.size // 250_000)], (0.5, 99.5))
+    return bool(high - low < levels) and int(values.max()) - int(values.min()) < 8 * levels
 
 
 def _rendered(
