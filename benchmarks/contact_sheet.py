@@ -22,10 +22,11 @@ from plantain.audit.clean import CleanEditRecipe, rendered_or_reason
 from plantain.audit.images import AuditImage, package_images
 from plantain.audit.planted_defects import CleanEdit
 from plantain.findings import load_taxonomy
-from plantain.offline.judge import judge_encoded
+from plantain.offline.judge import measured
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Direction, Finding, Observations, derive_seed
+from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
 
 SIDE, ACROSS = 300, 3
@@ -49,10 +50,12 @@ def drawings(finding: Finding, images: list[AuditImage], each: int) -> Iterator[
 
 def accepted(edit: CleanEdit) -> bool | None:
     """Return the offline judge's verdict."""
-    seen = judge_encoded(
-        encode_source(edit.original), encode_jpeg(edit.edited), edit.instruction, edit.image, edit.finding,
-        edit.direction, MED_BANANA,
-    )  # fmt: skip
+    files = (
+        EncodedImage(one, "image/jpeg") for one in (encode_source(edit.original), encode_jpeg(edit.edited))
+    )
+    seen = measured(
+        JudgeRequest(edit.image, *files, edit.instruction, edit.finding, edit.direction, MED_BANANA, 0)
+    )
     if not isinstance(seen, Observations):
         return None
     passed = [result.passed for result in seen.criteria.values()]

@@ -33,11 +33,12 @@ from plantain.audit.planted_defects import NotApplicable
 from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.removing import remove
-from plantain.offline.judge import judge_encoded
+from plantain.offline.judge import measured
 from plantain.offline.language import Intent, compose
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.records import Direction, Finding, Licence, Observations, SourceImage, derive_seed
+from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
 from plantain.sources.brain_slice import UNKNOWN, estimate_slice
 from plantain.sources.registry import UNPREPARED, finish
@@ -95,7 +96,8 @@ def prepared(path: Path, group: str, *, chest: bool) -> AuditImage:
 def judged(
     original: bytes, edited: bytes, words: str, image: SourceImage, finding: Finding, direction: Direction
 ) -> bool | None:
-    seen = judge_encoded(original, edited, words, image, finding, direction, MED_BANANA)
+    files = (EncodedImage(one, "image/jpeg") for one in (original, edited))
+    seen = measured(JudgeRequest(image, *files, words, finding, direction, MED_BANANA, 0))
     if not isinstance(seen, Observations):
         return None
     passed = [result.passed for result in seen.criteria.values()]

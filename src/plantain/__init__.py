@@ -19,7 +19,7 @@ from plantain.version import __version__
 
 if TYPE_CHECKING:
     from plantain import metrics
-    from plantain.api.building import arun, plan, run
+    from plantain.api.building import plan, run
     from plantain.api.evaluating import evaluate
     from plantain.api.run import Run
     from plantain.bench.benchmark.benchmark import Benchmark
@@ -32,7 +32,6 @@ __all__ = [
     "Recipe",
     "Run",
     "__version__",
-    "arun",
     "evaluate",
     "metrics",
     "plan",
@@ -44,7 +43,6 @@ _HOMES = {
     "Catalogue": "plantain.catalogue.store",
     "Recipe": "plantain.pipeline.recipe",
     "Run": "plantain.api.run",
-    "arun": "plantain.api.building",
     "evaluate": "plantain.api.evaluating",
     "metrics": "plantain.metrics",
     "plan": "plantain.api.building",

@@ -16,7 +16,9 @@ from PIL import Image
 
 import plantain
 from plantain.cli import main
+from plantain.pipeline.recipe import checked
 from plantain.records import InputError, TaskState
+from plantain.rubrics import rubric_named
 
 RECIPE = """
 name = "pilot"
@@ -53,21 +55,11 @@ def test_a_script_of_two_lines_needs_no_guard(project: Path) -> None:
 
 
 CELLS = (
-    # in a loop next to the kernel's; then in the kernel's own, where signal handlers must not be changed
     """
-import asyncio, signal, threading, plantain
+import threading, plantain  # the kernel's loop runs already
 print(plantain.run("pilot.toml", "noted", limit=1).summary.stopped)
-""",
-    """
-before, seen = signal.getsignal(signal.SIGINT), set()
-async def look():
-    while True:
-        seen.add(signal.getsignal(signal.SIGINT) is before)
-        await asyncio.sleep(0.01)
-looking = asyncio.create_task(look())
-run = await plantain.arun("pilot.toml", "noted")
-looking.cancel()
-print(run, seen)
+run = plantain.run("pilot.toml", "noted")
+print(run)
 """,
     """
 in_thread = []
@@ -80,17 +72,17 @@ print(in_thread[0].summary)
 
 
 @pytest.mark.slow
-def test_notebook_builds_in_its_loop_in_another_one_and_in_threads(
+def test_notebook_builds_next_to_its_loop_and_in_threads(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPYTHONDIR", str(project / "ipython"))  # no user's settings
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(project)}}).execute()
     printed = ["".join(out.get("text", "") for out in cell.outputs) for cell in notebook.cells]
-    assert printed[:2] == ["limit\n", "Run('noted'): 2 tasks, 2 success {True}\n"]
-    assert "planned=2, closed=Counter()," in printed[2]  # no task is left
-    assert " made=0," in printed[2]
-    html = notebook.cells[3].outputs[0].data["text/html"]
+    assert printed[0] == "limit\nRun('noted'): 2 tasks, 2 success\n"
+    assert "planned=2, closed=Counter()," in printed[1]  # no task is left
+    assert " made=0," in printed[1]
+    html = notebook.cells[2].outputs[0].data["text/html"]
     assert html.count("data:image/jpeg;base64,") == 2  # the original and its one edit
     assert "<b>Cataract, add</b>: Success" in html or "<b>AMD, add</b>: Success" in html
 
@@ -132,13 +124,29 @@ def test_wrong_arguments_raise(run: plantain.Run, tmp_path: Path) -> None:
         run.table("round")  # type: ignore[arg-type]
     with pytest.raises(InputError):
         plantain.Run(tmp_path / "nothing").tasks()
-    with pytest.raises(ValueError, match="limit: 0; at least 1"):
-        (tmp_path / "r.toml").write_text(RECIPE)
+    (tmp_path / "r.toml").write_text(RECIPE)
+    with pytest.raises(InputError, match="limit: 0; at least 1"):
         plantain.run(tmp_path / "r.toml", tmp_path / "run", limit=0)
+    twice = {"judge": ["offline/instruments", "offline/instruments"]}
+    with pytest.raises(InputError, match=r"recipe: models\.judge: offline/instruments is named 2 times"):
+        plantain.plan(
+            plantain.Recipe.model_validate({"name": "own", "data": {"catalogue": "c"}, "models": twice})
+        )
+
+
+def test_a_recipe_made_in_python_takes_its_rubrics_policy() -> None:
+    recipe = plantain.Recipe.model_validate(
+        {"name": "own", "data": {"catalogue": "c"}, "rubric": "medebench"}
+    )
+    assert recipe.loop.policy == "all-pass"
+    assert (checked(recipe).loop.policy, checked(recipe).loop.threshold) == (
+        "weighted",
+        rubric_named("medebench").threshold,
+    )
 
 
 def test_every_public_name_exists_and_has_a_docstring() -> None:
-    assert {"run", "arun", "plan", "Recipe", "Catalogue", "Run", "Benchmark", "evaluate", "metrics"} <= set(
+    assert {"run", "plan", "Recipe", "Catalogue", "Run", "Benchmark", "evaluate", "metrics"} <= set(
         plantain.__all__
     )
     for name in plantain.__all__:

@@ -79,10 +79,6 @@ def test_exact_edit_beats_copying_on_accuracy_and_repainting_on_preservation(
     real = demo.table.cell("offline/procedural", OVERALL, "EA")
     assert real is not None
     assert real.estimate.n > 0
-
-
-@pytest.mark.slow
-def test_the_planted_order_is_found_again(demo: Demo) -> None:
     assert [(one.metric, one.found) for one in demo.recoveries] == [("EA", True), ("CP (strict)", True)]
 
 

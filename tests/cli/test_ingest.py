@@ -89,7 +89,7 @@ def test_good_files_of_a_hostile_folder_are_used_and_each_bad_one_gives_a_line(
     for name, message in {
         "normal/cut.jpg": "cut short",
         "normal/zero.jpg": "empty file",
-        "normal/text.jpg": "text, not an image",
+        "normal/text.jpg": "not an image that we read",
         "normal/bomb.png": "900 million pixels, refused undecoded",
         "normal/phone.heic": "HEIC",
         "Pleural_Effusion/moving.gif": "several frames",

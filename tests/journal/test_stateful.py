@@ -7,6 +7,8 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from journal.examples import a_call, a_run, a_task
 from plantain.journal import CallResult, Journal, verify
+from plantain.journal.commit import Committer
 from plantain.records import OK, Attempt, Outcome, OutcomeKind, Step, TaskState
 
 CLOSED = [state for state in TaskState if state is not TaskState.PENDING]
@@ -113,16 +116,18 @@ class Run(RuleBasedStateMachine):
         """All tasks are closed at once and the process dies at the first commit: the first ones are kept."""
         order = sorted(self.tasks)
         copies: list[Path] = []
+        commit = Committer._commit
 
-        def die(events: int) -> None:
+        def die(committer: Committer, group: list[Any]) -> None:
+            commit(committer, group)
             if not copies:
                 copies.append(self._copy())
 
         async def work() -> None:
-            self.journal.on_commit = die
             await asyncio.gather(*(self.journal.close_task(task, state, round, "kill") for task in order))
 
-        self.loop.run_until_complete(work())
+        with mock.patch.object(Committer, "_commit", die):
+            self.loop.run_until_complete(work())
         self._continue_with(copies[0])
         kept = [self.journal.reader.task(task).reason == "kill" for task in order]
         assert kept[0]
@@ -139,7 +144,6 @@ class Run(RuleBasedStateMachine):
         return folder
 
     def _continue_with(self, folder: Path) -> None:
-        self.journal.on_commit = None
         self.loop.run_until_complete(self.journal.close())
         shutil.rmtree(self.journal.run)
         self.journal = Journal.open(folder)

@@ -11,10 +11,13 @@ from offline.images import SIDE, TARGETS, TAXONOMY, image_for, prepared
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add, map_of
 from plantain.offline.drawing.removing import remove
+from plantain.offline.judge import judge_encoded
 from plantain.offline.language import Intent
 from plantain.pixels.decode import decode
+from plantain.pixels.encode import encode_jpeg
 from plantain.pixels.restore import dilate
-from plantain.records import Direction, Finding
+from plantain.records import Direction, Finding, Observations
+from plantain.rubrics import MED_BANANA
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
 DRAWN = [finding for finding in TARGETS if finding.draw]
@@ -142,12 +145,47 @@ def test_a_removal_is_nearer_to_the_original_than_the_drawing(name: str) -> None
     lateral = name in (
         "glioma",
         "meningioma",
-    )  # seed 1 draws them away from the midline, where they can be removed
-    pixels, rendering = drawn(finding, 1, extent="moderate") if lateral else drawn(finding, extent="large")
+    )  # seed 9 draws them away from the midline, where they can be removed
+    pixels, rendering = drawn(finding, 9, extent="moderate") if lateral else drawn(finding, extent="large")
     image, _ = image_for(finding)
     removed = remove(rendering.pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))
     off = [np.abs(change(pixels, one))[rendering.mask].sum() for one in (rendering, removed)]
     assert off[1] < 0.75 * off[0]
+
+
+def test_a_bright_tumour_is_removed_where_it_is_though_contrast_medium_is_not_recorded() -> None:
+    finding = named("meningioma")
+    image, pixels = image_for(finding)
+    tumour = replace(image, sequence="T1+C")
+    intent = Intent("meningioma", ADD, side="right", zone="convexity")
+    rngs = np.random.default_rng(9), np.random.default_rng(9)
+    shown = add(pixels, tumour, finding, intent, *rngs)
+    removed = remove(
+        shown.pixels, replace(image, sequence="T1"), finding, Intent("meningioma", REMOVE), rngs[0]
+    )
+    assert change(pixels, removed)[shown.mask].sum() < 0.5 * change(pixels, shown)[shown.mask].sum()
+
+
+@pytest.mark.parametrize(("edited", "side", "passed"), [("nothing", "", True), ("twice", "left", False)])
+def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
+    edited: str, side: str, passed: bool
+) -> None:
+    finding = named("meningioma")
+    image, pixels = image_for(finding)
+    tumour = replace(image, sequence="T1+C")
+
+    def with_one(on: np.ndarray, where: str) -> np.ndarray:
+        intent = Intent("meningioma", ADD, side=where, zone="convexity")
+        return add(on, tumour, finding, intent, np.random.default_rng(9), np.random.default_rng(9)).pixels
+
+    shown = with_one(pixels, "right")
+    after = with_one(shown, side) if side else pixels
+    observed = judge_encoded(
+        encode_jpeg(shown), encode_jpeg(after), "Remove the meningioma.", image, finding, REMOVE, MED_BANANA
+    )
+    assert isinstance(observed, Observations)
+    result = observed.criteria["instruction_compliance"]
+    assert result.passed is passed
 
 
 @pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma"])

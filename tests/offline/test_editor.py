@@ -14,7 +14,7 @@ import pytest
 
 from fakes.samples import prepared_samples
 from offline.images import IMAGES, TAXONOMY
-from plantain.offline.editor import ProceduralEditor, edit_encoded, render_instruction
+from plantain.offline.editor import ProceduralEditor, edit_encoded
 from plantain.offline.language import Intent, compose
 from plantain.offline.workers import close_workers
 from plantain.pixels.decode import decode, decode_mask
@@ -72,13 +72,6 @@ def test_an_instruction_without_a_known_finding_is_not_applicable(instruction: s
     assert isinstance(outcome, Outcome)
     assert outcome.kind is OutcomeKind.NOT_APPLICABLE
     assert "names no finding" in outcome.reason
-
-
-def test_an_instruction_to_keep_the_image_changes_no_pixel() -> None:
-    image, data = prepared()["rg1-chest-pa"]
-    rendering = render_instruction(decode(data), "Return this image exactly as it is.", image, SEED)
-    assert np.array_equal(rendering.pixels, decode(data))
-    assert not rendering.mask.any()
 
 
 SCRIPT = """

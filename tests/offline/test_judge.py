@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from fakes.samples import prepared_of
 from plantain.findings import load_taxonomy
-from plantain.offline.judge import InstrumentJudge, judge_encoded
+from plantain.offline.judge import InstrumentJudge, measured
 from plantain.offline.language import Intent, compose
 from plantain.offline.workers import close_workers
 from plantain.pixels.decode import decode
@@ -43,18 +42,16 @@ def with_lesion(pixels, x=700, y=300, levels=35.0):
     return np.clip(np.rint(pixels + levels * haze), 0, 255).astype(np.uint8)
 
 
+def request(image, finding, data: bytes, edited: bytes, words: str, direction=Direction.ADD) -> JudgeRequest:
+    files = (EncodedImage(one, "image/jpeg") for one in (data, edited))
+    return JudgeRequest(image, *files, words, finding, direction, MED_BANANA, 0)
+
+
 def observe(chest, finding, edited, *, side="left", direction=Direction.ADD, original=None) -> Observations:
     image, data, _ = chest
-    instruction = compose(Intent(finding.name, direction, side=side), finding)
-    observed = judge_encoded(
-        data if original is None else encode_jpeg(original),
-        encode_jpeg(edited),
-        instruction,
-        image,
-        finding,
-        direction,
-        MED_BANANA,
-    )
+    before = data if original is None else encode_jpeg(original)
+    words = compose(Intent(finding.name, direction, side=side), finding)
+    observed = measured(request(image, finding, before, encode_jpeg(edited), words, direction))
     assert isinstance(observed, Observations)
     return observed
 
@@ -106,25 +103,18 @@ def test_judge_sees_a_letter_in_a_corner(chest, finding):
 @pytest.mark.parametrize("edited", [b"not an image", b""])
 def test_judge_of_another_file_is_malformed(chest, finding, edited):
     image, data, _ = chest
-    outcome = judge_encoded(data, edited, "Add a nodule.", image, finding, Direction.ADD, MED_BANANA)
+    outcome = measured(request(image, finding, data, edited, "Add a nodule."))
     assert isinstance(outcome, Outcome)
     assert outcome.kind is OutcomeKind.MALFORMED
 
 
 def test_judge_fills_its_role(chest, finding):
     image, data, pixels = chest
-    request = JudgeRequest(
-        image=replace(image),
-        original=EncodedImage(data, "image/jpeg"),
-        edited=EncodedImage(encode_jpeg(with_lesion(pixels)), "image/jpeg"),
-        instruction="Add a lung lesion in the left lung.",
-        finding=finding,
-        direction=Direction.ADD,
-        rubric=MED_BANANA,
-        seed=0,
+    asked = request(
+        image, finding, data, encode_jpeg(with_lesion(pixels)), "Add a lung lesion in the left lung."
     )
     try:
-        reply = asyncio.run(InstrumentJudge().judge(request))
+        reply = asyncio.run(InstrumentJudge().judge(asked))
     finally:
         close_workers()
     assert reply.value is not None
@@ -153,5 +143,5 @@ def test_a_verdict_does_not_depend_on_freed_memory(modality: str) -> None:
     for value in (0.0, 3e4, 1.0):
         soil(value)
         words = f"Add a small {finding.name} on the patient's left."
-        seen.append(judge_encoded(data, edited, words, image, finding, Direction.ADD, MED_BANANA))
+        seen.append(measured(request(image, finding, data, edited, words)))
     assert seen[0] == seen[1] == seen[2]

@@ -7,9 +7,14 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Any
+
+from plantain.journal import BlobRef, BlobStore
+from plantain.journal.commit import Committer
 
 EDIT_USD = 0.05
 PRICED = {
@@ -37,6 +42,24 @@ DERIVED = {
     "image": "SELECT * FROM image ORDER BY id",
     "blob": "SELECT * FROM blob ORDER BY sha256",
 }
+
+
+def hear_events(heard: Callable[[int], None]) -> None:
+    """Call `heard` after each durable event of this process (operation or new blob) with the number of events."""
+    events, commit, put = count(1), Committer._commit, BlobStore.put
+
+    def committed(committer: Committer, group: list[Any]) -> None:
+        commit(committer, group)
+        for _ in (waiting for waiting in group if waiting.error is None):
+            heard(next(events))
+
+    def stored(store: BlobStore, data: bytes, media_type: str) -> tuple[BlobRef, bool]:
+        reference, is_new = put(store, data, media_type)
+        if is_new:
+            heard(next(events))
+        return reference, is_new
+
+    Committer._commit, BlobStore.put = committed, stored  # type: ignore[method-assign]
 
 
 def started(driver: str, *words: object) -> subprocess.Popen[str]:

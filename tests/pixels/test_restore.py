@@ -11,16 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
 
-from pixels.images import colour
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.restore import (
     Restored,
-    composite,
     dilate,
-    feather,
     match_tone,
     register,
     restore_outside,
@@ -124,31 +121,6 @@ def test_dilate_is_euclidean(seed: int, radius: float) -> None:
     away = distance_transform_edt(~mask)
     clear = np.abs(away - radius) > 1e-3
     assert np.array_equal(dilate(mask, radius)[clear], (away <= radius)[clear])
-
-
-@given(st.integers(0, 10_000), st.floats(1, 12))
-def test_feather_is_half_on_the_border_and_done_at_its_radius(seed: int, radius: float) -> None:
-    mask = blob(seed)
-    alpha = feather(mask, radius)
-    assert alpha.dtype == np.float32
-    assert alpha.min() >= 0
-    assert alpha.max() <= 1
-    assert (alpha[mask] >= 0.5).all()
-    assert (alpha[~mask] <= 0.5).all()
-    assert not alpha[~dilate(mask, radius + 0.5)].any()
-    assert mask.all() or (alpha[distance_transform_edt(mask) > radius + 0.5] == 1).all()
-
-
-def test_composite_is_exact_at_both_ends() -> None:
-    before, after = colour(seed=1), colour(seed=2)
-    alpha = np.zeros(before.shape[:2], np.float32)
-    alpha[:, :20], alpha[:, 20:40] = 1, 0.5
-    mixed = composite(before, after, alpha)
-    assert np.array_equal(mixed[:, :20], after[:, :20])
-    assert np.array_equal(mixed[:, 40:], before[:, 40:])
-    half = (before[:, 20:40].astype(float) + after[:, 20:40]) / 2
-    assert np.abs(mixed[:, 20:40] - half).max() <= 0.5
-    assert np.array_equal(composite(before, after, alpha > 0.9)[:, :20], after[:, :20])
 
 
 SMALL = 512

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from pathlib import Path
 
@@ -15,9 +13,7 @@ from plantain.journal import JournalReader
 from plantain.journal.cards import read_card
 from plantain.records import InputError
 from plantain.review.people import agreement_with_people
-from plantain.review.ratings import Ratings
-from plantain.review.study import Block, Item, ReaderTask, Study, open_study
-from report.run_on_paper import LICENCES
+from plantain.review.study import Block, Item, ReaderTask, Study
 from review.study_on_paper import all_criteria, new_from, read_all, small_study
 
 JUDGE = "offline/instruments"
@@ -85,32 +81,3 @@ def test_incomparable_studies_are_refused_in_one_line(run: Path, study: Study, t
     assert f"plantain judge rejudge {run} --judge people/{study.folder}" in refused(
         "judge", "audit", run, "--judge", f"people/{study.folder}"
     )
-
-
-def test_a_release_contains_the_study_without_identities(run: Path, study: Study, tmp_path: Path):
-    study = open_study(Path(shutil.copytree(study.folder, tmp_path / "study")))
-    ratings = Ratings.open(study)
-    item, secret = study.blocks[0].items[0], "Mrs Zebra told me so"
-    value = {"criteria": {name: True for name, _ in study.blocks[0].criteria}, "codes": [], "comment": secret}
-    reader = ratings.readers()[0].code
-    ratings.save(reader, item.id, "again000", "b1", list(item.shown), 0, value, 1)
-    ratings.close()
-    words = ["export", str(run), "--to", str(tmp_path / "out"), "--layout", "parquet", "--json"]
-    words += [*LICENCES, "--study", str(study.folder)]
-    assert main(words) == 0
-    assert main(["verify", str(tmp_path / "out"), "--json"]) == 0
-    folder = tmp_path / "out" / "studies" / "study"
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(files) == {"answers.csv", "dictionary.csv", "study.json", "HASH"}
-    for data in files.values():
-        assert secret.encode() not in data and b"images/" not in data
-        assert b"chest2" not in data  # a patient's group
-    groups = {row["cluster"] for row in csv.DictReader(io.StringIO(files["answers.csv"].decode()))}
-    assert groups == {f"g{n:04d}" for n in range(1, 1 + len({case.cluster for case in study.cases}))}
-    assert study.digest.encode() in files["HASH"]
-    assert "exists already; name a new folder" in refused(*words)
-    for case in study.cases:  # other edits of the same tasks, as in a study of another run
-        for model in study.models:
-            images = study.folder / "images"
-            shutil.copy(images / case.images["original"], images / case.images[model])
-    assert f"--study {study.folder}: is not a study of {run}" in refused(*words)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plantain.calls.policy import LOST, POLICY, CircuitBreaker, next_step
-from plantain.engines.contract import EngineSection, WorkersSection
+from plantain.engines.contract import EngineSection, Ran, WorkersSection
 from plantain.pipeline.recipe import Recipe
 from plantain.records import Outcome, OutcomeKind
-from plantain.roles import Exchange, answered_by, exchange
+from plantain.roles import Exchange, exchange, on_worker
 from plantain.runs.settings_file import Settings, read_toml
 
 
@@ -46,11 +48,15 @@ def test_wrong_engine_settings_are_named(text: str, message: str, tmp_path: Path
 
 
 def test_a_lost_worker_has_tries_of_its_own_and_opens_no_circuit_breaker() -> None:
+    class Dying:
+        async def run(self, role: str, function: object, arguments: object) -> Ran[Any]:
+            return Ran(None, "a processor", lost="ActorDiedError")
+
     exchanged = Exchange()
     before = exchange.set(exchanged)
-    outcome = answered_by("a processor", "ActorDiedError", "")
+    outcome = asyncio.run(on_worker(Dying(), "editor", len, ()))
     exchange.reset(before)
-    assert outcome is not None and exchanged.ran_on == "a processor"
+    assert isinstance(outcome, Outcome) and exchanged.ran_on == "a processor"
     assert outcome == Outcome(
         OutcomeKind.TRANSPORT, "worker lost, with its answer if it had one: ActorDiedError"
     )

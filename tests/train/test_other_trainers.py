@@ -21,7 +21,7 @@ from docs.blocks import ROOT, blocks
 from plantain.records import InputError
 from plantain.release.export import export_run
 from plantain.release.plan import ExportOptions
-from plantain.train.finished import DONE, read_finished, trainings, write_json
+from plantain.train.finished import DONE, trainings
 from plantain.train.releases import ReleasePreferences, StoredOriginals
 from release.runs import make_run
 
@@ -78,11 +78,7 @@ def test_diffsynth_finds_the_images_of_its_metadata(folder: Path) -> None:
         ).is_file()
 
 
-RECORD = {"identity": "mine", "source": {"name": "s"}, "trained_on": ["a"]}
-
-
-def a_finished_training(folder: Path) -> tuple[Path, Callable[[], object]]:
-    return folder / DONE, lambda: read_finished(folder / DONE, "mine")
+RECORD = {"source": {"name": "s"}, "trained_on": ["a"]}
 
 
 def a_list_of_trainings(folder: Path) -> tuple[Path, Callable[[], object]]:
@@ -96,7 +92,7 @@ def a_releases_table(folder: Path) -> tuple[Path, Callable[[], object]]:
     return table, lambda: ReleasePreferences(folder, cast(StoredOriginals, None))
 
 
-@pytest.mark.parametrize("make", [a_finished_training, a_list_of_trainings, a_releases_table])
+@pytest.mark.parametrize("make", [a_list_of_trainings, a_releases_table])
 def test_link_to_outside_the_folder_gives_one_line(
     make: Callable[[Path], tuple[Path, Callable[[], object]]], tmp_path: Path
 ) -> None:
@@ -108,13 +104,3 @@ def test_link_to_outside_the_folder_gives_one_line(
     path.symlink_to(outside)
     with pytest.raises(InputError, match="a link that leads out of"):
         read()
-
-
-def test_planted_link_is_replaced_and_its_target_kept(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.write_text("mine", encoding="utf-8")
-    for planted in (f"{DONE}.part", f".{DONE}.part", DONE):
-        (tmp_path / planted).symlink_to(outside)
-    write_json(tmp_path / DONE, RECORD)
-    assert outside.read_text(encoding="utf-8") == "mine"
-    assert read_finished(tmp_path / DONE, "mine") == RECORD

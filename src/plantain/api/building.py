@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from plantain.api.run import Run
 from plantain.offline.workers import leave_workers, use_workers
 from plantain.pipeline.forecast import BuildPlan, forecast
-from plantain.pipeline.recipe import Recipe, load_recipe
+from plantain.pipeline.recipe import Recipe, checked, load_recipe
 from plantain.pipeline.run import run_build
+from plantain.records import InputError
 from plantain.runs.open_run import stoppable
 
 
@@ -34,9 +35,8 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
         None.
 
     Raises:
-        plantain.records.InputError: recipe, catalogue or run cannot be used; one line names the file and field, and no
-            model was called.
-        ValueError: `limit` is below 1.
+        plantain.records.InputError: recipe, catalogue, run or limit cannot be used; one line names the file and field,
+            and no model was called.
 
     Example:
         >>> run("pilot.toml", "runs/pilot")
@@ -49,34 +49,6 @@ def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None =
         summary = finished(lambda: run_build(made, Path(run_dir), limit=limit))
     finally:
         leave_workers()
-    return Run(run_dir, summary)
-
-
-async def arun(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
-    """Run or resume a build from code that already runs an event loop. No signal handlers are installed.
-
-    Cancelled once, it finishes the calls in flight, records them and raises CancelledError; cancelled again, it stops
-    at once and leaves those calls open, as a kill would. In both cases the run can be resumed.
-
-    Args:
-        recipe, run_dir, limit: as for `run`.
-
-    Raises:
-        plantain.records.InputError, ValueError: as for `run`.
-        asyncio.CancelledError: it was cancelled.
-
-    Example:
-        >>> import asyncio
-        >>> asyncio.run(arun("pilot.toml", "runs/later", limit=1)).summary.stopped
-        'limit'
-    """
-    made = _recipe(recipe)
-    _check_limit(limit)
-    use_workers()
-    try:
-        summary = await stoppable(run_build(made, Path(run_dir), limit=limit))
-    finally:
-        await asyncio.to_thread(leave_workers)
     return Run(run_dir, summary)
 
 
@@ -105,12 +77,12 @@ def plan(recipe: Recipe | Path | str, *, pilot: Path | str | None = None) -> Bui
 
 
 def _recipe(recipe: Recipe | Path | str) -> Recipe:
-    return recipe if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
+    return checked(recipe) if isinstance(recipe, Recipe) else load_recipe(Path(recipe))
 
 
 def _check_limit(limit: int | None) -> None:
     if limit is not None and limit < 1:
-        raise ValueError(f"limit: {limit}; at least 1, or None for all tasks")
+        raise InputError(f"limit: {limit}; at least 1, or None for all tasks")
 
 
 T = TypeVar("T")

@@ -219,7 +219,7 @@ class FailureStreaks:
         what = "refused: try another model, safety setting or prompt" if refused else "failed: find the cause"
         advice = (
             f"{len(tasks)} {step} calls in a row {what}; resume then, and retry the tasks that it stopped by "
-            f"`run retry` with --outcome {outcome.kind} --step {step}, or those of a benchmark's run by the same "
+            f"`run retry` with --outcome {outcome.kind}, or those of a benchmark's run by the same "
             f"command with --retry{'' if step is Step.JUDGE else f' {outcome.kind}'}"
         )
         return replace(outcome, fatal=True, reason=f"{outcome.reason}; {advice}")

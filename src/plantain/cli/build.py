@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
@@ -20,16 +19,14 @@ from plantain.pipeline.pilot import (
     decide_pilot,
     drawn_pending,
     drawn_tasks,
-    interval,
-    pilot_document,
+    in_words,
     pilot_numbers,
 )
 from plantain.pipeline.plan import Shard
 from plantain.pipeline.recipe import Recipe, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError, TaskState
-from plantain.records.messages import command_line, counted, next_line
-from plantain.release.register import releases_with
+from plantain.records.messages import command_line, next_line
 from plantain.runs.progress import RunSummary
 from plantain.runs.settings_file import engine_named
 
@@ -70,8 +67,6 @@ def build(
                 accept_model_change=accept_model_change,
             )
         )
-    for line in _regrouped(run, summary.regrouped):
-        print(f"plantain: {line}", file=sys.stderr)
     if pilot is None:
         _print_built(recipe_file, run, summary, as_json=as_json)
     else:
@@ -108,33 +103,26 @@ def _print_pilot(recipe: Recipe, run: Path, tasks: int, whole: str, *, as_json: 
         if all(reader.task(task).state is TaskState.PENDING for task in drawn):
             return
         numbers = pilot_numbers(reader, drawn, forecast(recipe, run)[0])
-    decision = decide_pilot(numbers, recipe.limits.budget_usd)
+    why, mind = decide_pilot(numbers, recipe.limits.budget_usd)
+    decision = "stop" if why else "go"
     if as_json:
-        print_json({**pilot_document(numbers, decision), "whole_by": whole})
+        rates = {
+            name: {"n": rate.n, "rate": rate.value, "low": rate.low, "high": rate.high}
+            for name, rate in numbers.rates.items()
+        }
+        counts = {"asked": numbers.asked, **numbers.states}
+        print_json(
+            {"decision": decision, "why": why, "mind": mind, "tasks": counts, **rates, "whole_by": whole}
+        )
         return
-    rate = numbers.qualified
-    print(f"qualified: {rate.successes} of {counted(rate.n, 'judged task')} (95 % interval {interval(rate)})")
-    for part in numbers.parts:
-        share = f"{part.rate.successes} of {counted(part.rate.n, 'judged task')}"
-        print(f"  {part.direction} {part.finding}: {share} qualified: {part.standing}")
-    for line in decision.mind:
+    rate = numbers.rates["qualified"]
+    print(f"qualified: {in_words(rate)}, with the 95 % interval")
+    for line in mind:
         print(f"  note: {line}")
-    for line in decision.why:
+    for line in why:
         print(f"  against: {line}")
-    print(decision.word)
-    if decision.go:
+    print(decision)
+    if not why:
         print(f"next: {whole}")
     elif rate.n < FEWEST and not numbers.states.get(TaskState.PENDING) and len(drawn) == tasks:
         print(f"next: {whole} --pilot {max(20, 2 * tasks)}")
-
-
-def _regrouped(run: Path, images: Sequence[str]) -> Iterator[str]:
-    """Yield warnings about earlier releases whose groups have changed since."""
-    if not images:
-        return
-    how_many = counted(len(images), "image has", "images have")
-    yield (
-        f"{how_many} another group or split than at the start of the run; splits and withdrawals use the new ones"
-    )
-    for release in releases_with(run, images):
-        yield f"  {release} was exported before: a group may be in several of its splits; export it again"

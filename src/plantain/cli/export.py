@@ -38,9 +38,6 @@ def export(
         help="Licence of all edits, or of one source: SPDX id or address.",
     ),
     originals: str = typer.Option("auto", metavar="auto|none", help="Add originals where licensed, or none."),
-    study: list[Path] | None = typer.Option(
-        None, metavar="STUDY", help="Add a reader study of this run, without names."
-    ),
     doi: str = typer.Option("", help="The dataset's DOI, for the card, CITATION.cff and Croissant."),
     sign: Path | None = typer.Option(None, metavar="CERT", help="Add C2PA manifests: PEM chain, leaf first."),
     key: Path | None = typer.Option(None, metavar="KEY", help="Private key of CERT, PEM."),
@@ -52,7 +49,6 @@ def export(
     """
     from plantain.release.plan import ExportOptions
 
-    documents, studies = _studies(study or [], run)
     options = ExportOptions(
         tuple(name.strip() for name in layout.split(",") if name.strip()),
         redistribution_approved=redistribution_approved,
@@ -61,7 +57,6 @@ def export(
         licences=tuple(licence or ()),
         originals=originals,
         doi=doi,
-        documents=documents,
     )
     from plantain.release.export import export_run
 
@@ -70,7 +65,7 @@ def export(
     if as_json:
         print_json(_document(summary))
     else:
-        print(_lines(summary), *studies, sep="\n")
+        print(_lines(summary))
         print(next_line("verify", to, "--against", run))
     return damage_named(summary.facts.damaged, "left out of the release")
 
@@ -93,16 +88,6 @@ def _document(summary: ExportSummary) -> dict[str, object]:
         ],
         "remarks": list(summary.remarks),
     }
-
-
-def _studies(folders: list[Path], run: Path) -> tuple[dict[str, bytes], list[str]]:
-    """Return the files of reader studies by their path in the release, and a line on each study."""
-    if not folders:
-        return {}, []
-    from plantain.review.results.writing import study_for_release  # slower to load than a small export
-
-    found = [study_for_release(folder, run) for folder in folders]
-    return {path: data for files, _ in found for path, data in files.items()}, [line for _, line in found]
 
 
 def _lines(summary: ExportSummary) -> str:

@@ -15,9 +15,8 @@ from plantain.cli.terminal.tables import folded, print_json, print_table, right
 from plantain.models.registry import endings
 from plantain.pipeline.forecast import BuildPlan, CallEstimate, forecast, three
 from plantain.pipeline.recipe import Recipe, load_recipe
-from plantain.records import Step
 from plantain.records.messages import counted, duration, next_line
-from plantain.runs.terms import calls_at_once, devices_of
+from plantain.runs.terms import calls_at_once
 
 
 def plan(
@@ -54,7 +53,6 @@ def _as_dict(recipe: Recipe, made: BuildPlan, free: int, remarks: list[str]) -> 
         "accepted_per_finding": recipe.data.accepted_per_finding,
         "tried": three(made.tried),
         "rounds": three(made.rounds),
-        "success": three(made.success),
         "calls": three(made.calls),
         "calls_by": [
             {
@@ -91,8 +89,6 @@ def _print(recipe: Recipe, made: BuildPlan, free: int, *, by_pilot: bool) -> Non
         column.no_wrap = True  # times
     if asked is not None:
         needs.add_row("tasks tried", *_row(made.tried, "{:,.0f}"))
-    if made.success is not None:
-        needs.add_row("successes", *_row(made.success, "{:,.0f}"))
     for (step, model), calls in made.calls_by.items():
         needs.add_row(f"{step.value} calls to {model}", *_row(calls, "{:,.0f}"))
     if made.cost_usd is not None:
@@ -112,12 +108,6 @@ def _remarks(recipe: Recipe, made: BuildPlan, free: int) -> list[str]:
         lines.append(
             f"Each finding and direction tries images until {asked:,} edits are accepted, no image is left{ends}."
         )
-    for model in dict.fromkeys(model for step, model in made.calls_by if step is Step.EDIT):
-        if devices := devices_of(recipe.terms, model):
-            at_once = counted(calls_at_once(recipe.terms, model), "edit")
-            lines.append(
-                f"up to {at_once} in flight on {counted(len(devices), 'device')} (limits.concurrency)"
-            )
     if made.unpriced:
         lines.append(f"cost unknown: no price for {', '.join(made.unpriced)}")
     budget = recipe.limits.budget_usd

@@ -13,12 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import orjson
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from plantain.files.opening import read_regular, replace_file
 from plantain.journal.reader import JournalReader
-from plantain.journal.rows import from_json as record_from_json
-from plantain.journal.rows import to_json
 from plantain.records import Figure, InputError, JudgeCard
 from plantain.records.judging import NOT_VALIDATED, no_card
 
@@ -30,49 +28,30 @@ _OF_RATES = ("controls", "defects", "repeats", "agreement")
 
 
 def as_json(card: JudgeCard) -> dict[str, object]:
-    """Convert a card to JSON values, as `judge audit --json` prints it and `read_card` reads it."""
-    rates = {name: {k: _figure(f) for k, f in getattr(card, name).items()} for name in _OF_RATES}
-    gaps = {m: {k: _figure(f) for k, f in own.items()} for m, own in card.gaps.items()}
+    """Convert a card to JSON values, as `judge audit --json` prints it and `read_card` reads it.
+
+    Each figure also has its `value` under its kind, e.g. "rate".
+    """
+    rates = {name: _figures(getattr(card, name)) for name in _OF_RATES}
+    gaps = {modality: _figures(own) for modality, own in card.gaps.items()}
     gate = asdict(card.gate) | {"standing": card.gate.standing}
     return asdict(card) | {"gate": gate, "line": card.line, **rates, "gaps": gaps}
 
 
-def _figure(figure: Figure) -> dict[str, object]:
-    numbers = {figure.kind: figure.value, "low": figure.low, "high": figure.high}
-    rounded = {name: None if value is None else round(value, 4) for name, value in numbers.items()}
-    reason = {"reason": figure.reason} if figure.reason else {}
-    return {"n": figure.n, **rounded, "images": figure.images, **reason}
+def _figures(figures: Mapping[str, Figure]) -> dict[str, dict[str, object]]:
+    return {name: {**asdict(figure), figure.kind: figure.value} for name, figure in figures.items()}
 
 
 def from_json(data: bytes, where: str) -> JudgeCard:
     """Parse a card from the JSON of `as_json`. Raise InputError, starting with `where`, if it is invalid."""
     try:
-        record = orjson.loads(data)
-        if not isinstance(record, dict) or not isinstance(record.get("gate"), dict):
-            raise ValueError("a card is an object with judge and gate")
-        fields = {name: value for name, value in record.items() if name != "line"}
-        fields["gate"] = {name: value for name, value in record["gate"].items() if name != "standing"}
-        for name in _OF_RATES:
-            fields[name] = _figures(record.get(name, {}))
-        fields["gaps"] = {m: _figures(own) for m, own in dict(record.get("gaps", {})).items()}
-        return record_from_json(JudgeCard, to_json(fields))
+        return TypeAdapter(JudgeCard).validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
             f"{where}: {'.'.join(map(str, first['loc'])) or 'card'}: {first['msg']}; expected the output "
             "of plantain judge audit --json"
         ) from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{where}: not a judge's card ({error}); plantain judge audit makes one") from error
-
-
-def _figures(records: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    found = {}
-    for name, figure in records.items():
-        (kind,) = figure.keys() - {"n", "low", "high", "images", "reason"}
-        found[name] = {**figure, "kind": kind, "value": figure[kind]}
-        del found[name][kind]
-    return found
 
 
 def write_card(path: Path, card: JudgeCard) -> None:

@@ -49,15 +49,9 @@ class Committer:
     its whole group. Neither stops the thread.
     """
 
-    def __init__(self, connection: sqlite3.Connection, committed: Callable[[int], None]) -> None:
-        """Take the connection over.
-
-        Args:
-            connection: from now on the thread's.
-            committed: called with n in the thread after each commit of n operations.
-        """
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Take the connection over: from now on it is the thread's."""
         self._connection = connection
-        self._committed = committed
         self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
         self._closed = False
         self._farewell: Callable[[sqlite3.Connection], None] | None = None
@@ -137,8 +131,6 @@ class Committer:
                 connection.execute("ROLLBACK")
             for waiting in group:
                 waiting.error = waiting.error or error
-            return
-        self._committed(sum(waiting.error is None for waiting in group))
 
     def _abandon(self, group: list[_Waiting]) -> None:
         with self._closing:

@@ -139,28 +139,19 @@ class JournalReader:
         """Return the seconds that all processes worked on the run, except the latest; a killed one to its last call."""
         return float(self.connection.execute(_SECONDS).fetchone()[0])
 
-    def blob_bytes(self) -> int:
-        """Return the bytes of all blobs that the journal refers to."""
-        return int(self.connection.execute("SELECT TOTAL(bytes) FROM blob").fetchone()[0])
-
-    def tasks(self, state: TaskState | None = None, limit: int | None = None) -> Iterator[TaskRow]:
-        """Yield tasks in the order of their ids, of one state if given, and at most `limit`.
+    def tasks(self, state: TaskState | None = None) -> Iterator[TaskRow]:
+        """Yield tasks in the order of their ids, of one state if given.
 
         Tasks that change state meanwhile are returned as they were when their page was read.
         """
         where = "id > ?" if state is None else "state = ? AND id > ?"
         fixed = () if state is None else (state.value,)
         query = f"SELECT {_TASK} FROM task WHERE {where} ORDER BY id LIMIT ?"
-        left, after_id = limit, ""
-        while left is None or left > 0:
-            page = PAGE if left is None else min(PAGE, left)
-            rows = self.connection.execute(query, (*fixed, after_id, page)).fetchall()
+        after_id = ""
+        while rows := self.connection.execute(query, (*fixed, after_id, PAGE)).fetchall():
             for row in rows:
                 yield _task_row(row)
-            if len(rows) < page:
-                return
             after_id = rows[-1][0]
-            left = None if left is None else left - len(rows)
 
     def task(self, prefix: str) -> TaskRow:
         """Return the task whose id is `prefix` or starts with it. Raise InputError if none or several do."""

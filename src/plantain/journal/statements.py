@@ -24,8 +24,6 @@ from plantain.journal.rows import (
 from plantain.journal.verdicts import JUDGED_AGAIN
 from plantain.records import Attempt, EditTask, InputError, Outcome, SourceImage, Step, TaskState, state_after
 
-HEADER_KEYS = frozenset({"schema_version", "run_id", "name", "seed", "frozen", "code_version"})
-
 
 def _put(table: str, key: str, columns: str) -> str:
     """SQL that inserts a row of `table`, or replaces the columns of the one with that key."""
@@ -223,16 +221,8 @@ def reopen_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return reopened
 
 
-def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
-    """Make stopped tasks pending again in their generation; the call that ended each is tried again.
-
-    Args:
-        ids: ids of tasks; those that are not stopped are skipped.
-
-    Returns:
-        The ids of the tasks that were stopped.
-    """
-    continued = []
+def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
+    continued = 0
     for task_id in ids:
         row = connection.execute(_STOPPED_BY, (task_id,)).fetchone()
         if row is None:
@@ -245,7 +235,7 @@ def continue_tasks(connection: sqlite3.Connection, ids: Sequence[str]) -> list[s
             [(task_id, generation, number, step, step in again) for step in {failed, *again} if step],
         )
         connection.execute(f"{_PENDING_AGAIN} WHERE id = ?", (task_id,))
-        continued.append(task_id)
+        continued += 1
     return continued
 
 
@@ -306,31 +296,6 @@ def put_correction(connection: sqlite3.Connection, correction: StoredVerdict) ->
     key = (correction.task_id, correction.generation, correction.round, correction.verdict.judge)
     draw = int(connection.execute(earlier, key).fetchone()[0])
     put_verdict(connection, replace(correction, draw=draw, decisive=False))
-
-
-_REPEATED = {
-    "verdict": "judge, draw, decisive, opinion, reason, differences, qualified_all_pass, qualified_weighted, score, "
-    "qualified",
-    "criterion": "judge, draw, name, kind, place, passed, value, confidence, codes, reason",
-    "score": "metric, value, reason, detail",
-}
-
-
-def repeat_verdict(
-    connection: sqlite3.Connection, task_id: str, generation: int, round: int, earlier: int
-) -> None:
-    """Copy all verdicts and scores of an earlier round with the same image and instruction to an attempt."""
-    key = {"task": task_id, "generation": generation, "round": round, "earlier": earlier}
-    for table, columns in _REPEATED.items():
-        connection.execute(
-            f"INSERT OR IGNORE INTO {table} SELECT task, generation, :round, {columns} FROM {table} "
-            "WHERE task = :task AND generation = :generation AND round = :earlier",
-            key,
-        )
-    connection.execute(
-        "UPDATE attempt SET judge_outcome = 'ok' WHERE task = :task AND generation = :generation AND round = :round",
-        key,
-    )
 
 
 def add_scores(connection: sqlite3.Connection, scores: Sequence[StoredScore]) -> int:

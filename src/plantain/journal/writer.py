@@ -7,7 +7,6 @@ import contextlib
 import os
 import socket
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -59,22 +58,17 @@ class Journal:
     Attributes:
         reader, blobs: the reader of committed rows, and the store of files.
         batches: the record of batch jobs and their requests.
-        on_commit: called after each durable event (operation or new blob), in the thread that made it, with the number
-            of events since opening; used by tests that kill the process after its k-th event.
     """
 
     def __init__(self, run: Path, lock: RunLock, connection: sqlite3.Connection) -> None:
         self.run = run
         self.reader = JournalReader.open(run)
         self.header: RunHeader = self.reader.header
-        self.on_commit: Callable[[int], None] | None = None
         self._lock = lock
         self.blobs = BlobStore(run / "blobs")
-        self._events = 0
-        self._counting = threading.Lock()
         self._open_edits: set[int] = set()
         self._session = statements.start_session(connection, os.getpid(), socket.gethostname(), _now())
-        self._committer = Committer(connection, self._count)
+        self._committer = Committer(connection)
 
     @classmethod
     def create(cls, run: Path, header: RunHeader) -> Journal:
@@ -128,13 +122,10 @@ class Journal:
         The reference becomes part of the journal with the call or image that names it. Raise DiskFull.
         """
         try:
-            reference, is_new = self.blobs.put(data, media_type)
+            return self.blobs.put(data, media_type)[0]
         except OSError as error:
             raise_if_full(self.run, error, len(data))
             raise
-        if is_new:
-            self._count(1)
-        return reference
 
     async def add_images(self, images: Iterable[tuple[SourceImage, BlobRef]]) -> int:
         """Add images, or replace the records of known ones, never their pixels; return how many were new.
@@ -149,9 +140,7 @@ class Journal:
         return await self._in_batches(statements.add_tasks, tasks, TASK_BATCH)
 
     async def set_meta(self, key: str, value: str) -> None:
-        """Store a value of the run, e.g. the digest of its plan. Raise ValueError for a key of the header."""
-        if key in statements.HEADER_KEYS:
-            raise ValueError(f"meta {key!r} belongs to the run's header, which does not change")
+        """Store a value of the run, e.g. the digest of its plan, under a key that is not one of the header."""
         await self._submit(statements.execute, "INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 
     async def start_call(self, call: StartedCall) -> int:
@@ -184,33 +173,23 @@ class Journal:
         return await self._submit(statements.settle_lost, usd)
 
     async def close_task(self, task_id: str, state: TaskState, round: int, reason: str) -> None:
-        """Close a task: `round` is that of success or the last. Raise ValueError if unknown, or `state` is pending."""
-        if state is TaskState.PENDING:
-            raise ValueError("a task is closed with a state other than pending")
+        """Close a task, not as pending; `round` is that of success or the last. Raise ValueError if it is unknown."""
         await self._submit(statements.close_task, task_id, state, round, reason)
 
     async def reopen_tasks(self, ids: Iterable[str]) -> int:
         """Restart closed tasks in a new generation, and mark their attempts superseded; return their number."""
         return await self._in_batches(statements.reopen_tasks, ids, BATCH)
 
-    async def continue_tasks(self, ids: Iterable[str]) -> list[str]:
+    async def continue_tasks(self, ids: Iterable[str]) -> int:
         """Make stopped tasks pending again in their generation, so that finished calls are reused.
 
-        The call that stopped each is tried again. Other tasks are skipped. Return the ids of the stopped tasks.
+        The call that stopped each is tried again. Other tasks are skipped. Return the number of stopped tasks.
         """
-        continued: list[str] = []
-        source = iter(ids)
-        while batch := list(islice(source, BATCH)):
-            continued += await self._submit(statements.continue_tasks, batch)
-        return continued
+        return await self._in_batches(statements.continue_tasks, ids, BATCH)
 
     async def extend_tasks(self, ids: Iterable[str]) -> int:
         """Make closed tasks pending again, keeping their rounds, for a plan that has grown; return their number."""
         return await self._in_batches(statements.extend_tasks, ids, BATCH)
-
-    async def repeat_verdict(self, task_id: str, generation: int, *, round: int, earlier: int) -> None:
-        """Copy verdicts and scores of round `earlier`, with the same image and instruction, to those of `round`."""
-        await self._submit(statements.repeat_verdict, task_id, generation, round, earlier)
 
     async def add_scores(self, scores: Iterable[StoredScore]) -> int:
         """Store scores; a metric computed again replaces its old value. Return how many were stored."""
@@ -271,13 +250,6 @@ class Journal:
         while batch := list(islice(source, size)):
             total += await self._submit(operation, batch)
         return total
-
-    def _count(self, events: int) -> None:
-        with self._counting:
-            self._events += events
-            observer = self.on_commit
-            if observer is not None and events:
-                observer(self._events)
 
 
 def _refuse_other_files(run: Path) -> None:

@@ -6,9 +6,9 @@ the published networks; tests use closed forms. The arguments of public metrics 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -245,26 +245,19 @@ class RememberingEncoder:
     def __init__(self, encoder: ImageTextEncoder, most: int = 32) -> None:
         self.name = encoder.name
         self._encoder = encoder
-        self._most = most
-        self._rows: dict[int | str, tuple[Any, npt.NDArray[np.floating]]] = {}
+        self._image = lru_cache(most)(
+            lambda data, shape: encoder.images([np.frombuffer(data, np.uint8).reshape(shape)])[0]
+        )
+        self._text = lru_cache(most)(lambda text: encoder.texts([text])[0])
 
     def images(self, images: Sequence[Image]) -> npt.NDArray[np.floating]:
-        return np.stack([self._row(id(image), image, self._encoder.images) for image in images])
+        return np.stack([self._image(image.tobytes(), image.shape) for image in images])
 
     def texts(self, texts: Sequence[str]) -> npt.NDArray[np.floating]:
-        return np.stack([self._row(text, text, self._encoder.texts) for text in texts])
+        return np.stack([self._text(text) for text in texts])
 
     def truncated(self, text: str) -> bool:
         return self._encoder.truncated(text)
-
-    def _row(
-        self, key: int | str, item: Any, encode: Callable[[Sequence[Any]], npt.NDArray[np.floating]]
-    ) -> npt.NDArray[np.floating]:
-        found = self._rows.pop(key, None) or (item, encode([item])[0])
-        self._rows[key] = found  # with the image: its id could otherwise become that of another
-        if len(self._rows) > self._most:
-            del self._rows[next(iter(self._rows))]
-        return found[1]
 
 
 def label(metric: str, published: frozenset[str], network: str) -> str:
@@ -275,10 +268,6 @@ def label(metric: str, published: frozenset[str], network: str) -> str:
         'fid:random-projection'
     """
     return metric if network in published else f"{metric}:{network}"
-
-
-ROUNDING = 1e-6
-"""Largest distance of a score from its range that rounding explains."""
 
 
 def check_image(image: npt.NDArray[np.generic], name: str) -> Image:
@@ -347,10 +336,3 @@ def check_finite(values: npt.ArrayLike, name: str) -> Floats:
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name}: {np.count_nonzero(~np.isfinite(numbers))} values are NaN or infinite")
     return numbers
-
-
-def within(value: float, low: float, high: float) -> float:
-    """Return a score clipped to [low, high]. Raise ValueError if it is outside by more than rounding."""
-    if not low - ROUNDING <= value <= high + ROUNDING:
-        raise ValueError(f"a score of {value:g} is outside [{low:g}, {high:g}]")
-    return min(max(value, low), high)

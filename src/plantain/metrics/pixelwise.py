@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask, within
+from plantain.metrics.metric import Measured, Metric, MetricSample, check_images, check_mask
 from plantain.pixels.arrays import Image, Mask, Pixels
 from plantain.records import Score, unscored
 
@@ -105,7 +105,7 @@ def mean_over(before: Image, after: Image, allowed: Mask) -> Score:
     total = int(np.count_nonzero(centres))
     if not total:
         return unscored("roi covers image")
-    return Score(within(_sum_over(before, after, centres) / total, -1.0, 1.0))
+    return Score(float(np.clip(_sum_over(before, after, centres) / total, -1.0, 1.0)))
 
 
 def _sum_over(before: Image, after: Image, centres: Image) -> float:

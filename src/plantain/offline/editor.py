@@ -9,7 +9,7 @@ from plantain.findings import load_taxonomy
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add
 from plantain.offline.drawing.removing import remove
-from plantain.offline.language import asks_for_nothing, read_instruction
+from plantain.offline.language import read_instruction
 from plantain.offline.workers import workers
 from plantain.pixels.arrays import Pixels
 from plantain.pixels.decode import decode
@@ -94,8 +94,6 @@ def render_instruction(
     if image.modality not in taxonomy.modalities:
         raise CannotShow(f"the procedural editor does not know {image.modality} images")
     intent = read_instruction(instruction, taxonomy.of(image.modality))
-    if intent.finding is None and intent.direction is None and asks_for_nothing(instruction):
-        return Rendering(pixels, np.zeros(pixels.shape[:2], bool), "local", "no edit was requested")
     if intent.finding is None or intent.direction is None:
         raise CannotShow("the instruction names no finding and direction that the procedural editor knows")
     finding = taxonomy.get(image.modality, intent.finding)

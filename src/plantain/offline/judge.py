@@ -19,13 +19,11 @@ from plantain.records import (
     Criterion,
     CriterionResult,
     Direction,
-    Finding,
     InputError,
     Observations,
     Outcome,
     OutcomeKind,
     Rubric,
-    SourceImage,
     Usage,
 )
 from plantain.roles import JudgeRequest, Reply, failed, on_worker
@@ -71,52 +69,23 @@ class InstrumentJudge:
 
     async def judge(self, request: JudgeRequest) -> Reply[Observations]:
         """Measure the edit; `malformed` if the images cannot be compared, `not_applicable` without a finding."""
-        by_scales = self.fingerprint_by(request.rubric) != VERSION
-        if not by_scales and request.finding is None:
+        if self.fingerprint_by(request.rubric) == VERSION and request.finding is None:
             return failed(Outcome(OutcomeKind.NOT_APPLICABLE, "no finding to measure the edit against"))
-        observed = await on_worker(workers(), "judge", _judged, request, by_scales)
+        observed = await on_worker(workers(), "judge", measured, request)
         usage = Usage(served_model=f"{self.name}@{VERSION}")
         if isinstance(observed, Outcome):
             return failed(observed, usage)
         return Reply(observed, usage=usage)
 
 
-def _judged(request: JudgeRequest, by_scales: bool) -> Observations | Outcome:
-    """Decode, measure and report; runs in a worker."""
-    if by_scales or request.finding is None:
+def measured(request: JudgeRequest) -> Observations | Outcome:
+    """Measure an edit by a rubric's criteria; return a `malformed` outcome if the images cannot be compared."""
+    image, finding, direction = request.image, request.finding, request.direction
+    if finding is None or all(criterion.name in MEASURED for criterion in request.rubric.criteria):
         return scaled(request)
-    return judge_encoded(
-        request.original.data,
-        request.edited.data,
-        request.instruction,
-        request.image,
-        request.finding,
-        request.direction,
-        request.rubric,
-    )
-
-
-def judge_encoded(
-    original: bytes,
-    edited: bytes,
-    instruction: str,
-    image: SourceImage,
-    finding: Finding,
-    direction: Direction,
-    rubric: Rubric,
-) -> Observations | Outcome:
-    """Measure an edit by a rubric's criteria; return a `malformed` outcome if the images cannot be compared.
-
-    Args:
-        original, edited: files of the two images.
-        instruction: the text passed to the editor; names side and zone.
-        image: the record of the original.
-        finding, direction: the requested edit.
-        rubric: rubric with the criteria to report.
-    """
-    intent = read_instruction(instruction, [finding])
+    intent = read_instruction(request.instruction, [finding])
     try:
-        before, after = decode(original), decode(edited)
+        before, after = decode(request.original.data), decode(request.edited.data)
         try:
             case, why_not = case_of(before, after, intent, image, finding, direction), ""
         except CannotShow as reason:
@@ -126,11 +95,11 @@ def judge_encoded(
             )
     except (BadImage, ValueError, cv2.error) as error:
         return Outcome(OutcomeKind.MALFORMED, str(error))
-    measured = {criterion: result_of(measure(case)) for criterion, measure in MEASURES.items()}
+    found = {criterion: result_of(measure(case)) for criterion, measure in MEASURES.items()}
     if why_not:
-        measured |= dict.fromkeys(PLACED, CriterionResult(None, evidence=f"cannot tell: {why_not}"))
-    results = {c.name: measured[Criterion(c.name)] for c in rubric.criteria}
-    shown = bool(measured[Criterion.INSTRUCTION_COMPLIANCE].passed)
+        found |= dict.fromkeys(PLACED, CriterionResult(None, evidence=f"cannot tell: {why_not}"))
+    results = {c.name: found[Criterion(c.name)] for c in request.rubric.criteria}
+    shown = bool(found[Criterion.INSTRUCTION_COMPLIANCE].passed)
     facts = {
         "has_disease": shown if direction is Direction.ADD else not shown,
         "other_disease": case.change is not None
@@ -138,7 +107,7 @@ def judge_encoded(
     }
     return Observations(
         criteria=results,
-        facts={name: facts[name] for name in rubric.facts},
+        facts={name: facts[name] for name in request.rubric.facts},
         opinion=all(result.passed for result in results.values()),
         reason=_reason(results, case),
     )

@@ -115,10 +115,6 @@ _COMPANION = re.compile(
 """Start of what accompanies the finding: "with mild midline shift" does not make a tumour mild."""
 _HERE = "\x00"
 """Replaces the finding's own name, so that none of its words is read as a place."""
-_AS_IT_IS = re.compile(
-    r"\b(?:return|leave|keep|give back) (?:(?:this|the) (?:image|picture|photograph|scan|slice|radiograph)|it)"
-    r" (?:exactly |just )?(?:as it is|as is|unchanged|untouched|unaltered)\b"
-)
 
 
 def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
@@ -146,11 +142,6 @@ def read_instruction(instruction: str, findings: Sequence[Finding]) -> Intent:
     if any(re.search(r"\b(?:normal|healthy)\b", part) for part in commanded):
         direction = Direction.REMOVE
     return Intent(None, direction, _first(_SIDES, commanded))
-
-
-def asks_for_nothing(instruction: str) -> bool:
-    """Return True if an instruction requests to return the image unchanged."""
-    return _AS_IT_IS.search(_normalise(instruction)) is not None
 
 
 def _normalise(text: str) -> str:

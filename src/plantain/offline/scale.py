@@ -100,10 +100,8 @@ def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:
     kept = float(np.clip(min((detail - LOST) / (KEPT - LOST), (NOISY - detail) / (NOISY - MORE)), 0, 1))
     if vq.value is None or kept < vq.value:
         vq, worst = Score(kept), f"fine detail at {detail:.2f} of the original's"
-    results = {
-        c.name: _on_scale(s, c, rubric)
-        for c, s in zip(rubric.criteria, _in_order(rubric, ea, cp, vq), strict=True)
-    }
+    shares = dict(zip(MEASURED, (ea, cp, vq), strict=True))
+    results = {c.name: _on_scale(shares[c.name], c, rubric) for c in rubric.criteria}
     return Observations(
         results,
         {},
@@ -111,11 +109,6 @@ def _measured(case: Case, truth: Pixels | None, rubric: Rubric) -> Observations:
         f"Instrument reading, not an expert's opinion. EA: {why}. VQ: {worst}.",
         _differences(case),
     )
-
-
-def _in_order(rubric: Rubric, *scores: Score) -> list[Score]:
-    named = dict(zip(MEASURED, scores, strict=True))
-    return [named[criterion.name] for criterion in rubric.criteria]
 
 
 def _on_scale(share: Score, criterion: RubricCriterion, rubric: Rubric) -> CriterionResult:

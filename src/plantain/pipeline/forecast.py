@@ -96,7 +96,6 @@ class Pilot:
         rounds: the rounds that each of its closed tasks took; `succeeded`: how many of them succeeded.
         tries: model calls per attempt, by step, retries included.
         cost_usd, latency_s: mean US dollars and seconds per call, by step and model, if known.
-        bytes_per_attempt: bytes on disk per attempt.
     """
 
     rounds: tuple[int, ...]
@@ -104,7 +103,6 @@ class Pilot:
     tries: dict[Step, float]
     cost_usd: dict[tuple[Step, str], float]
     latency_s: dict[tuple[Step, str], float]
-    bytes_per_attempt: float
 
     def rounds_per_task(self) -> CallEstimate:
         """Return the mean number of rounds per task; low and high are its 95 % normal interval, at least 0."""
@@ -128,7 +126,6 @@ def read_pilot(run: Path) -> Pilot:
             {step: sum(r.tries for (of, _), r in rows.items() if of is step) / attempts for step in Step},
             {key: r.cost_usd / r.priced for key, r in rows.items() if r.cost_usd is not None and r.priced},
             {key: r.mean_latency_s for key, r in rows.items() if r.mean_latency_s is not None},
-            reader.blob_bytes() / attempts,
         )
 
 
@@ -146,8 +143,6 @@ class BuildPlan:
         calls_by: calls by step and model.
         cost_usd: cost in US dollars; None while a price is unknown.
         duration_s, disk: duration in seconds, and disk space in bytes.
-        success: number of tasks expected to succeed by a pilot's rates; None without a pilot, except with
-            `accepted_per_finding`: then by the paper's rate.
         unpriced: models without a known price.
     """
 
@@ -162,7 +157,6 @@ class BuildPlan:
     cost_usd: CallEstimate | None = None
     duration_s: CallEstimate = NOTHING
     disk: CallEstimate = NOTHING
-    success: CallEstimate | None = None
     unpriced: tuple[str, ...] = ()
 
 
@@ -202,9 +196,7 @@ def make_plan(
         plan.cost_usd = sum((_cost(recipe, pilot, *key, n) for key, n in plan.calls_by.items()), NOTHING)
     plan.duration_s = _duration(recipe, plan, pilot)
     images_used = plan.tried.at_most(plan.images)
-    attempts = plan.rounds.times(pilot.bytes_per_attempt if pilot else BYTES_PER_ATTEMPT)
-    plan.disk = attempts + images_used.times(BYTES_PER_IMAGE)
-    plan.success = _success(recipe, plan, pilot)
+    plan.disk = plan.rounds.times(BYTES_PER_ATTEMPT) + images_used.times(BYTES_PER_IMAGE)
     return plan
 
 
@@ -240,15 +232,6 @@ def _tried(recipe: Recipe, pilot: Pilot | None, most: int) -> CallEstimate:
         for rate in (share.high, share.expected, share.low)
     )
     return CallEstimate(few, usual, many)
-
-
-def _success(recipe: Recipe, plan: BuildPlan, pilot: Pilot | None) -> CallEstimate | None:
-    asked = recipe.data.accepted_per_finding
-    if pilot is None and asked is None:
-        return None
-    share = _yield(recipe, pilot)
-    won = (share.times(n) for n in plan.by_finding.values())
-    return sum((each if asked is None else each.at_most(asked) for each in won), NOTHING)
 
 
 def _cost(recipe: Recipe, pilot: Pilot | None, step: Step, model: str, calls: CallEstimate) -> CallEstimate:

@@ -83,7 +83,7 @@ async def edit_until_qualified(rounds: Rounds) -> Closing:
                 return Closing(TaskState.NOT_APPLICABLE, number, attempt.edit_outcome.reason)
             continue
 
-        attempt = await rounds.judge(attempt, history)
+        attempt = await rounds.judge(attempt)
         if attempt.verdict is None:
             assert attempt.judge_outcome is not None
             return _stopped(attempt.judge_outcome, number, "judge")
@@ -240,17 +240,9 @@ class Rounds:
             return None
         return restored(attempt, edited, self.original.data, self.finding)
 
-    async def judge(self, attempt: Attempt, history: Sequence[Attempt] = ()) -> Attempt:
-        """Let the judge or panel judge the edit; return the attempt with its verdict, or a reason in `judge_outcome`.
-
-        If a round of `history` has the same image and instruction, its verdict is reused.
-        """
+    async def judge(self, attempt: Attempt) -> Attempt:
+        """Let the judge or panel judge the edit; return the attempt with its verdict or a reason in `judge_outcome`."""
         assert attempt.edited is not None
-        known = next((earlier for earlier in history if _same_edit(earlier, attempt)), None)
-        if known is not None:
-            key = (self.task.id, self.generation)
-            await self.journal.repeat_verdict(*key, round=attempt.round, earlier=known.round)
-            return replace(attempt, judge_outcome=OK, verdict=known.verdict)
         edited = await self._read(attempt.edited)
         objections = dict[str, str]()
         for check in self.checks:
@@ -333,12 +325,6 @@ class Rounds:
         """Return a stored image that is known to be there and intact."""
         await asyncio.to_thread(self.images.read, sha256)
         return self.images.image(sha256)
-
-
-def _same_edit(earlier: Attempt, attempt: Attempt) -> bool:
-    """Return True if the same instruction gave the same bytes, and these have a verdict (a run has one rubric)."""
-    same = (earlier.edited, earlier.instruction) == (attempt.edited, attempt.instruction)
-    return same and earlier.verdict is not None
 
 
 def _history_row(attempt: Attempt) -> list[object]:

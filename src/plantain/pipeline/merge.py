@@ -5,7 +5,6 @@ The merged run is made in a folder next to its own and renamed when complete. An
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -63,8 +62,6 @@ _OWN = frozenset(
 )
 """Meta entries that may differ between shards."""
 
-_NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES})
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -88,14 +85,13 @@ class Merged:
     Attributes:
         shards: number of merged runs.
         tasks: number of tasks by state.
-        blobs: number of stored images, `linked` of them as hard links to a shard's files.
+        blobs: number of stored images, as hard links to a shard's files where the disk has them.
         spent_usd: cost of all calls in US dollars.
     """
 
     shards: int
     tasks: Mapping[str, int] = field(default_factory=dict)
     blobs: int = 0
-    linked: int = 0
     spent_usd: float = 0.0
 
 
@@ -133,11 +129,12 @@ def merge(runs: Sequence[Path], run: Path, *, accept_model_change: bool = False)
             for part in parts:
                 join(joined, part.run)
             put_meta(joined, meta)
-        linked = _take_blobs(parts, BlobStore(making / "blobs"))
+        store = BlobStore(making / "blobs")
         for part in parts:
+            _take_blobs(part, store)
             if (part.run / CARDS).is_dir():
                 shutil.copytree(part.run / CARDS, making / CARDS, symlinks=True, dirs_exist_ok=True)
-        return _checked(making, run, len(parts), linked)
+        return _checked(making, run, len(parts))
 
 
 def _held(kept: ExitStack, run: Path) -> Part:
@@ -280,40 +277,29 @@ def _served(parts: Sequence[Part], *, accept_model_change: bool) -> tuple[dict[s
     return served, changes
 
 
-def _take_blobs(parts: Iterable[Part], store: BlobStore) -> int:
-    """Take every blob of the parts, by a hard link where the disk has them; return how many are links."""
-    linked = 0
-    for part in parts:
-        theirs = BlobStore(part.run / "blobs")
-        for sha256, media_type in blobs_of(part.database):
-            linked += _take(theirs, store, sha256, media_type)
-    return linked
+def _take_blobs(part: Part, store: BlobStore) -> None:
+    """Take every blob of a part, by a hard link where the disk has them."""
+    theirs = BlobStore(part.run / "blobs")
+    for sha256, media_type in blobs_of(part.database):
+        source, target = theirs.path(sha256), store.path(sha256)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except FileExistsError:
+            continue
+        except FileNotFoundError as error:
+            raise InputError(f"{source}: the image is missing") from error
+        except OSError:
+            store.put(theirs.read(sha256), media_type)
 
 
-def _take(theirs: BlobStore, store: BlobStore, sha256: str, media_type: str) -> bool:
-    source, target = theirs.path(sha256), store.path(sha256)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except FileExistsError:
-        return target.samefile(source)
-    except FileNotFoundError as error:
-        raise InputError(f"{source}: the image is missing") from error
-    except OSError as error:
-        if error.errno not in _NO_LINK:
-            raise
-        store.put(theirs.read(sha256), media_type)
-        return False
-    return True
-
-
-def _checked(making: Path, run: Path, shards: int, linked: int) -> Merged:
+def _checked(making: Path, run: Path, shards: int) -> Merged:
     with JournalReader.open(making) as reader:
         found = verify(reader)
         if not found.ok:
             raise InputError(f"{run}: the merged run is not complete: {found.problems[0]}")
         tasks = {state.value: n for state, n in reader.counts().items() if n or state is TaskState.PENDING}
-        merged = Merged(shards, tasks, found.blobs, linked, reader.spent_usd())
+        merged = Merged(shards, tasks, found.blobs, reader.spent_usd())
     for left in ("-wal", "-shm"):
         (making / f"{JOURNAL_NAME}{left}").unlink(missing_ok=True)
     return merged

@@ -108,8 +108,8 @@ class Recipe(Section):
         name: name of the build in pages and releases.
         seed: number that determines all random choices: the same seed plans the same tasks.
         data, models, loop, limits, engine: the sections of these names.
-        rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. In a TOML file, its
-            policy and threshold apply unless `loop` sets them.
+        rubric: name of the rubric that judges edits, or a TOML file with one; "" for Med-Banana's. Its policy
+            and threshold apply unless `loop` sets them.
         providers, settings: settings by provider; those that replace them by role ("writer", "editor", "judge").
 
     Example:
@@ -168,7 +168,7 @@ class Recipe(Section):
         }
 
 
-def _check_roles(recipe: Recipe, path: Path) -> None:
+def _check_roles(recipe: Recipe, path: Path | str) -> None:
     """Refuse settings of a role that its model's provider does not have. Raise InputError."""
     models = {
         "writer": (recipe.models.writer,),
@@ -183,7 +183,7 @@ def _check_roles(recipe: Recipe, path: Path) -> None:
                 raise InputError(f"{path}: {error}") from error
 
 
-def _check_panel(recipe: Recipe, path: Path) -> None:
+def _check_panel(recipe: Recipe, path: Path | str) -> None:
     """Raise InputError for a judge that is named several times and would give the same answer each time."""
     for judge, times in Counter(recipe.models.judges).items():
         fixed = judge.startswith("offline/") or recipe.terms.options(judge, "judge").get("temperature") == 0.0
@@ -202,8 +202,6 @@ def load_recipe(path: Path) -> Recipe:
     """
     recipe = read_toml(path, Recipe, "recipe")
     check_provider_names(recipe.providers, recipe.terms.models, path)
-    _check_roles(recipe, path)
-    _check_panel(recipe, path)
     here = path.resolve().parent
     data = recipe.data.model_copy(
         update={
@@ -214,13 +212,22 @@ def load_recipe(path: Path) -> Recipe:
     providers = resolve_provider_paths(path, recipe.providers)
     rubric = str(here / recipe.rubric) if recipe.rubric.endswith(".toml") else recipe.rubric
     free = {"data": data, "providers": providers, "rubric": rubric}
-    recipe = recipe.model_copy(update=free)
+    return checked(recipe.model_copy(update=free), path)
+
+
+def checked(recipe: Recipe, name: Path | str = "recipe") -> Recipe:
+    """Check a recipe's models and rubric, and return it with the rubric's policy and threshold where it sets none.
+
+    `name` is its name in messages. Raise InputError if it is invalid.
+    """
+    _check_roles(recipe, name)
+    _check_panel(recipe, name)
     judged = {"policy": recipe.judged_by.policy, "threshold": recipe.judged_by.threshold}
-    unset = {name: value for name, value in judged.items() if name not in recipe.loop.model_fields_set}
+    unset = {key: value for key, value in judged.items() if key not in recipe.loop.model_fields_set}
     loop = recipe.loop.model_copy(update=unset)
     if loop.policy == "weighted" and not recipe.judged_by.weighted:
         raise InputError(
-            f"{path}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"
+            f"{name}: loop.policy: 'weighted' needs weights, and {recipe.judged_by.name} has none"
         )
     return recipe.model_copy(update={"loop": loop})
 

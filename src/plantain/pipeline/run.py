@@ -63,7 +63,6 @@ async def run_build(
     limit: int | None = None,
     shard: Shard | None = None,
     observer: ProgressObserver = SILENT,
-    on_commit: Callable[[int], None] | None = None,
     accept_model_change: bool = False,
     only: Chosen | None = None,
 ) -> RunSummary:
@@ -78,7 +77,6 @@ async def run_build(
         limit: close at most this many tasks.
         shard: process only this part of the plan, with its share of budget and limits; None for the whole plan.
         observer: receives the run's progress.
-        on_commit: called with the number of durable events so far.
         accept_model_change: continue, and record it, when a provider serves another model than before.
         only: chooses among the planned pending tasks; None for all.
 
@@ -95,7 +93,6 @@ async def run_build(
             run,
             NewRun(recipe.name, recipe.seed, recipe.frozen_part()),
             observer=observer,
-            on_commit=on_commit,
             accept_model_change=accept_model_change,
             also_close=(method.writer, method.editor, *method.judges),
         ) as opened:
@@ -103,7 +100,7 @@ async def run_build(
             if ready.share is not None:
                 observer.note(in_words(ready.share))
                 await store_share(journal, ready.share)
-            opened.summary.regrouped = await _plan(recipe, ready, journal)
+            await _plan(recipe, ready, journal)
             await check_pending_consent(recipe, catalogue, journal)
             counts, chosen = journal.reader.counts(), only or _pending
             if only is not None:
@@ -135,22 +132,17 @@ async def run_build(
     return opened.summary
 
 
-async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> tuple[str, ...]:
-    """Journal the tasks; enumerate again only when the catalogue or the choice of findings changed.
-
-    Returns:
-        The ids of images that have another group or split now.
-    """
-    catalogue, regrouped = ready.catalogue, list[str]()
+async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> None:
+    """Journal the tasks; enumerate again only when the catalogue or the choice of findings changed."""
+    catalogue = ready.catalogue
     if journal.reader.meta("plan_digest") != ready.plan:
         hold_to_sources(catalogue, journal.reader)
         if recipe.data.accepted_per_finding is None:
             tasks = within(ready.share, enumerate_tasks(recipe, catalogue, ready.taxonomy))
             await journal.add_tasks(tasks)
-        regrouped = await learn_from(catalogue, journal)
+        await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
     await _extended(recipe, ready, journal)
-    return tuple(regrouped)
 
 
 async def _extended(recipe: Recipe, ready: Ready, journal: Journal) -> int:
@@ -352,30 +344,23 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
             raise InputError(_another(reader, there, "another file"))
 
 
-async def learn_from(catalogue: Catalogue, journal: Journal) -> list[str]:
+async def learn_from(catalogue: Catalogue, journal: Journal) -> None:
     """Copy groups, splits, licences and consent that changed in a catalogue since the run stored its images.
 
     Withdrawals and splits need a corrected group; one that the catalogue no longer has is kept. A licence is copied
     only if the run's is unknown. All other fields, and the image itself, stay as they were when the tasks were made.
-
-    Returns:
-        The ids of the catalogue's images whose group or split changed.
     """
-    regrouped = []
     for image in list(journal.reader.images()):
         there = catalogue.find(image.origin)
         if there is None:
             continue
-        grouped = replace(image, group=there.group or image.group, split=there.split or image.split)
         known = there.licence if image.licence is Licence.UNKNOWN else image.licence
-        now = replace(grouped, licence=known, consent=there.consent)
+        group, split = there.group or image.group, there.split or image.split
+        now = replace(image, group=group, split=split, licence=known, consent=there.consent)
         if now != image:
             data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
             blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
             await journal.add_images([(now, blob)])
-        if grouped != image and not image.parent:
-            regrouped.append(image.id)
-    return regrouped
 
 
 def _id_of(task: EditTask, image: SourceImage) -> str:

@@ -1,22 +1,21 @@
 """Decoding by a codec that a damaged file can crash: in a process of its own, which takes only itself down.
 
 GDCM is the only free decoder of lossless JPEG and JPEG-LS here, and it does not survive every damaged stream. Run as
-`python -m plantain.pixels.apart`, this module reads DICOM files of one frame from its input, each behind its length,
-and writes arrays. The process is kept for the next frame, since starting it takes longer than decoding; each thread
-that decodes has one, and after a refusal, a crash or a stall it gets another: a damaged file may have damaged it.
+`python -m plantain.pixels.apart FD`, this module reads DICOM files of one frame from a pipe and writes arrays. The
+process is kept for the next frame, since starting it takes longer than decoding; each thread that decodes has one, and
+after a refusal, a crash or a stall it gets another: a damaged file may have damaged it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 import struct
 import subprocess
 import sys
 import threading
 import weakref
-from typing import IO
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +33,8 @@ _NEEDED = (
     *("Rows", "Columns", "SamplesPerPixel", "PhotometricInterpretation", "PlanarConfiguration"),
     *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation"),
 )
-_LENGTH = struct.Struct(">?Q")
-"""Of a message: 1 for an answer, 0 for a refusal in words; and its length."""
+_ARRAY = b"\x93NUMPY"
+"""Start of an answer; any other is a refusal in words."""
 
 _REFUSALS: tuple[type[Exception], ...] = (
     *(AttributeError, ValueError, RuntimeError, NotImplementedError, OSError, LookupError, TypeError),
@@ -63,102 +62,67 @@ def decode_apart(dataset: Dataset, coded: bytes, bits: int) -> npt.NDArray[np.in
     file = io.BytesIO()
     lean.save_as(file, implicit_vr=False, little_endian=True)
     decoder: _Decoder | None = getattr(_own, "decoder", None)
-    if decoder is None or not decoder.alive:
+    if decoder is None or decoder.process.poll() is not None:
         decoder = _own.decoder = _Decoder()
     return decoder.decode(file.getvalue())
 
 
 class _Decoder:
-    """One child process; it ends with the thread that made it."""
+    """One child process; it ends with the thread that made it, whose end of the pipe is then closed."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "plantain.pixels.apart"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self._pipe, theirs = Pipe()
+        number = str(theirs.fileno())
+        # Codecs print to standard output when they please.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "plantain.pixels.apart", number],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
         )
-        weakref.finalize(self, _end, self._process)
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
+        theirs.close()
+        weakref.finalize(self, _end, self.process)
 
     def decode(self, file: bytes) -> npt.NDArray[np.integer]:
         """Send a file to the child process and return its array. Raise ValueError as `decode_apart` does."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        late = threading.Timer(LIMIT_S, self._process.kill)
-        late.start()
+        why = "the decoder crashed on it"
         try:
-            _write(self._process.stdin, True, file)
-            fine, answer = _read(self._process.stdout)
-        except (OSError, EOFError) as error:
-            self._process.kill()
-            self._process.wait()
-            slow = not late.is_alive()
-            raise ValueError(
-                f"the decoder took more than {LIMIT_S} s" if slow else "the decoder crashed on it"
-            ) from error
-        finally:
-            late.cancel()
-        if not fine:
-            self._process.kill()
-            self._process.wait()
-            raise ValueError(answer.decode(errors="replace") or "the decoder refused it")
-        values: npt.NDArray[np.integer] = np.load(io.BytesIO(answer), allow_pickle=False)
-        return values
+            self._pipe.send_bytes(file)
+            if self._pipe.poll(LIMIT_S):
+                answer = self._pipe.recv_bytes(MOST_BYTES)
+                if answer.startswith(_ARRAY):
+                    values: npt.NDArray[np.integer] = np.load(io.BytesIO(answer), allow_pickle=False)
+                    return values
+                why = answer.decode(errors="replace") or "the decoder refused it"
+            else:
+                why = f"the decoder took more than {LIMIT_S} s"
+        except (OSError, EOFError):
+            pass  # the child is gone, or announces more bytes than allowed
+        _end(self.process)
+        raise ValueError(why)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the child by closing its input, without waiting for its output."""
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
-    try:
-        process.wait(timeout=1.0)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _write(pipe: IO[bytes], fine: bool, data: bytes) -> None:
-    pipe.write(_LENGTH.pack(fine, len(data)) + data)
-    pipe.flush()
-
-
-def _read(pipe: IO[bytes]) -> tuple[bool, bytes]:
-    """One message. Raises EOFError where the other side is gone, or announces more bytes than allowed."""
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    fine, length = _LENGTH.unpack(head)
-    if length > MOST_BYTES:
-        raise EOFError
-    data = pipe.read(length)
-    if len(data) < length:
-        raise EOFError
-    return bool(fine), data
+    process.kill()
+    process.wait()
 
 
 def _main() -> None:
-    """Decodes what comes, until nothing comes any more."""
-    source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Codecs print to standard output when they please; only messages may go where messages are read.
-    os.dup2(2, 1)
-    while True:
-        try:
-            _, file = _read(source)
-        except EOFError:
-            return
-        try:
-            out = io.BytesIO()
-            dataset = dcmread(io.BytesIO(file), force=True)
-            np.save(out, pixel_array(dataset, decoding_plugin="gdcm"), allow_pickle=False)
-            _write(sink, True, out.getvalue())
-        except _REFUSALS as error:
-            _write(sink, False, " ".join(str(error).split())[:300].encode())
+    """Decode the files that come, until the pipe is closed."""
+    with Connection(int(sys.argv[1])) as pipe:
+        while True:
+            try:
+                file = pipe.recv_bytes()
+            except EOFError:
+                return
+            try:
+                out = io.BytesIO()
+                dataset = dcmread(io.BytesIO(file), force=True)
+                np.save(out, pixel_array(dataset, decoding_plugin="gdcm"), allow_pickle=False)
+                pipe.send_bytes(out.getbuffer())
+            except _REFUSALS as error:
+                pipe.send_bytes(" ".join(str(error).split())[:300].encode())
 
 
 if __name__ == "__main__":

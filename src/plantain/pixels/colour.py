@@ -1,4 +1,4 @@
-"""Conversion of a file's colours to sRGB: by its ICC profile, a PNG's gAMA and cHRM chunks, or EXIF."""
+"""Conversion of a file's colours to sRGB, by its ICC profile or the gAMA chunk of a PNG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageCms
 
 from plantain.pixels.arrays import Image as Levels
@@ -16,13 +15,8 @@ from plantain.pixels.arrays import Pixels
 STRIP_PIXELS = 1_000_000
 """Pixels that are converted at a time, so that copies of a large image do not add up."""
 
-Chromaticities = tuple[float, ...]
-"""x and y (CIE 1931) of white, red, green and blue: 8 numbers, in the order of a cHRM chunk."""
-
-SRGB: Chromaticities = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
-ADOBE_RGB: Chromaticities = (*SRGB[:4], 0.21, 0.71, *SRGB[6:])
-ADOBE_GAMMA = 256 / 563
-"""Adobe RGB (1998), 4.3.4.2."""
+SRGB = (0.3127, 0.3290, 0.64, 0.33, 0.30, 0.60, 0.15, 0.06)
+"""x and y (CIE 1931) of white, red, green and blue, in the order of a cHRM chunk."""
 
 _SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 """Pillow's modes by the colour space of a profile."""
@@ -37,17 +31,6 @@ _DISPLAY_GAMMA = 1 / 2.2
 """File gamma that is shown as it is (PNG, third edition, 13.13)."""
 
 _EXIF, _INTEROPERABILITY, _COLOUR_SPACE, _INDEX = 0x8769, 0xA005, 0xA001, 1
-
-_BRADFORD = np.array([[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]])
-"""XYZ to the cone responses in which ICC profiles adapt the white point (ICC.1:2010, annex E)."""
-
-_LEVELS = np.arange(256) / 255.0
-
-_LIGHT = np.arange(1 << 16) / 65535.0
-_SRGB_LEVELS = np.rint(
-    255 * np.where(_LIGHT <= 0.0031308, 12.92 * _LIGHT, 1.055 * _LIGHT ** (1 / 2.4) - 0.055)
-).astype(np.uint8)
-"""sRGB levels of linear light in 16 bits (IEC 61966-2-1)."""
 
 
 class ColourProfile:
@@ -68,20 +51,11 @@ class ColourProfile:
         self.name, self.mode, self.fault = "", "", ""
         self._transform: ImageCms.ImageCmsTransform | None = None
         self._curve: list[int] = []
-        self._linear, self._matrix = _LEVELS, np.eye(3)
         if profile:
             self._by_profile(profile)
         elif gamma and gamma > 0 and abs(_DISPLAY_GAMMA / gamma - 1) > 0.05:
             self.name = f"gamma {gamma:g}"
             self._curve = [round(255 * (level / 255) ** (_DISPLAY_GAMMA / gamma)) for level in range(256)]
-
-    @classmethod
-    def of_primaries(cls, name: str, primaries: Chromaticities, gamma: float) -> ColourProfile:
-        """Return the RGB colour space of these xy primaries and this file gamma."""
-        made = cls(None)
-        made._matrix = np.linalg.inv(_to_xyz(SRGB)) @ _to_xyz(primaries)
-        made.name, made.mode, made._linear = name, "RGB", _LEVELS ** (1 / gamma)
-        return made
 
     def _by_profile(self, profile: bytes) -> None:
         try:
@@ -112,9 +86,6 @@ class ColourProfile:
             return image.point(self._curve * len(image.getbands()))
         if self._transform is not None and image.mode == self.mode:
             return ImageCms.applyTransform(image, self._transform) or image
-        if self.name and self._transform is None and image.mode == self.mode:
-            light = (self._linear[np.asarray(image)] @ self._matrix.T).clip(0.0, 1.0)
-            return Image.fromarray(_SRGB_LEVELS[np.rint(light * 65535.0).astype(np.uint16)])
         return image
 
     def convert_pixels(self, pixels: Levels) -> Pixels:
@@ -136,7 +107,8 @@ colour_profile = lru_cache(maxsize=16)(ColourProfile)
 def profile_of(image: Image.Image) -> ColourProfile:
     """Return the colour space that an image file states.
 
-    Of a PNG's chunks, iCCP goes before sRGB, and gAMA with cHRM (PNG, third edition, 13.12); EXIF comes last.
+    Of a PNG's chunks, iCCP goes before sRGB, and that before gAMA and cHRM (PNG, third edition, 13.12). Other primaries
+    in cHRM, and Adobe RGB stated in EXIF alone, are a fault.
 
     Args:
         image: as Pillow opened it.
@@ -151,20 +123,16 @@ def profile_of(image: Image.Image) -> ColourProfile:
     if "srgb" in info:
         return colour_profile(None)
     if gamma and primaries and mode == "RGB" and max(map(_difference, primaries, SRGB)) > 0.005:
-        return _by_primaries("PNG primaries", tuple(primaries), gamma)
+        return _refused("its cHRM chunk states other primaries than sRGB's; save it as sRGB")
     if not gamma and mode == "RGB" and _is_adobe_rgb(image):
-        return _by_primaries("Adobe RGB", ADOBE_RGB, ADOBE_GAMMA)
+        return _refused("EXIF states Adobe RGB without a profile; save it as sRGB")
     return colour_profile(None, gamma)
 
 
-@lru_cache(maxsize=16)
-def _by_primaries(name: str, primaries: Chromaticities, gamma: float) -> ColourProfile:
-    try:
-        return ColourProfile.of_primaries(name, primaries, gamma)
-    except (np.linalg.LinAlgError, ZeroDivisionError):
-        made = ColourProfile(None)
-        made.fault = "its cHRM chunk states no colour space; save it as sRGB"
-        return made
+def _refused(why: str) -> ColourProfile:
+    made = ColourProfile(None)
+    made.fault = why
+    return made
 
 
 def _is_adobe_rgb(image: Image.Image) -> bool:
@@ -176,18 +144,6 @@ def _is_adobe_rgb(image: Image.Image) -> bool:
     except (OSError, SyntaxError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         return False
     return space == 2 or str(index).startswith("R03")
-
-
-def _to_xyz(primaries: Chromaticities) -> npt.NDArray[np.floating]:
-    """Return the matrix from linear RGB to XYZ, adapted to the white of sRGB."""
-    xyz = [
-        np.array([x / y, 1.0, (1 - x - y) / y]) for x, y in zip(primaries[::2], primaries[1::2], strict=True)
-    ]
-    white, columns = xyz[0], np.array(xyz[1:]).T
-    daylight = np.array([SRGB[0] / SRGB[1], 1.0, (1 - SRGB[0] - SRGB[1]) / SRGB[1]])
-    cones = np.diag((_BRADFORD @ daylight) / (_BRADFORD @ white))
-    adapted: npt.NDArray[np.floating] = np.linalg.inv(_BRADFORD) @ cones @ _BRADFORD @ columns
-    return adapted * np.linalg.solve(columns, white)
 
 
 def _difference(one: float, other: float) -> float:

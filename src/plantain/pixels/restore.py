@@ -83,7 +83,10 @@ def restore_outside(original: Pixels, answer: Pixels, finding: Finding) -> Resto
     mask = _jpeg_blocks(soft > 0)
     if mask.mean() > _MOST:
         return unrestored(f"the change covers more than {_MOST:.0%} of the image")
-    return Restored(composite(original, toned, soft), mask, float(1.0 - mask.mean()), residual)
+    before = original.astype(np.float32)
+    mixed = np.rint(before + soft[..., None] * (toned.astype(np.float32) - before))
+    pixels = np.clip(mixed, 0, 255).astype(np.uint8)
+    return Restored(pixels, mask, float(1.0 - mask.mean()), residual)
 
 
 def changed_untouched(versions: Sequence[Pixels], findings: Sequence[Finding]) -> tuple[float, str]:
@@ -385,22 +388,6 @@ def feather(mask: Mask, radius_px: float) -> Field:
     signed = np.where(mask, _distance_to(~mask) - 0.5, 0.5 - _distance_to(mask))
     ramp = np.clip((signed + radius_px) / (2 * radius_px), 0.0, 1.0)
     return (ramp * ramp * (3.0 - 2.0 * ramp)).astype(np.float32)
-
-
-def composite(before: Pixels, after: Pixels, alpha: Field | Mask) -> Pixels:
-    """Blend by alpha: exactly `before` at 0, `after` at 1; rounded in between.
-
-    Args:
-        before, after: uint8 (H, W, 3), same shape.
-        alpha: (H, W), bool or float in [0, 1].
-
-    Returns:
-        uint8, same shape as `before`.
-    """
-    weight = alpha.astype(np.float32)[:, :, None]
-    old = before.astype(np.float32)
-    mixed = old + weight * (after.astype(np.float32) - old)
-    return np.clip(np.rint(mixed), 0, 255).astype(np.uint8)
 
 
 def _distance_to(mask: Mask) -> Field:

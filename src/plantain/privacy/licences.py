@@ -142,24 +142,18 @@ _IMAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    licence: LicenceText
-    credit: str
-
-
 _KNOWN_SOURCES = {
-    "scikit-image": _Published(
+    "scikit-image": (
         KNOWN["CC0-1.0"],
         "H\u00e4ggstr\u00f6m M. Medical gallery of Mikael H\u00e4ggstr\u00f6m 2014. WikiJournal of Medicine 1 (2). "
         "doi:10.15347/wjm/2014.008. Distributed with scikit-image.",
     ),
-    "pydicom-data": _Published(
+    "pydicom-data": (
         KNOWN["MIT"],
         "A DICOM compression sample of the NEMA WG4 set, distributed with pydicom-data.",
     ),
-    "dipy": _Published(KNOWN["BSD-3-Clause"], "Test data distributed with DIPY."),
-    "MNI ICBM152": _Published(
+    "dipy": (KNOWN["BSD-3-Clause"], "Test data distributed with DIPY."),
+    "MNI ICBM152": (
         MNI,
         "Fonov V, et al. Unbiased average age-appropriate atlases for pediatric studies. NeuroImage 54 (1), 2011. "
         "doi:10.1016/j.neuroimage.2010.07.033.",
@@ -270,9 +264,11 @@ def original_parts(
         if not held or allowed not in FREE_TO_LEAVE:
             continue
         known = _KNOWN_SOURCES.get(dataset)
-        licence = known.licence if known else _CLASSES[allowed]
         version = str(source.get("version", ""))
-        credit = known.credit if known else f"The owners of {dataset}{f', {version}' if version else ''}."
+        licence, credit = known or (
+            _CLASSES[allowed],
+            f"The owners of {dataset}{f', {version}' if version else ''}.",
+        )
         parts.append(
             SourcePart(PART + dataset, dataset, version, held, allowed.value, licence, credit=credit)
         )

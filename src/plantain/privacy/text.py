@@ -152,32 +152,23 @@ _NEAR = 12
 _SHARP_LEVELS = 80.0
 
 
-class TextChangeKind(StrEnum):
-    """Kind of a change of text."""
-
-    MISSING = "missing"
-    MOVED = "moved"
-    CHANGED = "changed"
-    ADDED = "added"
-
-
 @dataclass(frozen=True, slots=True)
 class TextChange:
     """One piece of text that an edit changed.
 
     Attributes:
-        kind: kind of the change.
-        marker: the marker; "" for other added text, which is not repeated since it may look like a name.
+        added: True for text of the edited image only; False for text of the original that is lost, moved or changed.
+        marker: the marker; "" for other text, which is not repeated since it may look like a name.
         box: box of the text in the original; of added text, in the edited image.
     """
 
-    kind: TextChangeKind
+    added: bool
     marker: str
     box: Box
 
     def __str__(self) -> str:
         subject = f"marker {self.marker}" if self.marker else "text"
-        return f"{subject} {self.kind.value} at ({self.box.left}, {self.box.top})"
+        return f"{subject} {'added' if self.added else 'changed'} at ({self.box.left}, {self.box.top})"
 
 
 def text_changes(before: Pixels, after: Pixels, reader: TextReader) -> tuple[TextChange, ...]:
@@ -208,36 +199,22 @@ def text_changes(before: Pixels, after: Pixels, reader: TextReader) -> tuple[Tex
         for text in reader.read(np.ascontiguousarray(region.cut(after)))
     ]
     found = [text for text in found if not _alike(before, after, text.box)]
-    changes = [change for text in touched if (change := _fate(text, found)) is not None]
-    explained = [text.box for text in touched]
+    changes = [TextChange(False, _marker(text), text.box) for text in touched if not _is_among(text, found)]
     new = [
-        text for text in found if _counts(text) and not any(_same_place(text.box, box) for box in explained)
+        text for text in found if _counts(text) and not any(_same_place(text.box, old.box) for old in touched)
     ]
     if new:
         # An editor that redraws the whole image also redraws text of the original that was not read before.
         there = reader.read(np.ascontiguousarray(region.cut(before)))
         new = [
-            text for text in new if not _was_there(text, [shifted(t, region.left, region.top) for t in there])
+            text for text in new if not _is_among(text, [shifted(t, region.left, region.top) for t in there])
         ]
-    moved = {change.marker for change in changes if change.kind is TextChangeKind.MOVED}
-    for text in new:
-        marker = text.text if text.kind is TextKind.MARKER else ""
-        if marker not in moved:
-            changes.append(TextChange(TextChangeKind.ADDED, marker, text.box))
-    return tuple(sorted(changes, key=lambda change: (change.box.top, change.box.left, change.kind.value)))
+    changes += [TextChange(True, _marker(text), text.box) for text in new]
+    return tuple(sorted(changes, key=lambda change: (change.box.top, change.box.left, change.added)))
 
 
-def _fate(text: Text, found: Sequence[Text]) -> TextChange | None:
-    """Return the change of a text whose pixels changed; None if it can still be read there."""
-    marker = text.text if text.kind is TextKind.MARKER else ""
-    here = [other for other in found if _same_place(text.box, other.box)]
-    if any(_plain(other) == _plain(text) for other in here):
-        return None
-    if any(_plain(other) == _plain(text) for other in found):
-        return TextChange(TextChangeKind.MOVED, marker, text.box)
-    if any(_counts(other) for other in here):
-        return TextChange(TextChangeKind.CHANGED, marker, text.box)
-    return TextChange(TextChangeKind.MISSING, marker, text.box)
+def _marker(text: Text) -> str:
+    return text.text if text.kind is TextKind.MARKER else ""
 
 
 def _counts(text: Text) -> bool:
@@ -258,8 +235,9 @@ def _same_place(one: Box, other: Box) -> bool:
     return abs(x - u) <= slack and abs(y - v) <= slack
 
 
-def _was_there(text: Text, earlier: Sequence[Text]) -> bool:
-    return any(_plain(other) == _plain(text) and _same_place(text.box, other.box) for other in earlier)
+def _is_among(text: Text, others: Sequence[Text]) -> bool:
+    """Return True if the same text was read at the same place."""
+    return any(_plain(other) == _plain(text) and _same_place(text.box, other.box) for other in others)
 
 
 def _alike(before: Pixels, after: Pixels, box: Box) -> bool:

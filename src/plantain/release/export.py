@@ -198,7 +198,6 @@ def _write_around(
         "CITATION.cff": citation(facts, parts, sources, options.doi).encode(),
         "croissant.json": croissant(out, facts, configs, parts, staging.files(), options.doi),
         **licence_files(parts),
-        **options.documents,
     }
     if originals:
         documents[ATTRIBUTION] = attribution(originals).encode()

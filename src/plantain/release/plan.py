@@ -99,7 +99,6 @@ class ExportOptions:
         licences: terms that the images' owner names, each "LICENCE" or "DATASET=LICENCE".
         originals: "auto": include source images where their licence allows it; "none": do not.
         doi: DOI of the dataset, without the address of a resolver.
-        documents: further files of the release by path: reader studies.
 
     Raises:
         InputError: the extra `release`, or `dicom` for that layout, is not installed, only one of certificate and key
@@ -114,7 +113,6 @@ class ExportOptions:
     licences: tuple[str, ...] = ()
     originals: str = "auto"
     doi: str = ""
-    documents: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.originals not in ("auto", "none"):

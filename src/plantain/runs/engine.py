@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from plantain.engines.cluster import RayEngine
-from plantain.engines.contract import EngineSection, engine_in_place
+from plantain.engines.contract import engine_in_place
 from plantain.journal import Journal
 from plantain.runs.progress import ProgressObserver
 from plantain.runs.terms import Terms
@@ -28,21 +28,15 @@ async def engine_open(terms: Terms, journal: Journal, observer: ProgressObserver
     Raises:
         InputError: the cluster does not answer, or Ray is not installed.
     """
-    async with _in_place(terms.engine) as engine:
-        observer.engine(lambda: engine.line)
-        before = journal.reader.meta(CLUSTERS)
-        if (clusters := joined_clusters(before, terms.engine.address)) != before:
-            await journal.set_meta(CLUSTERS, clusters)
-        yield replace(terms, room=engine.room)
-
-
-@asynccontextmanager
-async def _in_place(section: EngineSection) -> AsyncIterator[RayEngine]:
-    engine = RayEngine(section)
+    engine = RayEngine(terms.engine)
     engine.open()
     before = engine_in_place.set(engine)
     try:
-        yield engine
+        observer.engine(lambda: engine.line)
+        known = journal.reader.meta(CLUSTERS)
+        if (clusters := joined_clusters(known, terms.engine.address)) != known:
+            await journal.set_meta(CLUSTERS, clusters)
+        yield replace(terms, room=engine.room)
     finally:
         engine_in_place.reset(before)
         await engine.aclose()

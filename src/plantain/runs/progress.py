@@ -89,7 +89,6 @@ class RunSummary:
         stopped: None if all is done, else the reason ("interrupted", "limit", or another).
         failed: True if stopped by a fault, not by a limit.
         left: sentence on the batch jobs that continue; "" if none does.
-        regrouped: images whose group or split has changed since they entered the run.
         notes: omitted items with their reasons, a line each.
     """
 
@@ -105,5 +104,4 @@ class RunSummary:
     stopped: str | None = None
     failed: bool = False
     left: str = ""
-    regrouped: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -153,7 +153,6 @@ class RunSetup:
         new: NewRun | None = None,
         *,
         observer: ProgressObserver = SILENT,
-        on_commit: Callable[[int], None] | None = None,
         accept_model_change: bool | None = None,
         also_close: Iterable[object] = (),
     ) -> AsyncIterator[OpenRun]:
@@ -163,7 +162,6 @@ class RunSetup:
             run: folder of the run.
             new: name, seed and frozen settings, which a resumed run must repeat; None for a run that must exist.
             observer: receives the run's progress.
-            on_commit: receives the number of durable events so far.
             accept_model_change: continue, and record it, when a provider serves another model than before; None: stop,
                 and name no option.
             also_close: further models to close with the run.
@@ -174,7 +172,6 @@ class RunSetup:
         """
         hide_environment()  # a command has done so already; a caller from Python may not
         journal = Journal.open(run) if new is None else await _open_journal(run, new)
-        journal.on_commit = on_commit
         before = journal.reader.meta(PROVIDERS)
         if (places := recorded_part(self.terms, before)) != (before or "{}"):
             await journal.set_meta(PROVIDERS, places)

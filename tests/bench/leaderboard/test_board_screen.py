@@ -72,24 +72,18 @@ def test_every_model_has_one_row_until_its_other_settings_are_shown(browser: Any
         assert rows.all_inner_texts() == [arm.label for arm in arms]
 
 
-def test_metrics_are_spelled_out_on_hover_and_in_the_legend(page: Any, table: Table) -> None:
+def test_the_table_explains_itself(page: Any, table: Table) -> None:
+    """Metrics spelled out on hover and in the legend, one sample of all models below, intervals as dots or a reason."""
     legend = page.inner_text("#table .legend")
+    titles = set(page.locator("#table figure svg text").all_text_contents())
     for measure in table.main:
-        assert (
-            page.locator("#table th abbr", has_text=measure.name).first.get_attribute("title")
-            == measure.label
-        )
-        assert f"{measure.name}: {measure.label}" in legend
-
-
-def test_one_sample_of_all_models_is_directly_below_the_table(page: Any, table: Table) -> None:
+        heading = page.locator("#table th abbr", has_text=measure.name).first
+        assert heading.get_attribute("title") == measure.label
+        assert f"{measure.name}: {measure.label}" in legend and measure.name in titles
     assert page.evaluate("document.querySelector('#table > .scroll').nextElementSibling.id") == "example"
     captions = [text.split("\n")[0] for text in page.locator("#example figcaption").all_inner_texts()]
     assert captions[0] == "Before" and captions[1].startswith("Truth")
     assert {arm.label for arm in table.general if arm.samples is None} - {"ground-truth"} <= set(captions)
-
-
-def test_missing_intervals_are_stated_once(page: Any, board: str) -> None:
     assert page.inner_text("body").lower().count("no interval:") <= 1
     assert page.locator("td", has_text="no interval").count() == 0
 
@@ -105,8 +99,3 @@ def test_one_click_opens_the_differences_between_two_editors(page: Any, table: T
     low, high = first.estimate.low, first.estimate.high
     cells = row.locator("td").all_inner_texts()
     assert cells[2] == (f"{low:.3f} to {high:.3f}" if low is not None else "–") and cells[3]
-
-
-def test_means_and_intervals_are_drawn_as_dots(page: Any, table: Table) -> None:
-    titles = set(page.locator("#table figure svg text").all_text_contents())
-    assert {measure.name for measure in table.main} <= titles

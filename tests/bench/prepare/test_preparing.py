@@ -207,11 +207,10 @@ def test_bad_table_gives_one_line(raw: Path, tmp_path: Path, text: str, message:
         "ID\tOrgan\tTask\tPrompt\nmoved\tSkin\tWundhöhle\tClose; then wait.\n",
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-def test_tables_of_excel_and_pandas_are_read(raw: Path, tmp_path: Path, text: str, encoding: str) -> None:
+def test_tables_of_excel_and_pandas_are_read(raw: Path, tmp_path: Path, text: str) -> None:
     for folder in ("before", "after"):
         (tmp_path / folder).symlink_to(raw / folder)
-    (tmp_path / "pairs.csv").write_bytes(text.encode(encoding))
+    (tmp_path / "pairs.csv").write_bytes(text.encode("latin-1"))
     (pair,) = read_raw(tmp_path)
     assert (pair.id, pair.organ, pair.task) == ("moved", "Skin", "Wundhöhle")
     assert pair.prompt == "Close; then wait."

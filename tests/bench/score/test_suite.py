@@ -9,13 +9,7 @@ import pytest
 
 from bench.small_bench import HEIGHT, WIDTH, Distance, Length, Means, small_bench
 from plantain.bench.benchmark.benchmark import Benchmark
-from plantain.bench.score.score import (
-    PIXEL_METRICS,
-    SampleCase,
-    chosen,
-    measured,
-    open_metrics,
-)
+from plantain.bench.score.score import PIXEL_METRICS, SampleCase, chosen, measured, open_metrics
 from plantain.metrics import Metric, cp_reference, masked_ssim, psnr, ssim
 from plantain.metrics.metric import Networks, registered
 from plantain.metrics.networks import find_networks

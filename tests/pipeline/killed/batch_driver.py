@@ -15,6 +15,7 @@ from pathlib import Path
 import plantain.models.hosted.gemini.batch
 import plantain.models.hosted.openai.batch  # noqa: F401
 from pipeline.batched import recipe
+from pipeline.wrecks import hear_events
 from plantain.models.hosted.prompts import PromptLibrary
 from plantain.pipeline.run import run_build
 
@@ -26,13 +27,14 @@ def main() -> None:
     for line in sys.stdin:
         kill_at = int(line)
 
-        def on_commit(events: int, kill_at: int = kill_at) -> None:
+        def die(events: int, kill_at: int = kill_at) -> None:
             if kill_at and events >= kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         pid = os.fork()
         if pid == 0:
-            summary = asyncio.run(run_build(made, Path(run), on_commit=on_commit))
+            hear_events(die)
+            summary = asyncio.run(run_build(made, Path(run)))
             os._exit(0 if summary.stopped is None else 1)
         print(pid, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.quick import CallLog, QuickEditor, quick_method, quick_recipe
-from pipeline.wrecks import LIMITS, PRICED
+from pipeline.wrecks import LIMITS, PRICED, hear_events
 from plantain.pipeline.run import run_build
 from plantain.records import Usage
 from plantain.roles import EditedImage, EditRequest, Reply
@@ -31,7 +31,7 @@ FOLDER, ACCEPTED, TURNS = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 
 
 def run(folder: Path, log: Path, kill_at: int | None = None) -> None:
-    def on_commit(events: int) -> None:
+    def die(events: int) -> None:
         if kill_at is not None and events >= kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -40,7 +40,8 @@ def run(folder: Path, log: Path, kill_at: int | None = None) -> None:
     recipe = quick_recipe(catalogue, findings=findings, data=data, limits=LIMITS, parts=PRICED, turns=TURNS)
     method = quick_method(CallLog(log), max_rounds=1 if ACCEPTED else 3)
     method = replace(method, editor=Billed(CallLog(log)))
-    asyncio.run(run_build(recipe, folder, method=method, on_commit=on_commit))
+    hear_events(die)
+    asyncio.run(run_build(recipe, folder, method=method))
 
 
 def child(folder: Path, log: Path, kill_at: int | None = None) -> int:

@@ -262,7 +262,7 @@ def lossless() -> tuple[pydicom.Dataset, bytes]:
 
 
 def child() -> int:
-    return int(apart._own.decoder._process.pid)
+    return int(apart._own.decoder.process.pid)
 
 
 def test_a_damaged_frame_is_refused_and_the_next_one_decoded(lossless: tuple[pydicom.Dataset, bytes]) -> None:

@@ -7,7 +7,7 @@ edit, marked as synthetic. The region is the editor's own mask.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -143,7 +143,10 @@ class _Converter:
 
     def __init__(self, reader: JournalReader, taxonomy: Taxonomy) -> None:
         self._reader, self._taxonomy = reader, taxonomy
-        self._names = _Names(tuple(reader.images()))
+        images = tuple(reader.images())
+        self._groups = Groups(images)
+        self._restricted = {self._groups.name(image) for image in images if _is_restricted(image)}
+        self._numbers: dict[str, str] = {}
 
     def success(self, row: TaskRow) -> _Success | str:
         """Return the success of a task, or the reason for skipping it."""
@@ -171,28 +174,18 @@ class _Converter:
                 return "an image is damaged in the run"
         original, edited = (decode(read[sha256]) for sha256 in hashes.values())
         region = None if attempt.mask is None else _region(decode_mask(read[attempt.mask]), original)
-        image, cluster = self._names.named_for(image)
+        cluster = self._cluster(image)
+        if _is_restricted(image):
+            image = replace(image, group=cluster, source_sha256="")
         title = self._taxonomy.titles[image.modality]
         return _Success(row, attempt, finding, title, image, cluster, (original, edited, region))
 
-
-class _Names:
-    """Names in the benchmark: patients of credentialed sources become numbers."""
-
-    def __init__(self, images: Sequence[SourceImage]) -> None:
-        self._groups = Groups(images)
-        self._restricted = {self._groups.name(image) for image in images if _is_restricted(image)}
-        self._numbers: dict[str, str] = {}
-
-    def named_for(self, image: SourceImage) -> tuple[SourceImage, str]:
-        """Return the image and its cluster; of a credentialed source, with numbered names and without the file's hash.
-
-        An open image that resembles one of a credentialed source shares its cluster and number.
-        """
+    def _cluster(self, image: SourceImage) -> str:
+        """Return an image's cluster: a number for credentialed sources and open images that resemble one of theirs."""
         cluster = self._groups.name(image)
         if cluster in self._restricted:
-            cluster = self._numbers.setdefault(cluster, f"group {len(self._numbers) + 1}")
-        return replace(image, group=cluster, source_sha256="") if _is_restricted(image) else image, cluster
+            return self._numbers.setdefault(cluster, f"group {len(self._numbers) + 1}")
+        return cluster
 
 
 def _is_restricted(image: SourceImage) -> bool:

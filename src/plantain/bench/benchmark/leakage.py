@@ -69,7 +69,7 @@ class Leakage:
     """The images that a benchmark shares with another folder.
 
     Attributes:
-        benchmark, digest: name of the benchmark, and the hash of its content.
+        benchmark: name of the benchmark.
         place: name of the other folder.
         samples, clusters: their numbers in the benchmark; samples of one original form one cluster.
         seen: number of images in the other folder.
@@ -78,7 +78,6 @@ class Leakage:
     """
 
     benchmark: str
-    digest: str
     place: str
     samples: int
     clusters: int
@@ -107,12 +106,7 @@ class Leakage:
         )
 
     def as_json(self) -> dict[str, object]:
-        return {
-            **asdict(self),
-            "limit_bits": LIMIT,
-            "samples_found": self.samples_found,
-            "clusters_found": self.clusters_found,
-        }
+        return asdict(self) | {"samples_found": self.samples_found, "clusters_found": self.clusters_found}
 
 
 def _not_read(unread: Sequence[str]) -> str:
@@ -156,17 +150,8 @@ def find_leakage(
             at = int(nearest.argmin())
             if nearest[at] <= LIMIT:
                 pairs.append(Duplicate(sample.id, sample.cluster, what, names[at], int(nearest[at])))
-    clusters = len({sample.cluster for sample in bench.samples})
-    return Leakage(
-        bench.name,
-        bench.digest,
-        place.name,
-        len(bench.samples),
-        clusters,
-        len(set(names)),
-        tuple(pairs),
-        tuple(unread),
-    )
+    counts = len(bench.samples), len({sample.cluster for sample in bench.samples}), len(set(names))
+    return Leakage(bench.name, place.name, *counts, tuple(pairs), tuple(unread))
 
 
 def _codes(pixels: Pixels) -> list[bytes]:

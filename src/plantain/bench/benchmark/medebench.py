@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from plantain.bench.benchmark.samples import EntryReader, Reading, Sample, plain_image
+from plantain.bench.benchmark.samples import FOLDERS, EntryReader, Reading, Sample, plain_image
 from plantain.files.opening import read_inside
 from plantain.records import Direction, InputError
 from plantain.records.messages import nearest
@@ -53,8 +53,6 @@ TABLE_7: Final = (
     *("reconstruct nose", "remove varicose veins", "reconstruct toenails"),
 )
 """The six tasks of the paper's Table 7; the metadata words them at length ("Reconstruct or repair nose skin")."""
-
-_FOLDERS: Final = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
 
 _ADDING = re.compile(r"\W*(?:please\s+)?(?:add|implant|insert|place|put|apply|install|fit)\b", re.IGNORECASE)
 _REMOVING = re.compile(
@@ -171,7 +169,7 @@ def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, obj
     organ, remark = canonical_organ(texts["organ"])
     if remark:
         reader.problem(f"{where}.organ", f"{organ!r} is {remark}", sample_id, warning=True)
-    own: dict[str, Any] = {name: text for name, text in texts.items() if name not in _FOLDERS}
+    own: dict[str, Any] = {name: text for name, text in texts.items() if name not in FOLDERS}
     sample = Sample(
         **own | {"organ": organ, "task": texts["task"].rstrip(". ")},
         cluster="",
@@ -180,7 +178,7 @@ def _read_row(reader: EntryReader, where: str, given_id: str, row: dict[str, obj
         size=(0, 0),
         direction=direction_of(texts["prompt"]),
     )
-    files = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in _FOLDERS}
+    files = {what: _paths(reader.root, what, texts.get(what, ""), sample_id) for what in FOLDERS}
     reader.add(where, sample, files)
 
 
@@ -211,7 +209,7 @@ def _texts(reader: EntryReader, where: str, row: dict[str, object]) -> dict[str,
 
 def _paths(root: Path, what: str, written: str, sample_id: str) -> tuple[str, ...]:
     """Return where a file may be: as written, without the published leading folder, or by the layout's rule."""
-    by_rule = f"{_FOLDERS[what]}/{sample_id}.png"
+    by_rule = f"{FOLDERS[what]}/{sample_id}.png"
     if not written:
         return (by_rule,) if what == "previous" or (root / by_rule).is_file() else ()
     written = written.replace("\\", "/")

@@ -15,7 +15,7 @@ import cv2
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from plantain.bench.benchmark.samples import EntryReader, Reading, Sample, id_order, plain_image
+from plantain.bench.benchmark.samples import FOLDERS, EntryReader, Reading, Sample, id_order, plain_image
 from plantain.files.opening import check_received, open_folder, read_inside, replace_file
 from plantain.pixels.arrays import Mask, Pixels
 from plantain.pixels.encode import compressed, encode_mask, marked
@@ -50,10 +50,6 @@ class _Row(BaseModel):
     image: SourceImage | None = None
 
 
-_FILES = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
-"""Field of a row -> folder of its file."""
-
-
 def read_own(metadata: Path) -> Reading:
     """Return the samples of `benchmark.json` with all problems of its rows and file headers.
 
@@ -86,10 +82,10 @@ def read_own(metadata: Path) -> Reading:
             reader.problem(f"{where}.{place}" if place else where, str(first["msg"])[:200])
             continue
         texts = {
-            key: getattr(parsed, key) for key in _Row.model_fields if key not in {*_FILES, "sha256", "image"}
+            key: getattr(parsed, key) for key in _Row.model_fields if key not in {*FOLDERS, "sha256", "image"}
         }
         image = parsed.image or plain_image(parsed.id, (0, 0), name)
-        written = {what: getattr(parsed, what) for what in _FILES}
+        written = {what: getattr(parsed, what) for what in FOLDERS}
         files = {what: (path,) if path else () for what, path in written.items()}
         reader.add(where, Sample(**texts, image=image, previous=Path(), size=(0, 0)), files, parsed.sha256)
     return reader.reading(name)
@@ -141,9 +137,9 @@ class BenchmarkWriter:
             files["changed"] = self._encoded(changed, sample.notes_synthetic_truth)
         if roi is not None:
             files["roi"] = encode_mask(roi)
-        paths = {what: f"{_FILES[what]}/{sample.id}.png" for what in files}
+        paths = {what: f"{FOLDERS[what]}/{sample.id}.png" for what in files}
         for what, data in files.items():
-            open_folder(self.out, _FILES[what])
+            open_folder(self.out, FOLDERS[what])
             replace_file(self.out / paths[what], data)
         hashes = {what: hashlib.sha256(data).hexdigest() for what, data in files.items()}
         self._rows[sample.id] = _row_of(sample, paths, hashes)
@@ -169,7 +165,7 @@ class BenchmarkWriter:
 def _is_unfinished(out: Path) -> bool:
     """Return True if a folder has only entries that a writer makes before `benchmark.json`."""
     names = {path.name for path in out.iterdir()}
-    return names <= {*_FILES.values(), "proposals", f"{Path(OWN).stem}.part"}
+    return names <= {*FOLDERS.values(), "proposals", f"{Path(OWN).stem}.part"}
 
 
 def _row_of(sample: Sample, paths: dict[str, str], hashes: dict[str, str]) -> dict[str, object]:

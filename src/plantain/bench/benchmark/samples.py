@@ -104,6 +104,9 @@ def plain_image(sample_id: str, size: tuple[int, int], dataset: str) -> SourceIm
     return SourceImage(sample_id, dataset, "unknown", (), Licence.UNKNOWN, "", "", geometry)
 
 
+FOLDERS = {"previous": "previous", "changed": "changed", "roi": "previous_mask"}
+"""Field of a row -> folder of its file, as published."""
+
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?<!\.)\Z")
 """Ids become file names."""
 
@@ -191,13 +194,13 @@ class EntryReader:
         if not self._has_usable_id(where, sample.id):
             return
         found: dict[str, _FoundFile] = {}
-        for what in ("previous", "changed", "roi"):
+        for what in FOLDERS:
             if files[what]:
                 file = self._find(f"{where}.{what}", sample.id, files[what], (sha256 or {}).get(what))
                 if file is None:
                     return
                 found[what] = file
-        previous, changed, roi = (found.get(what) for what in ("previous", "changed", "roi"))
+        previous, changed, roi = map(found.get, FOLDERS)
         if previous is None:
             self.problem(f"{where}.previous", "missing", sample.id)
             return

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 import orjson
 
@@ -29,7 +27,6 @@ from plantain.bench.generate.shots import ShotStudy, choose_study, recorded_stud
 from plantain.journal import Journal
 from plantain.journal.questions.benchmark import arm_tasks
 from plantain.records import Attempt, EditTask, InputError, OutcomeKind, TaskKind, TaskState
-from plantain.records.messages import typed
 from plantain.roles import Editor
 from plantain.runs.setup import changed_since
 
@@ -106,7 +103,6 @@ def sample_facts(benchmark: Benchmark, sample: Sample) -> SampleFacts:
         detailed=sample.detailed,
         licence=sample.image.licence.value,
         has_truth=sample.changed is not None,
-        roi_share=None if sample.roi is None else float(benchmark.roi(sample).mean()),
         content=benchmark.content_of(sample),
         synthetic_truth=sample.synthetic_truth,
     )
@@ -157,13 +153,9 @@ async def _take_changed_function(journal: Journal, model: str, fingerprint: str)
     for task in tasks:
         started = task.state is TaskState.PENDING and reader.calls(task.id, task.generation)
         if started or any(made.edited for made in reader.attempts(task.id, task.generation)):
-            name = re.escape(model.removeprefix("python/"))
-            stem = re.sub(r"-\d+$", "", model.removeprefix("python/"))
-            free = next(f"{stem}-{n}" for n in count(2) if f"python/{stem}-{n}" not in known)
-            named = re.sub(rf"(\.py:\w+?)(?:(?<=:{name})|={name})(?=['\s]|$)", rf"\1={free}", typed.get())
             raise InputError(
                 f"{journal.run}: {model} changed, and this run has outputs of the earlier version; "
-                f"name the new one with =NAME: {named or f'FILE.py:FUNCTION={free}'}"
+                "give the new one another name: --editor FILE.py:FUNCTION=NAME"
             )
     await journal.reopen_tasks([task.id for task in tasks])
     await journal.set_meta(MODELS_META, orjson.dumps(known | {model: fingerprint}).decode())

@@ -12,14 +12,7 @@ from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.benchmark.samples import Sample
 from plantain.bench.generate.editors import BASELINES, GROUND_TRUTH, NO_TRUTH, baseline_editor
 from plantain.bench.generate.output_files import ImportedOutputs
-from plantain.bench.generate.runfile import (
-    INSTRUCTION,
-    Arm,
-    ArmKind,
-    GridPoint,
-    PromptVariant,
-    text_of,
-)
+from plantain.bench.generate.runfile import INSTRUCTION, Arm, ArmKind, GridPoint, PromptVariant, text_of
 from plantain.bench.generate.shots import ShotStudy
 from plantain.models.registry import Preset, presets
 from plantain.records import InputError, OutcomeKind
@@ -134,7 +127,11 @@ def planned_arms(
     Raises:
         InputError: an editor does not support the request, or two arms have the same label or folder.
     """
-    arms = [_baseline(benchmark, label) for label in BASELINES]
+    arms = []
+    for label in BASELINES:
+        editor = baseline_editor(label, benchmark)
+        arm = Arm(label, editor.name, ArmKind.BASELINE, fingerprint=editor.fingerprint)
+        arms.append(PlannedArm(arm, editor))
     arms += [PlannedArm(one.arm, one) for one in wanted.outputs]
     arms += _editor_arms(wanted, resolve, study)
     folders: set[str] = set()
@@ -143,11 +140,6 @@ def planned_arms(
             raise InputError(f"two arms are called {one.arm.label!r}; give outputs another name with =NAME")
         folders.add(one.arm.folder.casefold())
     return arms
-
-
-def _baseline(benchmark: Benchmark, label: str) -> PlannedArm:
-    editor = baseline_editor(label, benchmark)
-    return PlannedArm(Arm(label, editor.name, ArmKind.BASELINE, fingerprint=editor.fingerprint), editor)
 
 
 def _editor_arms(

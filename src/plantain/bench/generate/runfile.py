@@ -165,7 +165,6 @@ class SampleFacts:
         id, organ, task, cluster, prompt, detailed: as in `plantain.bench.benchmark.samples.Sample`.
         licence: the licence as text.
         has_truth: True if there is an image after.
-        roi_share: share of the image that the region covers; None without a region.
         content: `Benchmark.content_of` the sample; a run refuses a sample whose content changed.
         synthetic_truth: True if the image after is synthetic.
     """
@@ -178,7 +177,6 @@ class SampleFacts:
     detailed: str = ""
     licence: str = Licence.UNKNOWN.value
     has_truth: bool = False
-    roi_share: float | None = None
     content: str = ""
     synthetic_truth: bool = False
 
@@ -191,7 +189,6 @@ class Output:
         sample_id, arm, k: sample, arm and number of the output; `attempt.round` is k + 1.
         task_id, generation: those of the journal's task; the id is "" without a task.
         attempt: the attempt, None if never made; its `edited` is the hash of the PNG, None without an image.
-        parameters: the parameters of the grid point.
         reason: why the image is missing, in a line; "" if it exists.
     """
 
@@ -201,7 +198,6 @@ class Output:
     task_id: str
     generation: int
     attempt: Attempt | None
-    parameters: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
 
     @property
@@ -276,16 +272,17 @@ class BenchRun:
 
     def outputs(self, arm: str) -> Iterator[Output]:
         """Yield every output that the arm has or should have, by sample id and k. Raise KeyError for an unknown arm."""
-        rows = {row.task.image_id: row for row in self._tasks(arm)}
+        tasks = (self.reader.task(task.id) for task in arm_tasks(self.reader, arm))
+        rows = {row.task.image_id: row for row in tasks}
         for facts in self.covered(arm):
             row = rows.get(facts.id)
             made = () if row is None else self.reader.attempts(row.id, row.generation)
             attempts = {attempt.round: attempt for attempt in made}
-            for k, point in enumerate(self.arms[arm].grid):
+            for k in range(len(self.arms[arm].grid)):
                 attempt = attempts.get(k + 1)
                 task_id, generation = ("", 0) if row is None else (row.id, row.generation)
                 reason = _why_no_image(row, attempt)
-                yield Output(facts.id, arm, k, task_id, generation, attempt, point.parameters, reason)
+                yield Output(facts.id, arm, k, task_id, generation, attempt, reason)
 
     def scored(self, arm: str) -> Iterator[Output]:
         """Yield the first output (k = 0) of each sample that the arm covers; tables score only these."""
@@ -309,9 +306,6 @@ class BenchRun:
         if output.edited is None:
             raise ValueError(f"{output.arm}, sample {output.sample_id}, output {output.k}: {output.reason}")
         return self.reader.read_blob(output.edited)
-
-    def _tasks(self, arm: str) -> Iterator[TaskRow]:
-        return (self.reader.task(task.id) for task in arm_tasks(self.reader, arm))
 
 
 def _why_no_image(row: TaskRow | None, attempt: Attempt | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from plantain.pages.thumbnails import data_uri, outline
 from plantain.pages.wording import DASH
 from plantain.pixels.decode import decode
 from plantain.privacy.text import TextKept
+from plantain.records import derive_seed
 
 SIDE = 384
 """Longest side of an image in pixels: small on the page, this size when it is enlarged."""
@@ -76,15 +76,13 @@ def draw_samples(
     samples: Sequence[SampleFacts], organs: Iterable[str], seed: int, size: int
 ) -> list[SampleFacts]:
     """Choose up to `size` samples at random by seed, as evenly over the organs as possible, sorted by organ and id."""
-    queues = [sorted((s for s in samples if s.organ == o), key=lambda s: _rank(seed, s.id)) for o in organs]
+    queues = [
+        sorted((s for s in samples if s.organ == o), key=lambda s: derive_seed(seed, s.id)) for o in organs
+    ]
     rounds = range(max(map(len, queues), default=0))
     drawn = [queue[depth] for depth in rounds for queue in queues if len(queue) > depth][:size]
     place = {organ: i for i, organ in enumerate(dict.fromkeys(s.organ for queue in queues for s in queue))}
     return sorted(drawn, key=lambda s: (place[s.organ], s.id))
-
-
-def _rank(seed: int, name: str) -> str:
-    return hashlib.sha256(f"{seed}\x1f{name}".encode()).hexdigest()
 
 
 class Gallery:
@@ -121,7 +119,7 @@ class Gallery:
         covered = [facts for facts in self.samples if arm.covers(facts.id)]
         if not covered:
             return None
-        facts = min(covered, key=lambda one: _rank(self._table.scores.seed, one.id))
+        facts = min(covered, key=lambda one: derive_seed(self._table.scores.seed, one.id))
         return self._story(facts, [(one.setting, arm, one.k) for one in points])
 
     def _story(self, facts: SampleFacts, outputs: Sequence[tuple[str, Arm, int]]) -> SampleStory:

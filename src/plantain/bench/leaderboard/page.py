@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import Arm, BenchRun
 from plantain.bench.leaderboard.export import table_against, table_csv, table_json, table_two
 from plantain.bench.leaderboard.figures import all_figures, slug
-from plantain.bench.leaderboard.gallery import Gallery, SampleStory
+from plantain.bench.leaderboard.gallery import Gallery
 from plantain.bench.leaderboard.measures import MAIN, STRICTER
 from plantain.bench.leaderboard.published import published_files, published_scores
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.scores import Scores, is_baseline, is_given_region
-from plantain.bench.leaderboard.studies import ShotRow, SweepPoint, shot_studies, sweeps
+from plantain.bench.leaderboard.studies import SweepPoint, shot_studies, sweeps
 from plantain.bench.leaderboard.tables import OVERALL, UNEDITED, Table, TableCell, make_table
 from plantain.files.opening import open_folder
 from plantain.metrics.statistics.means import Estimate
@@ -33,30 +35,6 @@ PAGE = "leaderboard.html"
 
 GALLERY = 8
 """Most samples that a leaderboard shows."""
-
-
-@dataclass(slots=True)
-class Leaderboard:
-    """The content of a leaderboard's page.
-
-    Attributes:
-        table: the numbers.
-        shots: rows of each few-shot study by name.
-        sweeps: settings of each swept arm.
-        figures: SVG by name.
-        remarks: lines for the top of the page.
-        samples: examples with images; empty if there are none, with the reason in `absent`.
-        swept: the outputs of each swept arm on one sample.
-    """
-
-    table: Table
-    shots: dict[str, list[ShotRow]]
-    sweeps: dict[str, list[SweepPoint]]
-    figures: dict[str, str]
-    remarks: tuple[str, ...]
-    samples: list[SampleStory] = field(default_factory=list)
-    swept: dict[str, SampleStory | None] = field(default_factory=dict)
-    absent: str = ""
 
 
 def write_leaderboard(
@@ -87,20 +65,23 @@ def write_leaderboard(
     folder = runs[0].parent if runs[0].is_file() else runs[0]
     target = html_target((to or folder) / PAGE)
     table = make_table(read_tables(runs), judge, against)
-    lines = (*remarks, *table.scores.remarks)
-    board = Leaderboard(table, shot_studies(table), sweeps(table), all_figures(table), lines)
-    if published_files(runs[0]):
-        board.absent = "published files contain numbers only"
-    else:
-        _add_images(board, runs, benchmark)
+    lines, figures = [*remarks, *table.scores.remarks], all_figures(table)
+    shots, swept = shot_studies(table), sweeps(table)
+    document = _document(table) | {
+        "remarks": lines,
+        "few_shot": {name: [asdict(row) for row in rows] for name, rows in shots.items()},
+        "sweeps": {label: [asdict(point) for point in points] for label, points in swept.items()},
+    }
     files = {
-        target.with_suffix(".json"): json.dumps(_document(board), indent=1, ensure_ascii=False) + "\n",
+        target.with_suffix(".json"): json.dumps(document, indent=1, ensure_ascii=False) + "\n",
         target.with_suffix(".csv"): table_csv(table),
         target.with_suffix(".tex"): table_two(table) + "\n" + table_against(table),
     }
-    for name, figure in board.figures.items():
+    for name, figure in figures.items():
         files[target.parent / "figures" / f"{slug(name)}.svg"] = printed(figure)
-    files[target] = _page(board)
+    images = {"samples": (), "swept": {}} | _images(table, swept, runs, benchmark)
+    board = {"remarks": lines, "figures": figures, "shots": shots, "sweeps": swept}
+    files[target] = _page(table, board | images)
     shows = [(table.scores.benchmark, sample.licence) for sample in table.scores.samples]
     for path, text in files.items():
         open_folder(target.parent, str(path.parent.relative_to(target.parent)))
@@ -116,22 +97,26 @@ def read_tables(runs: Sequence[Path]) -> Scores:
         return read_scores(*(stack.enter_context(BenchRun.open(run)) for run in runs))
 
 
-def _add_images(board: Leaderboard, runs: Sequence[Path], benchmark: Path | None) -> None:
+def _images(
+    table: Table, swept: Mapping[str, Sequence[SweepPoint]], runs: Sequence[Path], benchmark: Path | None
+) -> dict[str, object]:
+    """Return the example "samples", one sample of each "swept" arm, and in "absent" why there is none."""
+    if published_files(runs[0]):
+        return {"absent": "published files contain numbers only"}
     with ExitStack() as stack:
         opened = [stack.enter_context(BenchRun.open(run)) for run in runs]
         try:
-            images = Gallery(board.table, opened, Benchmark.load(benchmark or opened[0].benchmark_root))
+            images = Gallery(table, opened, Benchmark.load(benchmark or opened[0].benchmark_root))
         except InputError as error:
-            board.absent = str(error)
-            return
-        board.samples = images.stories(GALLERY)
-        board.swept = {label: images.sweep(label, points) for label, points in board.sweeps.items()}
-    if not board.samples:
-        board.absent = "the benchmark's folder no longer has the samples of this run"
+            return {"absent": str(error)}
+        return {
+            "samples": images.stories(GALLERY),
+            "swept": {label: images.sweep(label, points) for label, points in swept.items()},
+            "absent": "the benchmark's folder no longer has the samples of this run",
+        }
 
 
-def _document(board: Leaderboard) -> dict[str, object]:
-    table = board.table
+def _document(table: Table) -> dict[str, object]:
     return {
         "format": "plantain leaderboard",
         "format_version": 1,
@@ -139,20 +124,16 @@ def _document(board: Leaderboard) -> dict[str, object]:
         "benchmark": table.scores.benchmark,
         "samples": len(table.scores.samples),
         "judge": table.judge,
-        "remarks": list(board.remarks),
         "judges": list(table.judges),
         "warnings": list(table.blind.values()),
         "rows": table_json(table.cells.values(), table),
         "tasks": table_json(table.tasks.values(), table),
         "differences": {name: [asdict(pair) for pair in pairs] for name, pairs in table.differences.items()},
         "distances": [asdict(distance) for distance in table.scores.distances],
-        "few_shot": {name: [asdict(row) for row in rows] for name, rows in board.shots.items()},
-        "sweeps": {label: [asdict(point) for point in points] for label, points in board.sweeps.items()},
     }
 
 
-def _page(board: Leaderboard) -> str:
-    table = board.table
+def _page(table: Table, board: Mapping[str, object]) -> str:
     overall = [cell for cell in table.cells.values() if cell.organ == OVERALL]
     scored = {cell.metric for cell in overall if cell.estimate.value is not None}
     environment = page_environment(TEMPLATES, (TEMPLATES / "leaderboard.js").read_text(encoding="utf-8"))
@@ -163,10 +144,13 @@ def _page(board: Leaderboard) -> str:
         "p": p_value,
         "arm_note": arm_note,
         "reasons": reasons_of,
-        "groupby_pairs": _by_task_and_metric,
+        "groupby_pairs": lambda rows: [
+            (key, list(found)) for key, found in groupby(rows, attrgetter("task", "metric"))
+        ],
     }
     environment.globals |= {"OVERALL": OVERALL, "STRICTER": STRICTER}
     first: dict[str, Arm] = {}
+    measured = [distance for distance in table.scores.distances if distance.value is not None]
     return environment.get_template("leaderboard.html.j2").render(
         board=board,
         table=table,
@@ -177,10 +161,8 @@ def _page(board: Leaderboard) -> str:
         ranked=table.ranked,
         unsure=table.why_no_interval(),
         distances={(d.arm, d.metric): d for d in table.scores.distances},
-        distance_names=table.scores.distance_names,
-        distance_features=sorted(
-            {f"{d.metric}: {d.features}" for d in table.scores.distances if d.value is not None}
-        ),
+        distance_names=sorted({d.metric for d in measured}),
+        distance_features=sorted({f"{d.metric}: {d.features}" for d in measured}),
         partial=[cell for cell in overall if cell.metric in MAIN and cell.scored < cell.samples],
         measured=[measure for measure in table.measures if measure.name in scored],
         tasks=list(dict.fromkeys((organ, task) for _, organ, task, _ in table.tasks)),
@@ -240,10 +222,3 @@ def reasons_of(cell: TableCell, scores: Scores, stored: str) -> list[tuple[str, 
     """Return (reason, count) for the unscored outputs of a cell, by its metric's stored name, the commonest first."""
     missing = scores.missing.get((cell.model, stored), Counter())
     return sorted(missing.items(), key=lambda one: (-one[1], one[0]))
-
-
-def _by_task_and_metric(rows: list[ShotRow]) -> list[tuple[tuple[str, str], list[ShotRow]]]:
-    groups: dict[tuple[str, str], list[ShotRow]] = {}
-    for row in rows:
-        groups.setdefault((row.task, row.metric), []).append(row)
-    return list(groups.items())

@@ -70,11 +70,6 @@ class Scores:
         truths = [sample for sample in self.samples if sample.has_truth]
         return sum(sample.synthetic_truth for sample in truths), len(truths)
 
-    @property
-    def distance_names(self) -> list[str]:
-        """The names of the distances between sets for which an arm has a value."""
-        return sorted({distance.metric for distance in self.distances if distance.value is not None})
-
     def arm(self, label: str) -> Arm:
         """Return the arm with this label. Raise StopIteration if there is none."""
         return next(arm for arm in self.arms if arm.label == label)

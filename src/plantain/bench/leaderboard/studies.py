@@ -6,7 +6,7 @@ must not make that level look better.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -50,30 +50,28 @@ class ShotRow:
 
 
 def shot_studies(table: Table) -> dict[str, list[ShotRow]]:
-    """Return the rows of each few-shot study by editor; its arms differ only in the number of demonstrations."""
+    """Return the rows of each few-shot study by editor, over all its samples, then by task.
+
+    Its arms differ only in the number of demonstrations.
+    """
     found: dict[str, list[Arm]] = {}
     for arm in table.scores.arms:
         if arm.shots is not None:
             found.setdefault(arm.label.replace(f"+{arm.shots}shot", ""), []).append(arm)
-    return {
-        name: _shot_rows(table, name, sorted(arms, key=lambda arm: arm.shots or 0))
-        for name, arms in found.items()
-        if len(arms) > 1
-    }
-
-
-def _shot_rows(table: Table, name: str, arms: Sequence[Arm]) -> list[ShotRow]:
-    """Return the rows of one study: over all its samples, then by task."""
-    scores = table.scores
-    measures = [m for m in table.measures if m.name in MAIN]
-    members = np.flatnonzero(np.logical_and.reduce([scores.covered(arm) for arm in arms]))
-    rows: list[ShotRow] = []
-    for task in ("", *sorted({scores.samples[i].task for i in members})):
-        chosen = np.array([i for i in members if task in ("", scores.samples[i].task)])
-        for measure in measures:
-            levels = {arm.shots or 0: scores.values(arm, measure.stored) for arm in arms}
-            rows += level_rows(scores, name, task, measure, levels, chosen)
-    return rows
+    scores, studies = table.scores, {}
+    for name, arms in found.items():
+        if len(arms) < 2:
+            continue
+        arms.sort(key=lambda arm: arm.shots or 0)
+        members = np.flatnonzero(np.logical_and.reduce([scores.covered(arm) for arm in arms]))
+        rows: list[ShotRow] = []
+        for task in ("", *sorted({scores.samples[i].task for i in members})):
+            chosen = np.array([i for i in members if task in ("", scores.samples[i].task)])
+            for measure in (measure for measure in table.measures if measure.name in MAIN):
+                levels = {arm.shots or 0: scores.values(arm, measure.stored) for arm in arms}
+                rows += level_rows(scores, name, task, measure, levels, chosen)
+        studies[name] = rows
+    return studies
 
 
 def level_rows(

@@ -15,13 +15,7 @@ from plantain.bench.benchmark.native_format import BenchmarkWriter
 from plantain.bench.benchmark.samples import Sample, id_order, plain_image, source_cluster
 from plantain.bench.prepare.alignment import LEAST_QUALITY
 from plantain.bench.prepare.describers import Describe, concatenated, walk_pairs
-from plantain.bench.prepare.pairs import (
-    PairRules,
-    PreparedPair,
-    RawPair,
-    prepare_pair,
-    read_raw,
-)
+from plantain.bench.prepare.pairs import PairRules, PreparedPair, RawPair, prepare_pair, read_raw
 from plantain.bench.prepare.regions_grounded import GroundedProposer
 from plantain.bench.prepare.regions_proposed import MOST, DifferenceProposer, RegionProposal
 from plantain.files.opening import open_folder, replace_file
@@ -188,8 +182,12 @@ class _Preparation:
 
     def _image(self, raw: RawPair, prepared: PreparedPair) -> SourceImage:
         height, width = prepared.previous.shape[:2]
-        image = _image(raw, self.writer.name, (width, height), prepared.sha256)
-        return replace(image, text_checked=self.rules.reader is not None, synthetic=prepared.synthetic)
+        return replace(
+            _image(raw, self.writer.name, (width, height)),
+            source_sha256=prepared.sha256,
+            text_checked=self.rules.reader is not None,
+            synthetic=prepared.synthetic,
+        )
 
 
 def _cluster(raw: RawPair) -> str:
@@ -199,11 +197,10 @@ def _cluster(raw: RawPair) -> str:
     return source_cluster(raw.url)
 
 
-def _image(raw: RawPair, dataset: str, size: tuple[int, int] = (1, 1), sha256: str = "") -> SourceImage:
+def _image(raw: RawPair, dataset: str, size: tuple[int, int] = (1, 1)) -> SourceImage:
     return replace(
         plain_image(raw.id, size, dataset),
         modality=raw.modality or "unknown",
         licence=raw.licence,
-        source_sha256=sha256,
         group=_cluster(raw) if raw.patient else None,
     )

@@ -9,25 +9,13 @@ import typer
 
 from plantain.bench.benchmark.benchmark import Benchmark
 from plantain.bench.generate.runfile import BenchRun
-from plantain.bench.leaderboard.attention_page import (
-    failure_rows,
-    grounding_rows,
-    missing_maps,
-    write_attention_page,
-)
+from plantain.bench.leaderboard.attention_page import write_attention_page
 from plantain.bench.leaderboard.reading import read_scores
 from plantain.bench.leaderboard.tables import make_table
 from plantain.bench.score.attention import measure_attention, recordable_arms
-from plantain.cli.bench.table import grounding_table
-from plantain.cli.terminal.options import (
-    AsJson,
-    BenchPath,
-    BenchRunArgument,
-    ScoringJudge,
-    SettingsFile,
-)
+from plantain.cli.bench.table import print_grounding
+from plantain.cli.terminal.options import AsJson, BenchPath, BenchRunArgument, ScoringJudge, SettingsFile
 from plantain.cli.terminal.progress import StageProgress, print_end
-from plantain.cli.terminal.tables import print_table
 from plantain.models.diffusers.attention.watched import watched_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.records import InputError
@@ -75,12 +63,7 @@ def attention(
         print(page.with_suffix(".json").read_text(encoding="utf-8"), end="")
         return 0
     with BenchRun.open(run) as opened:
-        table = make_table(read_scores(opened), judge)
-    print_table(grounding_table(grounding_rows(table)))
-    for arm_label, reason, count in missing_maps(table.scores):
-        typer.echo(f"{arm_label}: {count} without a map: {reason}")
-    for row in failure_rows(table):
-        typer.echo(row.split_line)
+        print_grounding(make_table(read_scores(opened), judge))
     typer.echo(f"attention: {page}")
     print(next_line("bench", "table", run))
     return 0

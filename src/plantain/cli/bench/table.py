@@ -89,7 +89,11 @@ def table(
         for organ in made.scores.organs:
             print_table(leaderboard(made, organ))
         _print(runs, made)
-        print_rest_of_paper(runs, made)
+        for line in _missing_of_table_two(runs, made):
+            print(f"missing from Table 2: {line}")
+        _print_table_three(runs, made)
+        _print_table_four(runs, made)
+        _print_table_seven(made)
     else:
         _print(runs, made)
         scored = any(cell.estimate.value is not None for cell in made.cells.values())
@@ -197,15 +201,6 @@ def _number(cell: TableCell | None) -> Text:
     return Text.assemble((f"{found.value:.2f}", style), (bounds, "dim"))
 
 
-def print_rest_of_paper(runs: Sequence[Path], made: Table) -> None:
-    """Print the missing parts of Table 2, then Tables 3, 4 and 7, or why one of them is missing."""
-    for line in _missing_of_table_two(runs, made):
-        print(f"missing from Table 2: {line}")
-    _print_table_three(runs, made)
-    _print_table_four(runs, made)
-    _print_table_seven(made)
-
-
 def _missing_of_table_two(runs: Sequence[Path], made: Table) -> Iterator[str]:
     if absent := [organ for organ in ORGANS if organ not in made.scores.organs]:
         yield f"{', '.join(absent)}: the benchmark has no sample of them"
@@ -248,22 +243,22 @@ def _print_table_four(runs: Sequence[Path], made: Table) -> None:
         print(f"Table 4: missing: {why}")
         return
     print("Table 4: attention and region")
-    print_table(grounding_table(grounding_rows(made)))
-    for arm, reason, count in missing_maps(made.scores):
-        print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
-    for row in failure_rows(made):
-        print(plain(row.split_line))
+    print_grounding(made)
 
 
-def grounding_table(rows: Sequence[Sequence[TableCell]]) -> RichTable:
-    """Format Table 4 for a terminal: the mean of each measure of attention, overall and per organ."""
+def print_grounding(made: Table) -> None:
+    """Print Table 4: the mean of each measure of attention, overall and per organ; missing maps, and failures."""
     names = [short for short, _ in ATTENTION.values()]
     shown = RichTable(*folded("model"), "organ", *right("n", *names))
-    for row in rows:
+    for row in grounding_rows(made):
         if not row[0].task:
             means = (decimal(cell.estimate.value, 3) for cell in row)
             shown.add_row(plain(row[0].model), row[0].organ, str(row[0].estimate.n), *means)
-    return shown
+    print_table(shown)
+    for arm, reason, count in missing_maps(made.scores):
+        print(f"missing from Table 4: {plain(arm)}: {count} without a map: {plain(reason)}")
+    for failures in failure_rows(made):
+        print(plain(failures.split_line))
 
 
 def _print_table_seven(made: Table) -> None:

@@ -38,8 +38,7 @@ def _in_words(run: Path, merged: Merged) -> str:
     states = ", ".join(f"{n:,} {state}" for state, n in merged.tasks.items() if n)
     line = (
         f"{run}: {counted(sum(merged.tasks.values()), 'task')} of {counted(merged.shards, 'shard')} ({states}); "
-        f"{counted(merged.blobs, 'image')} "
-        f"({merged.linked:,} linked, not copied), all of them verified; ${merged.spent_usd:,.2f} spent"
+        f"{counted(merged.blobs, 'image')}, all of them verified; ${merged.spent_usd:,.2f} spent"
     )
     if merged.tasks.get("pending", 0):
         return f"{line}\nbuild its recipe with --run {shlex.quote(str(run))} to continue the pending tasks"

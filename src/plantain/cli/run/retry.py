@@ -16,8 +16,8 @@ from plantain.bench.generate.runfile import BENCH
 from plantain.cli.terminal.options import AsJson, DryRun, RunArgument, chosen_words
 from plantain.cli.terminal.tables import print_json, print_table, right
 from plantain.journal import Journal, JournalReader
-from plantain.journal.questions.tasks import ended_without_success, findings_of_tasks
-from plantain.records import Direction, InputError, OutcomeKind, Step, TaskState
+from plantain.journal.questions.tasks import EndedTask, ended_without_success
+from plantain.records import InputError, OutcomeKind, TaskState
 from plantain.records.messages import COMMANDS, counted, next_line, typed_before
 from plantain.runs.terms import costs_of
 
@@ -33,8 +33,6 @@ OUTCOMES = (
 STATES = (TaskState.FAILED.value, TaskState.NOT_APPLICABLE.value, TaskState.STOPPED.value)
 """States of tasks that can be opened again; not undecided, since a run keeps its judge."""
 
-DIRECTIONS = tuple(direction.value for direction in Direction)
-
 
 def retry(
     run: RunArgument,
@@ -42,11 +40,6 @@ def retry(
         "", metavar="NAMES", help=f"Stopped by these outcomes: {', '.join(OUTCOMES)}."
     ),
     state: str = typer.Option("", metavar="STATES", help=f"In these states: {', '.join(STATES)}."),
-    step: str = typer.Option("", metavar="NAMES", help="Only by these calls: write, edit, judge."),
-    finding: list[str] | None = typer.Option(None, metavar="NAME", help="Only this finding; repeatable."),
-    direction: str = typer.Option(
-        "", metavar="NAME", help=f"Only this direction: {' or '.join(DIRECTIONS)}."
-    ),
     settle_held: float | None = typer.Option(
         None, metavar="USD", min=0.0, help="Record the total cost of calls whose cost is unknown."
     ),
@@ -60,7 +53,7 @@ def retry(
 
     --settle-held records the cost of calls without an answer, divided evenly among them, and releases the held money.
 
-    Example: plantain run retry runs/cxr-pilot --outcome refused,malformed --step edit --finding Pneumothorax
+    Example: plantain run retry runs/cxr-pilot --outcome refused,malformed
     """
     if settle_held is not None:
         _settle_held(run, settle_held, dry_run=dry_run)
@@ -68,28 +61,19 @@ def retry(
             return
     outcomes = chosen_words("--outcome", outcome.split(","), OUTCOMES)
     states = chosen_words("--state", state.split(","), STATES)
-    steps = chosen_words("--step", step.split(","), Step)
-    directions = chosen_words("--direction", direction.split(","), DIRECTIONS)
     with JournalReader.open(run) as reader:
         if reader.meta(BENCH) is not None:
-            outputs = f"bench generate with --retry {','.join(outcomes) or 'refused'}"
-            how = "bench score with --retry" if Step.JUDGE in steps else outputs
             raise InputError(
-                f"{run}: the run of a benchmark, whose tasks have several outputs each: retry them by {how}"
+                f"{run}: the run of a benchmark, whose tasks have several outputs each: retry them by bench generate "
+                f"with --retry {','.join(outcomes) or 'refused'}, or a judge's answers by bench score with --retry"
             )
         if not outcomes and not states:
             raise InputError(f"--outcome, --state: name at least one of {', '.join((*OUTCOMES, *STATES))}")
-        findings = chosen_words("--finding", finding or (), sorted(findings_of_tasks(reader)))
         chosen = [
-            task
-            for task in ended_without_success(reader)
-            if (task.ending in outcomes or task.state in states)
-            and (not steps or task.step in steps)
-            and (not findings or task.finding in findings)
-            and (not directions or task.direction in directions)
+            task for task in ended_without_success(reader) if task.ending in outcomes or task.state in states
         ]
         again = [f"next: {line}" for line in typed_before(reader.meta(COMMANDS), run, "build", "demo")]
-    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, [ended.id for ended in chosen]))
+    continued, reopened = (0, 0) if dry_run else asyncio.run(_retry(run, chosen))
     counts = Counter((ended.ending, ended.step or "", ended.finding, ended.direction) for ended in chosen)
     if as_json:
         document = {
@@ -140,10 +124,12 @@ def _settle_held(run: Path, usd: float, *, dry_run: bool) -> None:
     )
 
 
-async def _retry(run: Path, ids: list[str]) -> tuple[int, int]:
+async def _retry(run: Path, chosen: list[EndedTask]) -> tuple[int, int]:
     """Return how many tasks continue their generation, and how many start a new one."""
-    if not ids:
+    if not chosen:
         return 0, 0
+    stopped, others = (
+        [one.id for one in chosen if (one.state == TaskState.STOPPED) is yes] for yes in (True, False)
+    )
     async with Journal.open(run) as journal:
-        continued = set(await journal.continue_tasks(ids))
-        return len(continued), await journal.reopen_tasks(id for id in ids if id not in continued)
+        return await journal.continue_tasks(stopped), await journal.reopen_tasks(others)

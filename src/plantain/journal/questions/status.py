@@ -10,6 +10,7 @@ import socket
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from plantain.journal.connect import last_holder
@@ -236,7 +237,7 @@ def listed(
 def unsuccessful(reader: JournalReader, most: int = NAMED) -> Unsuccessful:
     """Return failed, undecided and stopped tasks, at most `most` of each state."""
     counts = reader.counts()
-    tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in reader.tasks(state, limit=most)]
+    tasks = [_listed(reader, row) for state in UNSUCCESSFUL for row in islice(reader.tasks(state), most)]
     return Unsuccessful(tuple(tasks), tuple((state.value, counts[state]) for state in UNSUCCESSFUL))
 
 

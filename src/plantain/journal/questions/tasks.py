@@ -80,11 +80,6 @@ def anything_judged(reader: JournalReader) -> bool:
     return bool(reader.connection.execute(judged).fetchone()[0])
 
 
-def findings_of_tasks(reader: JournalReader) -> set[str]:
-    """Return the names of all findings of a run's tasks."""
-    return {name for (name,) in reader.connection.execute("SELECT DISTINCT finding FROM task")}
-
-
 def rounds_of_closed(reader: JournalReader) -> Iterator[tuple[TaskState, int]]:
     """Yield (state, rounds) of each closed edit task."""
     rows = reader.connection.execute(

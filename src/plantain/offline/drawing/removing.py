@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -58,7 +58,10 @@ def remove(
         drawn = _filled(level, anatomy, strokes, _place(finding, intent, strokes, anatomy))
     elif _comparable(strokes[0], finding, anatomy):
         place = _place(finding, intent, strokes, anatomy) & anatomy.side(intent.side)
-        drawn = _levelled(level, anatomy, strokes, place, length)
+        choices = [strokes]
+        if sequence == "T1":  # contrast medium is not estimated; with it a tumour is bright instead of dark
+            choices.append(strokes_on(finding, "T1+C", intent.zone))
+        drawn = _levelled(level, anatomy, choices, place, length)
     else:
         raise CannotShow(f"the tissue under {finding.title} cannot be inferred from this image")
     rendering = finished(pixels, drawn, finding, anatomy)
@@ -81,39 +84,37 @@ def _comparable(stroke: Stroke, finding: Finding, anatomy: AnatomyMap) -> bool:
     return one_sided and stroke.shape in ("mass", "opacity")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """A finding in the small image: where it is, its excess over the reference, its sign, and how unlike it is."""
+
+    mask: Mask
+    excess: Field
+    sign: float
+    unlike: float
+
+
 def _levelled(
-    level: Field, anatomy: AnatomyMap, strokes: tuple[Stroke, ...], place: Mask, length: float
+    level: Field, anatomy: AnatomyMap, choices: list[tuple[Stroke, ...]], place: Mask, length: float
 ) -> Field:
-    """Replace the place that is most unlike its mirror image, or its surroundings if the finding is small."""
+    """Replace the place that is most unlike its mirror image, or its surroundings if the finding is small.
+
+    `choices` are the ways in which the finding may look; the one that is most unlike its surroundings is replaced.
+    """
     shape = (level.shape[0], level.shape[1])
     small = reduced(np.clip(level, 0, 255).astype(np.uint8)).reshape(SIDE, SIDE).astype(np.float32)
     chest = "lungs" in anatomy.places
     smooth = blur(small, 0.018 * anatomy.yard)
-    largest = max(abs(stroke.size[1]) for stroke in strokes)
-    small_one = chest and largest < 0.08
+    small_one = chest and max(abs(stroke.size[1]) for stroke in choices[0]) < 0.08
     reference, both = _reference(smooth, anatomy, local=small_one)
-    heart = anatomy.places.get("heart", np.zeros_like(both))
-    sign = 1.0 if sum(strokes[0].level) > 0 else -1.0
-    excess = sign * (smooth - reference - np.float32(np.median((smooth - reference)[both])))
-    inside = place & both & ~heart  # the heart is not alike on both sides
-    peak = float(np.percentile(excess[inside], 99.7)) if inside.any() else 0.0
-    reach = 0.03 if chest else largest
-    marked = ((excess > max(0.28 * peak, 5.0)) & grow(place, reach * anatomy.yard) & both).astype(np.uint8)
-    if not chest:  # sulci differ between the sides, but they are thin
-        size = 2 * round(0.3 * min(abs(stroke.size[0]) for stroke in strokes) * anatomy.yard) + 1
-        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
-        marked = np.asarray(cv2.morphologyEx(marked, cv2.MORPH_OPEN, kernel), np.uint8)
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(marked)
-    masses = np.bincount(labels.ravel(), (excess * inside).ravel(), count)
-    masses[0] = 0
-    first = int(masses.argmax())
-    least = np.pi * (0.5 * min(abs(stroke.size[0]) for stroke in strokes) * anatomy.yard) ** 2
-    if peak < LEAST_EXCESS or stats[first, cv2.CC_STAT_AREA] < least:
+    found = [one for strokes in choices if (one := _found(smooth, reference, both, anatomy, strokes, place))]
+    if not found:
         raise CannotShow("no such finding was found: the place is like its surroundings and the other side")
-    mask = grow(np.asarray(labels == first, bool), 0.04 * anatomy.yard)
+    first = max(found, key=lambda one: one.unlike)
+    mask = grow(first.mask, 0.04 * anatomy.yard)
     alpha = enlarged(ramp(1.3 * blur(mask.astype(np.float32), 0.02 * anatomy.yard)), shape)[..., None]
     if chest:  # ribs and vessels stay: only the levels change
-        change = enlarged(np.clip(excess, 0, None), shape)[..., None] * np.float32(sign * length)
+        change = enlarged(np.clip(first.excess, 0, None), shape)[..., None] * np.float32(first.sign * length)
         if small_one:  # its outline is finer than the levels that were compared
             own = blur(level, 1.2) - blur(level, 0.018 * anatomy.yard * shape[1] / SIDE)
             change = change + np.float32(0.85) * own
@@ -123,10 +124,46 @@ def _levelled(
     twin = cv2.warpAffine(level, matrix, shape[::-1], borderMode=cv2.BORDER_REPLICATE).reshape(level.shape)
     ring = grow(mask, 0.05 * anatomy.yard) & ~mask & both
     off = float(np.median((smooth - reference)[ring])) if ring.any() else 0.0
-    own = labels == first
-    if np.abs(np.nonzero(own)[1] - (anatomy.midline or 0.0)).min() < MIDLINE * anatomy.yard:
+    if np.abs(np.nonzero(first.mask)[1] - (anatomy.midline or 0.0)).min() < MIDLINE * anatomy.yard:
         raise CannotShow("it reaches the midline, so that the other side does not show the tissue under it")
     return np.asarray(level + alpha * (twin + np.float32(off) - level), np.float32)
+
+
+def _found(
+    smooth: Field,
+    reference: Field,
+    both: Mask,
+    anatomy: AnatomyMap,
+    strokes: tuple[Stroke, ...],
+    place: Mask,
+) -> _Found | None:
+    """Find the largest part of the place that differs from the reference as the strokes do; None if there is none."""
+    chest = "lungs" in anatomy.places
+    heart = anatomy.places.get("heart", np.zeros_like(both))
+    sign = 1.0 if sum(strokes[0].level) > 0 else -1.0
+    excess = sign * (smooth - reference - np.float32(np.median((smooth - reference)[both])))
+    inside = place & both & ~heart  # the heart is not alike on both sides
+    peak = float(np.percentile(excess[inside], 99.7)) if inside.any() else 0.0
+    reach = 0.03 if chest else max(abs(stroke.size[1]) for stroke in strokes)
+    marked = ((excess > max(0.28 * peak, 5.0)) & grow(place, reach * anatomy.yard) & both).astype(np.uint8)
+    thinnest = min(abs(stroke.size[0]) for stroke in strokes) * anatomy.yard
+    if not chest:  # sulci differ between the sides, but they are thin
+        size = 2 * round(0.3 * thinnest) + 1
+        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+        marked = np.asarray(cv2.morphologyEx(marked, cv2.MORPH_OPEN, kernel), np.uint8)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(marked)
+    masses = np.bincount(labels.ravel(), (excess * inside).ravel(), count)
+    masses[0] = 0
+    first = int(masses.argmax())
+    if peak < LEAST_EXCESS or stats[first, cv2.CC_STAT_AREA] < np.pi * (0.5 * thinnest) ** 2:
+        return None
+    mask = np.asarray(labels == first, bool)
+    around = grow(mask, 0.12 * anatomy.yard) & ~grow(mask, 0.04 * anatomy.yard) & both
+    here, there = (float(np.median(side[mask]) - np.median(side[around])) for side in (smooth, reference))
+    unlike = sign * here - abs(
+        there
+    )  # negative where the finding is on the other side, which differs the other way
+    return None if unlike <= 0 and not chest else _Found(mask, excess, sign, unlike)
 
 
 def _reference(smooth: Field, anatomy: AnatomyMap, *, local: bool) -> tuple[Field, Mask]:

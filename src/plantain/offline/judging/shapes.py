@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from plantain.offline.anatomy.maps import SIDE, enlarged, grow
 from plantain.offline.judging.case import Case
-from plantain.offline.judging.change import Change, contact, leaves
+from plantain.offline.judging.change import Change, contact, halved, leaves
 from plantain.offline.judging.checks import Check, at_least, at_most
 from plantain.records import FailureCode, Stroke
 
@@ -21,7 +22,13 @@ NEGLIGIBLE = 0.22
 
 
 def sign_checks(case: Case, change: Change) -> list[Check]:
-    """Check that the changed area is brighter or darker as the finding requires; return [] if it has no sign."""
+    """Check that the changed area is brighter or darker as the finding requires; return [] if it has no sign.
+
+    Contrast medium is not recorded of most brain slices, and a tumour that was in the image may be of either sign: its
+    removal must make its place more like the surroundings instead.
+    """
+    if case.image.modality == "brain_mri" and not case.added:
+        return [_unlike(case, change)]
     text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
     signs = {np.sign(sum(stroke.level)) for stroke in case.strokes} - {0.0}
@@ -37,6 +44,21 @@ def sign_checks(case: Case, change: Change) -> list[Check]:
     share = change.brighter if signs == {1.0} else 1 - change.brighter
     passes, fails = (0.6, 0.5) if "line" in shapes else (1 - NEGLIGIBLE, 0.62)
     return [at_least(share, passes, fails, text, FailureCode.DISTORTION)]
+
+
+def _unlike(case: Case, change: Change) -> Check:
+    """Check that a place differs more from its surroundings with the finding than without it."""
+    shape = (change.mask.shape[0], change.mask.shape[1])
+    reach = 0.08 * case.anatomy.yard * shape[1] / SIDE
+    around = grow(change.mask, reach) & ~change.mask & (enlarged(case.anatomy.organ, shape) > 0.5)
+    shown, clean = (
+        float(np.abs(level[change.mask] - np.median(level[around])).mean()) if around.any() else 0.0
+        for level in (halved(case.pair.shown), halved(case.pair.clean))
+    )
+    text = (
+        f"its place differs by {shown:.0f} grey levels from its surroundings with it, by {clean:.0f} without"
+    )
+    return at_least(shown - clean, 0.2 * change.level, 0.0, text, FailureCode.DISTORTION)
 
 
 def shape_checks(case: Case, change: Change) -> list[Check]:
