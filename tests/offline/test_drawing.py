@@ -11,12 +11,13 @@ from offline.images import SIDE, TARGETS, TAXONOMY, image_for, prepared
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add, map_of
 from plantain.offline.drawing.removing import remove
-from plantain.offline.judge import judge_encoded
+from plantain.offline.judge import measured
 from plantain.offline.language import Intent
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.pixels.restore import dilate
 from plantain.records import Direction, Finding, Observations
+from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
@@ -180,9 +181,8 @@ def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
 
     shown = with_one(pixels, "right")
     after = with_one(shown, side) if side else pixels
-    observed = judge_encoded(
-        encode_jpeg(shown), encode_jpeg(after), "Remove the meningioma.", image, finding, REMOVE, MED_BANANA
-    )
+    files = (EncodedImage(encode_jpeg(pixels), "image/jpeg") for pixels in (shown, after))
+    observed = measured(JudgeRequest(image, *files, "Remove the meningioma.", finding, REMOVE, MED_BANANA, 0))
     assert isinstance(observed, Observations)
     result = observed.criteria["instruction_compliance"]
     assert result.passed is passed
