@@ -11,7 +11,7 @@ from PIL import Image
 
 from fakes.commands import printed
 from plantain.catalogue.ingest import Ingested, ingest, write_rejected
-from plantain.catalogue.store import COLUMNS, Catalogue
+from plantain.catalogue.store import Catalogue
 from plantain.findings import load_taxonomy
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, is_normal_form, is_source_form
@@ -131,16 +131,6 @@ def test_two_datasets_in_one_catalogue_keep_their_rejected_files(scans: Path, tm
     assert lines[2].startswith("scans,normal/broken.jpg,,,")
     with Catalogue.open(out) as catalogue:
         assert catalogue.count_by("dataset") == {"other": 1, "scans": 9}
-
-
-def test_the_columns_are_those_of_the_contract() -> None:
-    wanted = (
-        "id dataset version group split labels modality view projection position sequence contrast plane "
-    )
-    wanted += (
-        "source_sha256 prepared_sha256 geometry licence consent text_checked synthetic laterality spacing_mm"
-    )
-    assert set(wanted.split()) <= set(COLUMNS)
 
 
 XMP = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 from dataclasses import replace
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 import skimage.data
 from PIL import Image
-from PIL.PngImagePlugin import PngInfo
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
@@ -166,32 +164,6 @@ def test_images_ingested_without_the_extra_are_read_later(
     with Catalogue.open(root) as catalogue:
         assert all(image.text_checked for image in catalogue.images())
     assert digest_of(root) == digest_of(once[0])
-
-
-def test_only_pixels_are_kept(tmp_path: Path) -> None:
-    """EXIF, XMP, ICC, PNG text and JPEG comments of the files are in no file of the catalogue."""
-    folder = tmp_path / "scans" / "normal"
-    folder.mkdir(parents=True)
-    secret = "JANE ROE 19500101"
-    text = PngInfo()
-    text.add_text("Comment", secret)
-    text.add_itxt("XML:com.adobe.xmp", f"<x>{secret}</x>")
-    Image.fromarray(page(seed=5)).save(folder / "a.png", pnginfo=text)
-    exif = Image.Exif()
-    exif[0x010E] = secret
-    plain = io.BytesIO()
-    Image.fromarray(page(seed=6)).save(
-        plain, "JPEG", exif=exif, comment=secret.encode(), icc_profile=secret.encode()
-    )
-    xmp = b"http://ns.adobe.com/xap/1.0/\0" + secret.encode()
-    packet = b"\xff\xe1" + (len(xmp) + 2).to_bytes(2, "big") + xmp
-    (folder / "b.jpg").write_bytes(plain.getvalue()[:2] + packet + plain.getvalue()[2:])
-    assert all(secret.encode() in path.read_bytes() for path in folder.iterdir())
-    root = tmp_path / "catalogue"
-    assert read(tmp_path / "scans", root, None).added == 2
-    assert not any(b"JANE" in path.read_bytes() for path in root.rglob("*") if path.is_file())
-    with Catalogue.open(root) as catalogue:
-        assert all(is_source_form(catalogue.read(image)) for image in catalogue.images())
 
 
 def test_slices_through_the_face_of_a_head_are_quarantined(tmp_path: Path) -> None:

@@ -76,13 +76,6 @@ def test_a_release_contains_the_run_as_it_was_at_the_start(tmp_path: Path) -> No
     assert tree(out) != tree(tmp_path / "after")
 
 
-def test_foreign_folder_is_refused(small_run: Path, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="name a new folder"):
-        export_run(small_run, tmp_path, ALL)
-    assert tree(tmp_path).keys() == {"notes.txt"}
-
-
 def test_an_existing_folder_is_refused_even_empty(
     small_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

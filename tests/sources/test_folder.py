@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from pixels.images import save
@@ -35,31 +34,6 @@ def read(root: Path, modality: str = "chest_xray") -> tuple[dict[str, tuple[str,
     refused = {item.name: item.reason for item in found if isinstance(item, Refused)}
     assert len(entries) + len(refused) == len(found)
     return entries, refused
-
-
-@pytest.mark.parametrize(
-    ("modality", "folder", "label"),
-    [
-        ("chest_xray", "Pleural_Effusion", "Pleural Effusion"),
-        ("chest_xray", "normal", "No Finding"),
-        ("brain_mri", "normal", "notumor"),
-        ("fundus", "amd", "AMD"),
-    ],
-)
-def test_label_folders_are_matched_by_common_spellings(
-    tmp_path: Path, modality: str, folder: str, label: str
-) -> None:
-    put(tmp_path / folder, a_dot_jpg=b"a")
-    assert read(tmp_path, modality) == ({"a": (label,)}, {})
-
-
-def test_unknown_label_folder_names_the_nearest(tmp_path: Path) -> None:
-    put(tmp_path, Pneumotorax__a_dot_jpg=b"a", glioma__b_dot_jpg=b"b")
-    entries, refused = read(tmp_path)
-    assert not entries
-    assert "did you mean 'Pneumothorax'?" in refused["Pneumotorax/a.jpg"]
-    assert "its chest_xray finding" in refused["glioma/b.jpg"]
-    assert "list it in a labels.csv next to it (file,labels[,group,split])" in refused["glioma/b.jpg"]
 
 
 def test_same_stem_and_bytes_is_one_image_with_several_labels(tmp_path: Path) -> None:

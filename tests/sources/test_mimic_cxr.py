@@ -8,7 +8,7 @@ import pytest
 from pixels.dicom.data import made
 from plantain.findings import load_taxonomy
 from plantain.records import InputError, Licence
-from plantain.sources.mimic_cxr import COLUMNS, LabelRule, MimicReader
+from plantain.sources.mimic_cxr import COLUMNS, MimicReader, labels_of
 from plantain.sources.registry import Refused, SourceOptions
 from sources.published import csv_gz, jpeg, put, scanned
 
@@ -140,7 +140,7 @@ def test_frontal_images_with_their_studys_labels(usual: Tree) -> None:
 def test_single_disease_selection(marks: dict[str, str], wanted: tuple[str, ...]) -> None:
     code = {"1": "+", "0": "-", "-1": "?", "": " "}
     row = "".join(code[marks.get(column, "")] for column in COLUMNS)
-    selected = LabelRule(TAXONOMY, single=True).apply(row)
+    selected = labels_of(row, TAXONOMY, single=True)
     assert selected.labels == wanted
     assert bool(selected.left_out) == (not wanted)
 

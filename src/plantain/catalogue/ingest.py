@@ -153,6 +153,8 @@ def ingest(
                     done.kept[names] += 1
                 on_file(None)
     catalogue.flush()
+    if gate is not None and gate.reader is not None and catalogue.count_by("text_checked").get("0"):
+        done.newly_quarantined += check_earlier(catalogue, gate)
     done.near = join_near_duplicates(catalogue)
     done.quarantined = [waiting.image.id for waiting in held(catalogue)]
     return done

@@ -71,22 +71,13 @@ def export(
 
 
 def _document(summary: ExportSummary) -> dict[str, object]:
-    facts = summary.facts
+    known = ("out", "files", "images", "originals", "bytes", "remarks")
+    facts = ("tasks", "left_out", "damaged", "splits", "pairs")
+    parts = [{name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences]
     return {
-        "out": str(summary.out),
-        "files": summary.files,
-        "images": summary.images,
-        "originals": summary.originals,
-        "bytes": summary.bytes,
-        "tasks": facts.tasks,
-        "left_out": facts.left_out,
-        "damaged": facts.damaged,
-        "splits": facts.splits,
-        "pairs": facts.pairs,
-        "licences": [
-            {name: part[name] for name in ("part", "licence", "decided")} for part in summary.licences
-        ],
-        "remarks": list(summary.remarks),
+        **{name: getattr(summary, name) for name in known},
+        **{name: getattr(summary.facts, name) for name in facts},
+        "licences": parts,
     }
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.table import Table
 
 from plantain.catalogue.gate import PrivacyGate
-from plantain.catalogue.ingest import REJECTED, Ingested, check_earlier, ingest, write_rejected
-from plantain.catalogue.near import NEAR, join_near_duplicates, write_near_duplicates
-from plantain.catalogue.quarantine import held
+from plantain.catalogue.ingest import REJECTED, Ingested, ingest, write_rejected
+from plantain.catalogue.near import NEAR, write_near_duplicates
 from plantain.catalogue.store import NAME, Catalogue
 from plantain.cli.terminal.options import AsJson, OwnFindings, parse_settings
 from plantain.cli.terminal.progress import Bar, print_stop, say
@@ -25,8 +24,8 @@ from plantain.pixels.decode import one_line
 from plantain.privacy.rapid_text import open_reader, why_no_reader
 from plantain.records import Consent, InputError, Licence
 from plantain.records.messages import command_line, counted, init_line, like_path, typed
+from plantain.sources.columns import ROLES
 from plantain.sources.registry import (
-    Reader,
     Refused,
     SourceOptions,
     TableRead,
@@ -39,6 +38,8 @@ SHOWN = 20
 
 _MOST = 12
 """Unused columns that are named."""
+
+_PATIENT = "if another column is the patient, pass --column group=NAME"
 
 
 def command(
@@ -106,7 +107,17 @@ def command(
         table or (path if path.is_dir() else path.parent) / "labels.csv" if source.label_table else None
     )
     try:
-        done = _run(reader, stated, out, name, skip_text, labels_file, as_json)
+        with Catalogue.create(out) as catalogue:
+            with Bar("ingest", quiet=as_json) as bar:
+                gate = PrivacyGate(None if skip_text else open_reader())
+                on_file = _progress(bar, reader.count())
+                done = ingest(reader, catalogue, on_file=on_file, gate=gate, stated=stated)
+            if (more := len(done.refused) - SHOWN) > 0:
+                say(f"and {more} more rejected")
+            write_rejected(out, name, done.refused)
+            write_near_duplicates(out / NEAR, done.near)
+            _remarks(catalogue, done, out, labels_file, skip_text)
+            _report(catalogue, done, out, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(print_stop(context, f"interrupted; finished images stay in {out}")) from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -118,58 +129,32 @@ def command(
         raise typer.Exit(1)
 
 
-def _run(
-    reader: Reader,
-    stated: Mapping[str, Any],
-    out: Path,
-    name: str,
-    skip_text: bool,
-    table: Path | None,
-    as_json: bool,
-) -> Ingested:
-    """Ingest, write the lists of rejected files and near duplicates, and print the summary.
-
-    `table` is the path of an optional label table, None if this kind of source has its own.
-    """
-    with Catalogue.create(out) as catalogue:
-        with _Watch(reader.count(), quiet=as_json) as observer:
-            gate = PrivacyGate(None if skip_text else open_reader())
-            done = ingest(reader, catalogue, on_file=observer.file, gate=gate, stated=stated)
-        unread = catalogue.count_by("text_checked").get("0", 0)
-        if unread and gate.reader is not None:  # an earlier ingest could not look for text
-            say(f"looking for text in {counted(unread, 'image')} of earlier ingests")
-            done.newly_quarantined += check_earlier(catalogue, gate)
-            done.near = join_near_duplicates(catalogue)
-            done.quarantined = [waiting.image.id for waiting in held(catalogue)]
-        write_rejected(out, name, done.refused)
-        write_near_duplicates(out / NEAR, done.near)
-        if done.unlabelled:
-            whom = "it" if done.unlabelled == 1 else "them"
-            how = (
-                ""
-                if table is None
-                else f"; add labels in {table} (file,labels[,group,split]) and ingest again"
-            )
-            say(f"{counted(done.unlabelled, 'image')} without a label: no tasks use {whom}{how}")
-        for fields, images in sorted(done.kept.items()):
-            kept = (
-                f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
-            )
-            other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))
-            say(f"{kept}; ingest into a new catalogue: {other}")
-        for note, images in sorted(done.doubtful.items()):
-            say(
-                f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
-            )
-        for line in group_remarks(done, takes_table=table is not None):
-            say(line)
-        if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
-            say(
-                f"{counted(unknown, 'image')} with an unknown licence: a release will not contain the originals, and "
-                "their edits cannot be licensed; if you know it, ingest again with --licence open (or attribution)"
-            )
-        _report(catalogue, done, out, _why_unread(catalogue, skip_text), as_json)
-    return done
+def _remarks(catalogue: Catalogue, done: Ingested, out: Path, table: Path | None, skipped: bool) -> None:
+    """Print warnings about the images; `table` is an optional label table, None if the source has its own."""
+    if done.unlabelled:
+        how = f"; add labels in {table} (file,labels[,group,split]) and ingest again" if table else ""
+        say(f"{counted(done.unlabelled, 'image')} without a label, which no task uses{how}")
+    for fields, images in sorted(done.kept.items()):
+        kept = f"{counted(images, 'image keeps', 'images keep')} the {fields} recorded at the first ingest"
+        other = typed.get().replace(shlex.join(["--to", str(out)]), shlex.join(["--to", f"{out}-2"]))
+        say(f"{kept}; ingest into a new catalogue: {other}")
+    for note, images in sorted(done.doubtful.items()):
+        say(
+            f"{counted(images, 'image')} noted as {note!r}: if it is not for editing, ingest without its file"
+        )
+    for line in group_remarks(done, takes_table=table is not None):
+        say(line)
+    if unknown := catalogue.count_by("licence").get(Licence.UNKNOWN, 0):
+        say(
+            f"{counted(unknown, 'image')} with an unknown licence: a release will not contain the originals, and "
+            "their edits cannot be licensed; if you know it, ingest again with --licence open (or attribution)"
+        )
+    if unread := catalogue.count_by("text_checked").get("0", 0):
+        why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
+        say(
+            f"burned-in text was not checked in {counted(unread, 'image')} ({why}): check for names and dates "
+            "before sharing."
+        )
 
 
 def _print_kinds(as_json: bool) -> None:
@@ -183,27 +168,13 @@ def _print_kinds(as_json: bool) -> None:
     print_table(table)
 
 
-def _why_unread(catalogue: Catalogue, skipped: bool) -> str:
-    """Return a warning about images in which text was not looked for; "" if there are none."""
-    unread = catalogue.count_by("text_checked").get("0", 0)
-    if not unread:
-        return ""
-    why = "--skip-text" if skipped else why_no_reader() or "rendered or edited"
-    return (
-        f"burned-in text was not checked in {counted(unread, 'image')} ({why}): check for names and dates "
-        f"before sharing."
-    )
-
-
-def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_json: bool) -> None:
+def _report(catalogue: Catalogue, done: Ingested, out: Path, as_json: bool) -> None:
     counts = {
         f"by_{field}": {value or "none": n for value, n in catalogue.count_by(field).items()}
         for field in ("label", "split", "modality")
     }
     # A rejected folder counts with its files.
     rejected = sum({refused.name: refused.files for refused in done.refused}.values())
-    if unread:
-        say(unread)
     if as_json:
         numbers = {"images": len(catalogue), "rejected": rejected}
         names = ("added", "unchanged", "changed", "ungrouped", "synthetic", "unlabelled", "newly_quarantined")
@@ -212,7 +183,7 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
             "tables": [asdict(table) for table in done.tables],
             "near_duplicates": len(done.near),
             "left_out": {item.reason: item.count for item in done.left_out},
-            "text_checked": not unread,
+            "text_checked": not catalogue.count_by("text_checked").get("0"),
             "quarantined": len(done.quarantined),
             "catalogue": str(out),
         }
@@ -250,45 +221,25 @@ def _report(catalogue: Catalogue, done: Ingested, out: Path, unread: str, as_jso
         print(init_line(out))
 
 
-class _Watch:
-    """Progress of an ingest; names the first rejected files, and counts the rest."""
+def _progress(bar: Bar, total: int | None) -> Callable[[Refused | None], None]:
+    """Return a function that counts one more file, and names it if it is one of the first rejected ones."""
+    files, rejected = itertools.count(1), itertools.count(1)
 
-    def __init__(self, total: int | None, *, quiet: bool) -> None:
-        self._bar = Bar("ingest", quiet=quiet)
-        self._total, self._done, self._rejected = total, 0, 0
+    def file(refused: Refused | None) -> None:
+        done = next(files)
+        if refused is not None and next(rejected) <= SHOWN:
+            say(f"rejected {refused.name}: {refused.reason}")
+        bar.move(done, total)
+        bar.line(lambda _: f"{done}/{total or '?'} files")
 
-    def __enter__(self) -> _Watch:
-        self._bar.move(0, self._total)
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self._bar.__exit__()
-        if self._rejected > SHOWN:
-            say(f"and {self._rejected - SHOWN} more rejected")
-
-    def file(self, refused: Refused | None) -> None:
-        """Count one more file; name it if it was rejected."""
-        self._done += 1
-        if refused is not None:
-            self._rejected += 1
-            if self._rejected <= SHOWN:
-                say(f"rejected {refused.name}: {refused.reason}")
-        self._bar.move(self._done, self._total)
-        self._bar.line(lambda _: f"{self._done}/{self._total or '?'} files")
+    return file
 
 
 def table_line(table: TableRead) -> str:
     """Describe the columns of a table in one line: their roles, and those not used."""
     columns = table.columns
-    roles = (
-        ("file", columns.file),
-        ("labels", columns.labels),
-        ("group", columns.group),
-        ("split", columns.split),
-        ("sequence", columns.sequence),
-        ("plane", columns.plane),
-    )
-    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in roles if name is not None)
+    named = [(role, name) for role in ROLES if (name := getattr(columns, role)) is not None]
+    used = ", ".join(f"{role} from {one_line(name)!r}" for role, name in named)
     if columns.marked:
         used += f", labels from the columns {_some(columns.marked)} (1: present; 0, -1 or empty: absent)"
     unused = f"; not used: {_some(columns.unused)}" if columns.unused else ""
@@ -309,15 +260,13 @@ def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
         columns = table.columns
         if table.grouped and not columns.patient:
             whose = f"column {one_line(columns.group)!r}" if columns.group else "names of folders"
-            yield f"{one_line(table.name)}: groups come from {whose}, not from a patient column" + _other(
-                table
-            )
+            yield f"{one_line(table.name)}: groups come from {whose}, not from a patient column; {_PATIENT}"
         if table.groups == 1 < table.grouped:
             yield f"{one_line(table.name)}: all images belong to one group, so no split can separate them"
     if done.ungrouped:
         without_groups = [table for table in done.tables if table.columns.group is None]
         if without_groups:
-            how = f"; {one_line(without_groups[0].name)} has no patient column" + _other(without_groups[0])
+            how = f"; {one_line(without_groups[0].name)} has no patient column; {_PATIENT}"
         else:
             how = "; name patients in a labels.csv, column group, and ingest again" if takes_table else ""
         yield (
@@ -329,13 +278,6 @@ def group_remarks(done: Ingested, *, takes_table: bool) -> Iterator[str]:
             f"{counted(done.by_study, 'image')} without a known patient (PatientID is missing or a placeholder), "
             f"grouped by study: images of one patient may be on both sides of a split"
         )
-
-
-def _other(table: TableRead) -> str:
-    """Return the hint to name another column."""
-    if not table.columns.unused:
-        return ""
-    return f"; if one of these is the patient, pass --column group=NAME: {_some(table.columns.unused)}"
 
 
 def _some(names: Sequence[str]) -> str:

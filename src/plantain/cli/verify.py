@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -32,16 +33,7 @@ def verify(
 
     proof = verify_release(out, against=against, pixels=pixels)
     if as_json:
-        document = {
-            "ok": proof.ok,
-            "files": proof.files,
-            "bytes": proof.bytes,
-            "images": proof.images,
-            "release": proof.release,
-            "not_of_the_release": proof.system,
-            "problems": [{"path": p.path, "kind": p.kind, "detail": p.detail} for p in proof.problems],
-        }
-        print_json(document)
+        print_json({"ok": proof.ok, **asdict(proof)})
         return 0 if proof.ok else 1
     size = f"{counted(proof.files, 'file')}, {proof.bytes / 1e6:,.1f} MB, {counted(proof.images, 'edited image')}"
     remark = ""

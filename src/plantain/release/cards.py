@@ -6,7 +6,7 @@ The card describes the contents of a release, how it was made, and its intended 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -199,7 +199,7 @@ def snippet(configs: Sequence[TableConfig]) -> str:
 
 def _loading(config: TableConfig) -> str:
     """The call that loads a table's first split that holds rows."""
-    return f'load_dataset(str(Path.cwd()), "{config.name}", split="{next(iter(config.splits))}")'
+    return f'load_dataset(str(Path.cwd()), "{config.name}", split="{next(iter(config.rows))}")'
 
 
 def _header(
@@ -228,9 +228,9 @@ def _header(
         if number == 0:
             lines.append("  default: true")
         lines.append("  data_files:")
-        for split, patterns in config.splits.items():
+        for split in config.rows:
             lines.append(f"  - split: {split}")
-            lines.append(f"    path: {json.dumps(list(patterns))}")
+            lines.append(f"    path: {json.dumps([config.pattern(split)])}")
     return lines
 
 
@@ -242,23 +242,14 @@ _FIRST = ("success", "train", "failed", "trajectories", "preference", "verdicts"
 
 def table_configs(staging: Staging) -> tuple[TableConfig, ...]:
     """List the release's Parquet tables in a fixed order, without empty splits; the first is the default."""
-    rows: dict[str, dict[str, int]] = defaultdict(dict)
-    files: dict[str, dict[str, str]] = defaultdict(dict)
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
     for layout in _LAYOUTS:
         for stem, _, count in staging.shards(layout):
-            folder, _, name = stem.rpartition("/")
-            split = name.rpartition("-")[2]
-            table = folder.rpartition("/")[2]
-            rows[table][split] = rows[table].get(split, 0) + count
-            files[table][split] = f"{folder}/*-{split}-*.parquet"
-    tables = [name for name in _FIRST if name in rows]
-    order = tables + sorted(set(rows) - set(tables))
+            _, table, name = stem.split("/")
+            rows[table][name.rpartition("-")[2]] += count
+    order = sorted(rows, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
     return tuple(
-        TableConfig(
-            name,
-            {split: (files[name][split],) for split in SPLITS if split in rows[name]},
-            {split: rows[name][split] for split in SPLITS if split in rows[name]},
-        )
+        TableConfig(name, {split: rows[name][split] for split in SPLITS if split in rows[name]})
         for name in order
     )
 

@@ -112,7 +112,7 @@ def _file_object(file: ReleaseFile) -> JsonValue:
 
 
 def _file_set(config: TableConfig) -> JsonValue:
-    patterns: list[JsonValue] = [pattern for several in config.splits.values() for pattern in several]
+    patterns: list[JsonValue] = [config.pattern(split) for split in config.rows]
     # Not `containedIn` the file objects: readers then find no records at all.
     return {
         "@type": "cr:FileSet",
@@ -124,8 +124,7 @@ def _file_set(config: TableConfig) -> JsonValue:
 
 
 def _table(out: Path, config: TableConfig) -> JsonValue:
-    pattern = next(iter(config.splits.values()))[0]
-    schema = pq.read_schema(sorted(out.glob(pattern))[0])
+    schema = pq.read_schema(min(out.glob(config.pattern(next(iter(config.rows))))))
     fields: list[JsonValue] = [node for column in schema if (node := _field(config.name, column)) is not None]
     return {
         "@type": "cr:RecordSet",

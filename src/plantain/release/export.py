@@ -140,7 +140,7 @@ def _export(
     part.mkdir()
     with (
         tempfile.TemporaryDirectory(dir=part.parent) as scratch,
-        contextlib.closing(Staging(part, Path(scratch))) as staging,
+        contextlib.closing(Staging(part, Path(scratch), options.shard_bytes)) as staging,
     ):
         report("choosing the tasks of the release")
         backup(run / JOURNAL_NAME, Path(scratch) / JOURNAL_NAME)

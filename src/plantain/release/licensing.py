@@ -26,6 +26,12 @@ from plantain.release.plan import IMPORTED, ExportOptions
 
 _ADDRESS = re.compile(r"https?://[^\s]+")
 
+_STATE = (
+    "repeat your plantain ingest with --licence open, and the build; or, of a table of edits, import them again with "
+    "--set licence=open"
+)
+"""How to state the licence of images whose licence is unknown."""
+
 Terms = Mapping[str, LicenceText]
 """Licences by dataset."""
 
@@ -48,7 +54,7 @@ def released_terms(reader: JournalReader, options: ExportOptions) -> Terms:
         )
     facts = _release_facts(reader)
     if facts is None:
-        return named_terms(options.licences, classes, _how_to_state(reader))
+        return named_terms(options.licences, classes)
     if options.licences:
         raise InputError(
             f"--licence {options.licences[0]}: {reader.run} was imported from a release; its images keep the licence "
@@ -62,13 +68,6 @@ def _release_facts(reader: JournalReader) -> dict[str, Any] | None:
     """Return the facts of a run imported from a release; None for a build or an imported table of edits."""
     facts: dict[str, Any] | None = orjson.loads(reader.meta(IMPORTED) or "null")
     return None if facts is None or facts.get("kind") == "pairs" else facts
-
-
-def _how_to_state(reader: JournalReader) -> str:
-    """Return how to state the licence of images whose licence is unknown."""
-    if reader.meta(IMPORTED) is not None:
-        return "import them again with --set licence=open"
-    return "repeat your plantain ingest with --licence open, then the build and this export"
 
 
 def check_licences(reader: JournalReader, options: ExportOptions) -> tuple[str, ...]:
@@ -100,7 +99,7 @@ def check_licences(reader: JournalReader, options: ExportOptions) -> tuple[str, 
     if unknown and options.originals == "auto":
         remarks.append(
             f"originals of {unknown} are left out, and with them the table of training pairs: their licence is "
-            f"unknown; if they are open: {_how_to_state(reader)}"
+            f"unknown; if they are open: {_STATE}"
         )
     return tuple(remarks)
 
@@ -110,16 +109,13 @@ def _classes(reader: JournalReader) -> dict[str, Licence]:
     return dict(sorted(strictest(licences_of_closed(reader)).items()))
 
 
-def named_terms(
-    named: Sequence[str], classes: Mapping[str, Licence], remedy: str = "ingest with --licence open"
-) -> Terms:
+def named_terms(named: Sequence[str], classes: Mapping[str, Licence]) -> Terms:
     """Parse the named licences into dataset -> licence.
 
     Args:
         named: each "DATASET=LICENCE", or "LICENCE" for every source that is open or only requires
             attribution; LICENCE is an SPDX id or a web address. Datasets that are not among `classes` are ignored.
         classes: licence class of each dataset.
-        remedy: how to state an unknown licence.
 
     Raises:
         InputError: a licence is unknown, or may not be named for its dataset.
@@ -136,7 +132,7 @@ def named_terms(
             raise InputError(
                 f"--licence {text}: images of {dataset} are of class {classes[dataset]}; only images that are "
                 "open, or ask for attribution alone, can be put under a licence of your choice"
-                + (f"; if they are: {remedy}" if classes[dataset] is Licence.UNKNOWN else "")
+                + (f"; if they are: {_STATE}" if classes[dataset] is Licence.UNKNOWN else "")
             )
         elif not dataset and free:
             terms = dict.fromkeys(free, licence)
@@ -144,7 +140,7 @@ def named_terms(
             sources = ", ".join(f"{name} ({allowed})" for name, allowed in sorted(classes.items()))
             raise InputError(
                 f"--licence {text}: no source of this run is open or asks for attribution alone: {sources}; leave the "
-                f"option out" + (f", or if they are: {remedy}" if Licence.UNKNOWN in classes.values() else "")
+                f"option out" + (f", or if they are: {_STATE}" if Licence.UNKNOWN in classes.values() else "")
             )
     return terms | own
 

@@ -143,13 +143,15 @@ class TableConfig:
 
     Attributes:
         name: e.g. "failed".
-        splits: file patterns by split, e.g. {"train": ("data/failed/*-train-*.parquet",)}; only those with rows.
-        rows: number of rows by split.
+        rows: number of rows by split; only splits with rows.
     """
 
     name: str
-    splits: Mapping[str, tuple[str, ...]]
     rows: Mapping[str, int]
+
+    def pattern(self, split: str) -> str:
+        """Return the pattern of a split's files."""
+        return f"data/{self.name}/*-{split}-*.parquet"
 
 
 @dataclass(frozen=True, slots=True)

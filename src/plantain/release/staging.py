@@ -8,15 +8,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from plantain.files.opening import create
 from plantain.journal import BlobRef
-from plantain.release.plan import ReleaseFile, RunFacts
+from plantain.release.plan import SHARD_ROWS, ReleaseFile, RunFacts
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _TABLES = """
 CREATE TABLE task(seq INTEGER PRIMARY KEY, folder TEXT NOT NULL, record BLOB NOT NULL) STRICT;
@@ -59,13 +64,11 @@ class StagedEntry:
     path: str
 
 
-class HashingFile:
+class HashingFile(io.RawIOBase):
     """A binary file being written, which pyarrow and tarfile can write to.
 
     `size` is the number of bytes so far, `sha256` (hex) their hash.
     """
-
-    closed = False
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -77,30 +80,19 @@ class HashingFile:
         """The hash of the bytes written so far, in hex."""
         return self._digest.hexdigest()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         """Write bytes; return their number."""
         self._digest.update(data)
-        self.size += len(data)
         self._file.write(data)
-        return len(data)
+        written = memoryview(data).nbytes
+        self.size += written
+        return written
 
     def tell(self) -> int:
         return self.size
 
-    def flush(self) -> None:
-        """Do nothing: the file is flushed when it is closed."""
-
-    def close(self) -> None:
-        self.closed = True
-
     def writable(self) -> bool:
         return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
 
 
 Fill = Callable[[HashingFile], Iterable[ReleaseFile]]
@@ -113,6 +105,7 @@ class Staging:
     Args:
         out: folder in which the files are written.
         scratch: folder of the temporary database.
+        shard_bytes: size of the images in one shard.
 
     Attributes:
         facts: facts about the run; set when the release is planned, before layouts write.
@@ -122,8 +115,10 @@ class Staging:
     facts: RunFacts
     sources: Mapping[str, Mapping[str, str | int]]
 
-    def __init__(self, out: Path, scratch: Path) -> None:
+    def __init__(self, out: Path, scratch: Path, shard_bytes: int) -> None:
         self.out = out
+        self._shard_bytes = shard_bytes
+        self._dealt: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
         self.connection = sqlite3.connect(
             scratch / "plan.sqlite", isolation_level=None, check_same_thread=False
         )
@@ -139,9 +134,20 @@ class Staging:
     def add_task(self, seq: int, folder: str, record: bytes) -> None:
         self.connection.execute("INSERT INTO task VALUES (?, ?, ?)", (seq, folder, record))
 
-    def add_entry(self, *row: str | int) -> None:
-        """Add a row of (layout, stem, shard, position, task, first, second, path)."""
+    def add_entry(
+        self, layout: str, stem: str, task: int, first: int, second: int, size: int, path: str = ""
+    ) -> None:
+        """Add a row of a table, a sample of a tar, or a file of a tree at `path`, to the shard that has room.
+
+        `size` is in bytes; the others are as in `StagedEntry`.
+        """
+        state = self._dealt[layout, stem]
+        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._shard_bytes):
+            state[:] = [state[0] + 1, 0, 0]
+        row = (layout, stem, state[0], state[1], task, first, second, path)
         self.connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        state[1] += 1
+        state[2] += size
 
     def take_name(self, path: str) -> bool:
         """Reserve a path, ignoring case; return False if another file has it already."""

@@ -21,7 +21,6 @@ from plantain.release.naming import Pseudonyms, modality_slug, safe, slug, task_
 from plantain.release.plan import (
     IMPORTED,
     ORIGINALS_FOLDER,
-    SHARD_ROWS,
     SPLITS,
     ExportOptions,
     RunFacts,
@@ -36,26 +35,6 @@ from plantain.release.task_record import (
 )
 
 
-class _Shards:
-    """Deals rows into shards by bytes and number, in the order they come."""
-
-    def __init__(self, staging: Staging, limit: int) -> None:
-        self._staging = staging
-        self._limit = limit
-        self._state: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
-
-    def add(
-        self, layout: str, stem: str, task: int, first: int, second: int, size: int, path: str = ""
-    ) -> None:
-        """Add a row of a table, a sample of a tar, or a file of a tree at `path`; `size` in bytes."""
-        state = self._state[layout, stem]
-        if state[1] == SHARD_ROWS or (state[1] and state[2] + size > self._limit):
-            state[:] = [state[0] + 1, 0, 0]
-        self._staging.add_entry(layout, stem, state[0], state[1], task, first, second, path)
-        state[1] += 1
-        state[2] += size
-
-
 class Survey:
     """Plan a release: read a snapshot of the journal once, and store the plan in the staging database."""
 
@@ -68,7 +47,6 @@ class Survey:
         self._stated = _stated(reader) if imported is None else orjson.loads(imported)
         self._pseudonyms = Pseudonyms(run, imported=self._imported)
         self._trees = {name: one.path_of for name, one in chosen(options.layouts).items() if one.path_of}
-        self._shards = _Shards(staging, options.shard_bytes)
         self._originals = Originals({}, frozenset())
         self._sharing: dict[str, list[SourceImage]] = defaultdict(list)
         self._parts: Mapping[str, SourcePart] = {}
@@ -107,7 +85,7 @@ class Survey:
             if row.state is TaskState.PENDING or row.task.kind is TaskKind.BENCH:
                 continue
             attempts = reader.attempts(row.id)
-            hashes = {h for a in attempts for h in (a.edited, a.raw, a.mask) if h is not None}
+            hashes = {h for a in attempts for h in (a.edited, a.mask) if h is not None}
             yield make_record(
                 row,
                 images[row.task.image_id],
@@ -132,10 +110,10 @@ class Survey:
         size = sum(len(a.instruction or "") for a in record.attempts) + 4000
         original = self._originals.carried.get(record.image.prepared_sha256)
         if "parquet" in layouts:
-            self._shards.add("trajectories", f"data/trajectories/{part}", seq, -1, -1, size)
+            self._staging.add_entry("trajectories", f"data/trajectories/{part}", seq, -1, -1, size)
             for index, attempt in enumerate(record.attempts):
                 for number in range(len(attempt.verdicts)):
-                    self._shards.add("verdicts", f"data/verdicts/{part}", seq, index, number, 4000)
+                    self._staging.add_entry("verdicts", f"data/verdicts/{part}", seq, index, number, 4000)
         for index, attempt in enumerate(record.attempts):
             if attempt.edited is None or not self._carried(attempt.edited):
                 continue
@@ -144,21 +122,25 @@ class Survey:
                 weight = whole + (attempt.mask.bytes if attempt.mask else 0)
                 if attempt.role == "success" and original is not None:
                     weight += original.bytes
-                    self._shards.add("train", f"data/train/{part}", seq, index, -1, weight)
-                self._shards.add("images", f"data/{attempt.role}/{part}", seq, index, -1, weight)
+                    self._staging.add_entry("train", f"data/train/{part}", seq, index, -1, weight)
+                self._staging.add_entry("images", f"data/{attempt.role}/{part}", seq, index, -1, weight)
             if "webdataset" in layouts:
-                self._shards.add("webdataset", f"wds/{attempt.role}-{record.split}", seq, index, -1, whole)
+                self._staging.add_entry(
+                    "webdataset", f"wds/{attempt.role}-{record.split}", seq, index, -1, whole
+                )
             for name, path_of in self._trees.items():
                 if path := path_of(record, attempt):
                     more = f"{record.task_id[:8]}-{attempt.generation}-{attempt.round}"
-                    self._shards.add(name, task_folder(record), seq, index, -1, 0, self._free(path, more))
+                    self._staging.add_entry(
+                        name, task_folder(record), seq, index, -1, 0, self._free(path, more)
+                    )
         if "parquet" in layouts or "preference" in layouts:
             for pair in pairs_of(record):
                 both = [record.attempts[pair.chosen].edited, record.attempts[pair.rejected].edited]
                 if all(image is not None and self._carried(image) for image in both):
                     whole = size + sum(image.bytes for image in both if image is not None)
                     order = (pair.chosen, pair.rejected)
-                    self._shards.add("preference", f"data/preference/{part}", seq, *order, whole)
+                    self._staging.add_entry("preference", f"data/preference/{part}", seq, *order, whole)
 
     def _carried(self, image: BlobRef) -> bool:
         """Return True if the run has the bytes, and they are no restricted original. Only an imported one may not."""
@@ -180,11 +162,13 @@ class Survey:
         self._staging.add_original(original, path, self._original_cells(sha256, sharing))
         if "parquet" in layouts or "preference" in layouts:
             stem = f"data/originals/{modality_slug(record.modality)}-{record.split}"
-            self._shards.add("originals", stem, seq, -1, -1, original.bytes + 1000)
+            self._staging.add_entry("originals", stem, seq, -1, -1, original.bytes + 1000)
         if not {"med-banana", "trajectory", "webdataset"}.isdisjoint(layouts):
-            self._shards.add(ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, path)
+            self._staging.add_entry(ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, path)
         if "dicom" in layouts:
-            self._shards.add(dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, dicom.original_path(first))
+            self._staging.add_entry(
+                dicom.ORIGINALS, ORIGINALS_FOLDER, seq, -1, -1, 0, dicom.original_path(first)
+            )
 
     def _original_cells(self, sha256: str, sharing: list[SourceImage]) -> bytes:
         """Return the row of an original in `ORIGINAL_TABLE`, without the image, as JSON."""

@@ -59,7 +59,7 @@ class AttemptRecord:
         superseded: True if a later retry replaced it.
         role: role of its image in the release (see `ReleaseFile`); "" without an image.
         edit_outcome, judge_outcome: how the calls of editor and judge ended.
-        edited, raw, mask: files of the image as judged and released, as the editor returned it, and of its mask.
+        edited, mask: files of the image as judged and released, and of its mask.
         support: extent of the change: "local", "diffuse" or "warp".
         verdicts, scores: verdicts of all judges, scores of all metrics.
     """
@@ -71,7 +71,6 @@ class AttemptRecord:
     instruction: str | None
     edit_outcome: Outcome | None
     edited: BlobRef | None
-    raw: BlobRef | None
     mask: BlobRef | None
     support: str | None
     judge_outcome: Outcome | None
@@ -171,7 +170,6 @@ def make_record(
                 instruction=attempt.instruction or None,
                 edit_outcome=attempt.edit_outcome,
                 edited=images[attempt.edited] if attempt.edited is not None else None,
-                raw=images[attempt.raw] if attempt.raw is not None else None,
                 mask=images[attempt.mask] if attempt.mask is not None else None,
                 support=attempt.support,
                 judge_outcome=attempt.judge_outcome,
@@ -222,7 +220,6 @@ def recorded_task(record: TaskRecord) -> RecordedTask:
                 instruction=attempt.instruction or "",
                 edit_outcome=attempt.edit_outcome,
                 edited=attempt.edited.sha256 if attempt.edited else None,
-                raw=attempt.raw.sha256 if attempt.raw else None,
                 mask=attempt.mask.sha256 if attempt.mask else None,
                 support=attempt.support,
                 judge_outcome=attempt.judge_outcome,
@@ -234,7 +231,7 @@ def recorded_task(record: TaskRecord) -> RecordedTask:
         for s in attempt.scores:
             detail = cast("dict[str, JsonValue]", dict(s.detail))
             scores.append(StoredScore(*here, s.metric, Score(s.value, s.reason), detail))
-        images += [image for image in (attempt.edited, attempt.raw, attempt.mask) if image is not None]
+        images += [image for image in (attempt.edited, attempt.mask) if image is not None]
     return RecordedTask(row, tuple(attempts), tuple(verdicts), tuple(scores), tuple(images))
 
 

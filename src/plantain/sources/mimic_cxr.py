@@ -87,7 +87,7 @@ class MimicReader:
         self._cap = whole_number("per_class", self._settings["per_class"])
         self._files = MimicFiles(options.path, self._settings["tables"])
         self._version = self._files.version
-        self._rule = LabelRule(taxonomy, single=self._settings["selection"] == "single")
+        self._taxonomy = taxonomy
         self._refused: list[Refused] = []
         self._left_out: Counter[str] = Counter()
         self._named: set[str] = set()
@@ -217,13 +217,14 @@ class MimicReader:
         marks, bad = read_marks(self._files.table("chexpert"))
         self._refused += bad
         known: dict[Marks, StudyLabels] = {}
+        single = self._settings["selection"] == "single"
         for image in self._images:
             mark = marks.get(image.study)
             if mark is None:
                 self._left_out["no label for its study"] += 1
                 continue
             if mark not in known:
-                known[mark] = self._rule.apply(mark)
+                known[mark] = labels_of(mark, self._taxonomy, single=single)
             if known[mark].left_out:
                 self._left_out[known[mark].left_out] += 1
             else:
@@ -298,45 +299,39 @@ def read_marks(path: Path) -> tuple[dict[str, Marks], list[Refused]]:
     return studies, bad
 
 
-class LabelRule:
-    """A rule by which the marks of a study's report (present, absent, uncertain) become labels.
+def labels_of(marks: Marks, taxonomy: Taxonomy, *, single: bool) -> StudyLabels:
+    """Return the labels of a study whose report has these marks, or the reason why the study is skipped.
 
     An uncertain finding is not a label, but its study is not single-disease either.
 
     Args:
+        marks: the study's marks.
         taxonomy: the findings that can be labels.
         single: True keeps only studies with exactly one disease, apart from implied ones, as their only label.
     """
-
-    def __init__(self, taxonomy: Taxonomy, *, single: bool) -> None:
-        own = taxonomy.of("chest_xray")
-        self._names = {f.labels["mimic-cxr"]: f.name for f in own if "mimic-cxr" in f.labels}
-        self._order = [f.name for f in own]
-        self._implies = {f.name: f.implies for f in own}
-        self._single = single
-
-    def apply(self, marks: Marks) -> StudyLabels:
-        """Return the labels of a study with these marks, or the reason why the study is skipped."""
-        by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
-        for column, mark in zip(COLUMNS, marks, strict=True):
-            if column not in _NO_DISEASE:
-                by_mark[mark].add(column)
-        doubt = by_mark["?"]
-        present = {self._names.get(column, column) for column in by_mark["+"]}
-        if marks[COLUMNS.index(_NORMAL)] == "+":
-            if present or doubt:
-                return StudyLabels((), left_out="No Finding and a finding at once")
-            return StudyLabels((self._names[_NORMAL],))
-        if not present:
-            return StudyLabels((), left_out="no finding present, and not labelled No Finding")
-        notes = [f"uncertain in the report, not counted: {', '.join(sorted(doubt))}"] if doubt else []
-        implied = {name for finding in present for name in self._implies.get(finding, ())}
-        if self._single:
-            alone = present - implied
-            if len(alone) != 1 or {self._names.get(column, column) for column in doubt} - implied - present:
-                return StudyLabels((), left_out="not exactly one disease (--set selection=single)")
-            return StudyLabels(tuple(alone), "; ".join(notes))
-        if implied - present:
-            notes.append(f"implied, not mentioned: {', '.join(sorted(implied - present))}")
-        labels = tuple(name for name in self._order if name in present | implied)
-        return StudyLabels(labels, "; ".join(notes))
+    own = taxonomy.of("chest_xray")
+    names = {f.labels["mimic-cxr"]: f.name for f in own if "mimic-cxr" in f.labels}
+    implies = {f.name: f.implies for f in own}
+    by_mark: dict[str, set[str]] = {"+": set(), "-": set(), "?": set(), " ": set()}
+    for column, mark in zip(COLUMNS, marks, strict=True):
+        if column not in _NO_DISEASE:
+            by_mark[mark].add(column)
+    doubt = by_mark["?"]
+    present = {names.get(column, column) for column in by_mark["+"]}
+    if marks[COLUMNS.index(_NORMAL)] == "+":
+        if present or doubt:
+            return StudyLabels((), left_out="No Finding and a finding at once")
+        return StudyLabels((names[_NORMAL],))
+    if not present:
+        return StudyLabels((), left_out="no finding present, and not labelled No Finding")
+    notes = [f"uncertain in the report, not counted: {', '.join(sorted(doubt))}"] if doubt else []
+    implied = {name for finding in present for name in implies.get(finding, ())}
+    if single:
+        alone = present - implied
+        if len(alone) != 1 or {names.get(column, column) for column in doubt} - implied - present:
+            return StudyLabels((), left_out="not exactly one disease (--set selection=single)")
+        return StudyLabels(tuple(alone), "; ".join(notes))
+    if implied - present:
+        notes.append(f"implied, not mentioned: {', '.join(sorted(implied - present))}")
+    labels = tuple(finding.name for finding in own if finding.name in present | implied)
+    return StudyLabels(labels, "; ".join(notes))

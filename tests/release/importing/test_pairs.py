@@ -20,7 +20,7 @@ from plantain.journal import JournalReader
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import marked
 from plantain.records import InputError, TaskState
-from plantain.release.importing.pair_rows import rows_of
+from plantain.release.importing.pair_rows import TableRules, rows_of
 from plantain.release.importing.pairs import import_pairs
 from plantain.report.terminal import UNJUDGED, table_one
 
@@ -188,7 +188,7 @@ def test_a_cell_that_pandas_reads_as_missing_is_empty(tmp_path):
         "a.png,b.png,NaN,AMD,fundus,add,",
     )
     (tmp_path / "t.csv").write_text(f"{head}\n{cells}7.0\n{cells}NULL\n")
-    found = list(rows_of(tmp_path / "t.csv", {}, {}, None)[1])
+    found = list(rows_of(tmp_path / "t.csv", TableRules({}, {}, None, []))[1])
     assert [(row.instruction, row.group) for row in found] == [("", "7"), ("", "")]
 
 

@@ -29,6 +29,7 @@ from plantain.release.importing.pair_rows import (
     PairRow,
     RejectedRow,
     RowImage,
+    TableRules,
     check_roles,
     direction_in,
 )
@@ -46,16 +47,12 @@ _MEDGEN = ("instruction", "input_image", "output_image", "response")
 _Rows = Iterator[PairRow | RejectedRow]
 
 
-def benchmark_rows(
-    root: Path, columns: Mapping[str, str], constants: Mapping[str, str], originals: Path | None
-) -> _Rows | None:
+def benchmark_rows(root: Path, rules: TableRules) -> _Rows | None:
     """Read the edits in a benchmark's output folder; return None for any other path.
 
     Args:
         root: the folder.
-        columns: must be empty.
-        constants: role -> value of all rows, instead of the folder's values.
-        originals: a folder with originals that `root` does not contain; found by name.
+        rules: without columns; constants apply instead of the folder's values.
 
     Raises:
         InputError: a role is unknown, or a column is given.
@@ -63,11 +60,10 @@ def benchmark_rows(
     read = _reader(root)
     if read is None:
         return None
-    check_roles(columns, constants)
-    if columns:
+    check_roles(rules.columns, rules.constants)
+    if rules.columns:
         raise InputError(f"--column: {root} is a benchmark's output folder and has no columns")
-    joined = Originals(originals) if originals is not None else None
-    return (_completed(row, constants, joined) for row in read(root))
+    return (_completed(row, rules.constants, rules.originals) for row in read(root))
 
 
 def is_benchmark(root: Path) -> bool:

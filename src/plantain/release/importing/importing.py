@@ -54,17 +54,12 @@ class ImportSummary:
 
 @dataclass(slots=True)
 class _Named:
-    """Hashes that the records name: of edits, of masks, and of originals.
-
-    `returned` has the sizes of source images that an editor returned unchanged: its raw answer is one of them. `stored`
-    has the size of every original that is there.
-    """
+    """Hashes of edits, masks and originals in the records; `stored` has the size of every original that is there."""
 
     edited: set[str] = field(default_factory=set)
     masks: set[str] = field(default_factory=set)
     originals: set[str] = field(default_factory=set)
     datasets: dict[str, str] = field(default_factory=dict)
-    returned: dict[str, int] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
 
 
@@ -181,9 +176,6 @@ def _survey(source: ReleaseSource, summary: ImportSummary) -> _Named:
             for recorded, kept in ((attempt.edited, named.edited), (attempt.mask, named.masks)):
                 if recorded is not None:
                     kept.add(_checked(recorded.sha256, record))
-            raw = attempt.raw
-            if raw is not None and _checked(raw.sha256, record) == image.prepared_sha256:
-                named.returned[raw.sha256] = raw.bytes
     return named
 
 
@@ -258,5 +250,4 @@ def _images(source: ReleaseSource, named: _Named) -> Iterator[tuple[SourceImage,
             seen.add(record.image.id)
             # Without the original its hash refers to an image that only its owner may pass on.
             sha256 = record.image.prepared_sha256
-            size = named.stored.get(sha256, named.returned.get(sha256, 0))
-            yield record.image, BlobRef(sha256, size, "image/jpeg")
+            yield record.image, BlobRef(sha256, named.stored.get(sha256, 0), "image/jpeg")

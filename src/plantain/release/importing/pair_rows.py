@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -133,32 +133,21 @@ class TableRules:
     unused: list[str]
 
 
-def rows_of(
-    path: Path,
-    columns: Mapping[str, str],
-    constants: Mapping[str, str],
-    originals: Path | None,
-    unused: list[str] | None = None,
-) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
+def rows_of(path: Path, rules: TableRules) -> tuple[Path, Iterator[PairRow | RejectedRow]]:
     """Open a set of published edits; return (folder to which the rows' file names are relative, iterator over rows).
 
     Args:
         path: a table, a folder that contains one or shards of one, or Med-Banana's tree.
-        columns: role -> column.
-        constants: role -> value of all rows.
-        originals: a folder with originals, found by the names in rows.
-        unused: receives the columns that no role uses.
+        rules: how the user wants a table to be read.
 
     Raises:
-        InputError: the path has no readable set of edits, or columns are missing.
+        InputError: the path has no readable set of edits; while iterating, that columns are missing.
     """
-    check_roles(columns, constants)
-    joined = Originals(originals) if originals is not None else None
-    rules = TableRules(columns, constants, joined, [] if unused is None else unused)
+    check_roles(rules.columns, rules.constants)
     if path.is_dir():
         tables = tables_in(path)
         if not tables and PublishedTree.recognised(path):
-            return path, _tree(path, joined)
+            return path, _tree(path, rules.originals)
         if not tables:
             raise InputError(
                 f"{path}: no metadata.csv, .jsonl or .parquet and no tree of DATASET-edit/FINDING/*.jpeg"
@@ -202,7 +191,7 @@ def modality_of(word: str) -> str | None:
 
 
 def _table(path: Path, rules: TableRules) -> Iterator[PairRow | RejectedRow]:
-    rows: Iterator[tuple[int, Mapping[str, object], str]]
+    rows: Iterable[tuple[int, Mapping[str, object], str]]
     if path.suffix == ".parquet":
         named = _columns(path, header_of(path), rules)
         whole = rows_of_table(path, list(dict.fromkeys(named.values())))
@@ -210,26 +199,15 @@ def _table(path: Path, rules: TableRules) -> Iterator[PairRow | RejectedRow]:
     else:
         table = read_table(path)
         named, rows = _columns(path, table.columns, rules), table.rows
-    return (_row_or_reason(number, *row, named, rules) for number, row in enumerate(rows, 1))
-
-
-def _row_or_reason(
-    number: int,
-    line: int,
-    cells: Mapping[str, object],
-    fault: str,
-    named: Mapping[str, str],
-    rules: TableRules,
-) -> PairRow | RejectedRow:
-    """Return a row; `line` is its line or number, `fault` why it cannot be read."""
-    id = ""
-    try:
-        if fault:
-            raise InputError(fault)
-        id = _text("id", cells.get(named.get("id", "")))
-        return _row(id or str(number), line, cells, named, rules)
-    except InputError as error:
-        return RejectedRow(line, id or str(number), str(error))
+    for number, (line, cells, fault) in enumerate(rows, 1):
+        id = str(number)
+        try:
+            if fault:
+                raise InputError(fault)
+            id = _text("id", cells.get(named.get("id", ""))) or id
+            yield _row(id, line, cells, named, rules)
+        except InputError as error:
+            yield RejectedRow(line, id, str(error))
 
 
 def _columns(path: Path, header: Sequence[str], rules: TableRules) -> dict[str, str]:

@@ -54,9 +54,11 @@ from plantain.records import (
 from plantain.records.messages import fold, nearest
 from plantain.release.importing.benchmarks import benchmark_rows
 from plantain.release.importing.pair_rows import (
+    Originals,
     PairRow,
     RejectedRow,
     RowImage,
+    TableRules,
     direction_in,
     modality_of,
     rows_of,
@@ -151,12 +153,13 @@ def import_pairs(
             not empty. Only the list of rejected rows is left then.
     """
     check_new_run(run)
-    given = columns or {}, constants or {}, originals
     summary = PairsSummary(run)
-    if path.is_dir() and (found := benchmark_rows(path, *given)) is not None:
+    joined = Originals(originals) if originals is not None else None
+    rules = TableRules(columns or {}, constants or {}, joined, summary.unused)
+    if path.is_dir() and (found := benchmark_rows(path, rules)) is not None:
         root, rows = path, found
     else:
-        root, rows = rows_of(path, *given, summary.unused)
+        root, rows = rows_of(path, rules)
     with new_run(run) as part:
         asyncio.run(_fill(part, path, root, rows, summary))
         if not summary.tasks:

@@ -207,7 +207,6 @@ class PublishedTree:
             instruction=str(instruction) if instruction else None,
             edit_outcome=OK if edited is not None else None,
             edited=edited,
-            raw=None,
             mask=None,
             support=None,
             judge_outcome=Outcome(OutcomeKind.OK, text) if edited is not None or text else None,

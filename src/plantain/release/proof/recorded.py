@@ -144,7 +144,7 @@ def _compare(record: TaskRecord, reader: JournalReader) -> Problems:
         yield differs(f"is {record.state.value} here and {row.state.value} in the run")
     stated = recorded_task(record)
     if (
-        [replace(attempt, verdict=None) for attempt in reader.attempts(row.id)] != list(stated.attempts)
+        [replace(one, verdict=None, raw=None) for one in reader.attempts(row.id)] != list(stated.attempts)
         or sorted(map(repr, reader.verdicts(row.id))) != sorted(map(repr, stated.verdicts))
         or sorted(map(repr, reader.scores(row.id))) != sorted(map(repr, stated.scores))
     ):
