@@ -89,17 +89,6 @@ def test_first_cancel_records_calls_in_flight_and_a_second_leaves_them_open(
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 
-def test_ending_the_loop_cancels_the_run(recipe: Recipe, tmp_path: Path) -> None:
-    """`asyncio.run` cancels all tasks that its caller left running."""
-
-    async def careless() -> None:
-        _, slow = slow_run(recipe, tmp_path / "run")
-        await slow.reached.wait()
-
-    asyncio.run(careless())
-    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
-
-
 def test_plain_code_inside_a_loop_gets_results_and_errors() -> None:
     async def seven() -> int:
         return 7

@@ -57,9 +57,10 @@ class Evaluation:
     def pairs(self, against: str = "copy-input") -> list[dict[str, Any]]:
         """Return each model's mean score minus that of the model or baseline `against`: a row per model and metric.
 
-        Differences are paired over all samples. `difference_low` and `difference_high` are the ends of the 95 %
-        interval of `difference`; `difference_p_holm` is its p value, corrected for the number of models (Holm).
-        All are None where they cannot be computed. Raise InputError if `against` is unknown.
+        Differences are paired over the samples that both have scores for; without any there is no row.
+        `difference_low` and `difference_high` are the ends of the 95 % interval of `difference`; `difference_p_holm` is
+        its p value, corrected for the number of models (Holm). Each is None if it cannot be computed. Raise
+        InputError if `against` is unknown.
         """
         with BenchRun.open(self.path) as run:
             table = make_table(read_scores(run), None, against)

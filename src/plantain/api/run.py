@@ -112,7 +112,7 @@ class Run:
         self.summary = summary
 
     def status(self) -> Row:
-        """Return the dictionary that `plantain status --json` prints: tasks by state, calls, outcomes, US dollars."""
+        """Return tasks by state, calls, outcomes and US dollars: most of what `plantain status --json` prints."""
         with JournalReader.open(self.path) as reader:
             return status_summary(reader)
 
@@ -146,7 +146,10 @@ class Run:
             return list(reader.all_attempts(superseded))
 
     def rows(self, by: Literal["task", "attempt"] = "task") -> list[Row]:
-        """Return the rows of `table` as dictionaries; pandas is not needed. Raise ValueError for another `by`."""
+        """Return `table` as dictionaries, without pandas; a missing value may be a missing key.
+
+        Raise ValueError for another `by`.
+        """
         with JournalReader.open(self.path) as reader:
             tasks = {row.id: row for row in reader.tasks()}
             if by == "task":

@@ -87,7 +87,7 @@ FAILURES_TO_OPEN = 5
 """Calls in a row that fail, with no answer between them, open the breaker."""
 
 SILENT_S = 120.0
-"""Refusals by a limit are no outage until they have lasted longer than a provider's minute."""
+"""Refusals by a rate limit count as an outage after this time: limits are per minute."""
 
 FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 300.0

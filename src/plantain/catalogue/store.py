@@ -329,7 +329,7 @@ class Catalogue:
             after = rows[-1][0]
 
     def count_by(self, field: str) -> dict[str, int]:
-        """Return the number of images by label ("label"), or by the value, as text, of a field of `SourceImage`.
+        """Return the number of images by label ("label"), or by a field of `SourceImage` as text (a bool: "0" or "1").
 
         Raise ValueError for an unknown field.
         """
@@ -347,7 +347,7 @@ class Catalogue:
         return self.blobs.read(image.prepared_sha256)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a context manager that commits the changes made in its block, or undoes them if it raises."""
+        """Return a context manager that commits or undoes `insert`, `remove`, `replace` and `relabel`, never `add`."""
         return transaction(self.connection)
 
     def digest(self) -> str:

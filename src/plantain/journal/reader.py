@@ -128,9 +128,9 @@ class JournalReader:
         return int(self.connection.execute(query, (superseded,)).fetchone()[0])
 
     def spent_usd(self) -> float:
-        """Return the cost of all calls in US dollars; calls of unknown cost count nothing.
+        """Return the cost of all calls in US dollars; a call of unknown cost adds nothing.
 
-        Calls that were withdrawn with their images count, those of unknown cost with the assumed cost.
+        Calls that were withdrawn with their images are included; among these, one of unknown cost adds an assumed cost.
         """
         (known,) = self.connection.execute("SELECT TOTAL(cost_usd) FROM call").fetchone()
         return float(known) + account_of(self.connection).cost_usd

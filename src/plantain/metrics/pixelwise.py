@@ -24,8 +24,8 @@ def psnr(before: Image, after: Image) -> Score:
         before, after: uint8 arrays of shape (H, W) or (H, W, C), same shape.
 
     Returns:
-        Decibels, 0 or more, higher is more alike; unscored for identical images, whose infinite value would make
-        every mean infinite.
+        Decibels, 0 or more, higher for more similar images; unscored for identical images, whose infinite value would
+        make every mean infinite.
 
     Raises:
         ValueError: the arguments are not such images.
@@ -174,7 +174,7 @@ def field_of_view(pixels: Pixels) -> Mask:
     """Return the field of view of a uint8 image (H, W, 3): bool (H, W), brighter than the background, holes closed.
 
     Dark parts that touch the image's border are background; enclosed ones, such as ventricles and lungs, are not. An
-    image without a dark surround, or with hardly any bright part, is all field.
+    image without a dark surround, or with hardly any bright part, is returned as all True.
     """
     brightest = cv2.medianBlur(np.ascontiguousarray(pixels.max(axis=2)), 5)
     lit = (brightest > _DARK).astype(np.uint8)

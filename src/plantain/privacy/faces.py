@@ -24,9 +24,9 @@ SIDE = 512
 """Longest side in pixels at which faces are looked for; faces below a tenth of it are not."""
 
 NEIGHBOURS, NEIGHBOURS_GREY = 4, 8
-"""Detections that must agree on a face. Ventricles, discs and ribs make a face for six, lit from the front.
+"""Detections that must agree on a face, in colour and in grey: in grey, six agree on ventricles, discs and ribs.
 
-As many as in grey must agree in a round field on black: vessels and disc of an eye make a face for six there too.
+The number for grey also applies to a round field on black, where six agree on the vessels and disc of an eye.
 """
 
 _DARK, _ROUND = 24, 0.92

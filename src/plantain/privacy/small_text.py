@@ -23,7 +23,7 @@ from plantain.privacy.text import Text, TextReader, enlarged
 from plantain.records import Geometry
 
 LARGELY = 2.5
-"""Images enlarged by more are read smaller."""
+"""Images that were enlarged by more than this factor are read at a smaller size."""
 
 READ_AT = 2.25
 """Times their own size at which they are read."""

@@ -61,7 +61,7 @@ class SourceImage:
         id: the source's own image id, unique in its catalogue (e.g. "s50000230", "0_left").
         dataset, version: the dataset that it is from, and its version; "" if unknown.
         modality: "chest_xray", "brain_mri", "fundus", or a user's own.
-        labels: names of findings present; the modality's normal class when none is.
+        labels: names of findings present; the modality's normal class if none is; () if the source has no labels.
         licence: terms of its owner.
         group: patient or study whose images must stay in one split; None if the source has no such id.
         split: the source's own split; "" if it has none.
@@ -70,8 +70,8 @@ class SourceImage:
         geometry: how it was resized to the prepared size.
         view, projection, position, sequence, contrast, plane: e.g. "frontal", "PA", "erect", "T1", "none", "axial", and
             for the view of a brain slice "sella" or "without sella"; "unknown" if the source does not state it.
-        laterality: of a fundus the eye, "left" or "right"; "not recorded" if it is unknown which half of a slice is the
-            left one: no instruction may name a side; "mirrored" if a slice or film is shown mirrored; else "unknown".
+        laterality: "left" or "right", the eye that a fundus shows; "mirrored" if a slice or film is shown mirrored;
+            "not recorded" if the patient's left is unknown, so that no instruction may name a side; else "unknown".
         spacing_mm: pixel spacing of the prepared image in millimetres; None if unknown.
         text_checked: True if it was checked for burned-in text.
         synthetic: True if the pixels are rendered or edited.

@@ -247,7 +247,7 @@ _CONTROLS = {
 """Controls that a card's line names."""
 
 AUDIT_IMAGES = 30
-"""Independent images that an audit needs at least; the gate's threshold and its reason are in `audit/gate.toml`."""
+"""Least number of independent images in an audit; the gate's threshold and its reason are in `audit/gate.toml`."""
 
 
 @dataclass(frozen=True, slots=True)

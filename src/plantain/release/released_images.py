@@ -72,7 +72,7 @@ class ReleasedImage:
 class ReleasedImages:
     """The reader of a release's images: checks each by its hash, and signs edits if the release has a signer.
 
-    A blob is hashed at its first read only; signed images are cached.
+    A blob is hashed at its first read only; signed images are cached in the folder `kept`.
     """
 
     def __init__(self, blobs: BlobStore, signer: C2paSigner | None, kept: Path) -> None:

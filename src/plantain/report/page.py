@@ -53,7 +53,7 @@ GALLERY = 60
 """Tasks that a report shows by default."""
 
 LISTED = 100
-"""Tasks of each state without success that it names."""
+"""Most tasks that the page lists for each state other than success."""
 
 
 @dataclass(frozen=True, slots=True)

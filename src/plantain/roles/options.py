@@ -116,10 +116,10 @@ class ProviderSettings(Section):
     """The settings that all providers have, in a recipe's section `[providers.NAME]`.
 
     Attributes:
-        kind: the provider, if NAME is another name, as for a second account or a server; "" if NAME is the provider.
+        kind: the provider, if NAME is your own name, e.g. of a second account or a server; "" if NAME is the provider.
         concurrency: maximum number of calls in flight to each of its models; None for `limits.concurrency`.
-        requests_per_minute, tokens_per_minute: limits of each of its models; unset to learn them from announcements
-            and refusals of the provider. An image model makes one image in a request.
+        requests_per_minute, tokens_per_minute: limits of each of its models; None to learn them from the provider's
+            answers. Each request to an image model makes one image.
         prices: prices of its models by name, instead of those in the table of known models.
     """
 

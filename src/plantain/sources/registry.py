@@ -36,7 +36,7 @@ STUDY_GROUP = "study:"
 
 LOCALIZER, MOSAIC, SHARES = "a localizer", "a mosaic of slices", "values from 0 to 1, as in a probability map"
 DOUBTFUL = frozenset({LOCALIZER, MOSAIC, SHARES})
-"""Notes on images that are perhaps not for editing."""
+"""Notes on images that may not be suited to editing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class SourceEntry:
         path: the file to read.
         name: the file's name in messages and rejected.csv, relative to the source.
         aspect: height of a decoded pixel over its width.
-        bits: number of bits (8 to 16) by which 16-bit grey is scaled to 8, the same for all slices of a volume; 0: by
-            the image's own values.
+        bits: bits in use (8 to 16) from which 16-bit grey is scaled to 8, the same for all slices of a volume; 0: those
+            in use in the image itself.
     """
 
     image: SourceImage

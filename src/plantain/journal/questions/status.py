@@ -104,7 +104,7 @@ def put_back(reader: JournalReader) -> tuple[int, float, int]:
 
 
 def status_summary(reader: JournalReader) -> dict[str, object]:
-    """Return the state of a run as JSON values, which `plantain status --json` prints.
+    """Return the state of a run as JSON values, most of those that `plantain status --json` prints.
 
     `tasks` and `rounds` count tasks of every kind (`rounds`: successes by the round that succeeded); `attempts` those
     of current generations; `calls.made` and `outcomes` all settled tries; `calls.replayed` answers reused from the
