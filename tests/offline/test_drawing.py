@@ -157,7 +157,7 @@ def test_a_bright_tumour_is_removed_where_it_is_though_contrast_medium_is_not_re
     rngs = np.random.default_rng(9), np.random.default_rng(9)
     shown = add(pixels, tumour, finding, intent, *rngs)
     removed = remove(
-        shown.pixels, replace(image, sequence="T1"), finding, Intent("meningioma", REMOVE), rngs[0]
+        shown.pixels, replace(image, contrast="unknown"), finding, Intent("meningioma", REMOVE), rngs[0]
     )
     assert change(pixels, removed)[shown.mask].sum() < 0.5 * change(pixels, shown)[shown.mask].sum()
 
@@ -168,7 +168,7 @@ def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
 ) -> None:
     finding = named("meningioma")
     image, pixels = image_for(finding)
-    tumour = replace(image, sequence="T1+C")
+    image, tumour = replace(image, contrast="unknown"), replace(image, sequence="T1+C")
 
     def with_one(on: np.ndarray, where: str) -> np.ndarray:
         intent = Intent("meningioma", ADD, side=where, zone="convexity")

@@ -23,11 +23,15 @@ from plantain.offline.drawing.sketch import Sketch, ramp
 from plantain.offline.language import Intent
 from plantain.pixels.arrays import Field, Mask, Pixels
 from plantain.records import Finding, SourceImage, Stroke
+from plantain.sources.brain_slice import UNKNOWN
 
 MIDLINE = 0.04
 """Distance from the midline, in the map's yardstick, within which no tissue is taken from the other side."""
 LEAST_EXCESS = 9.0
 """Grey levels by which a finding must differ from the other side to be found."""
+ENHANCING = 1.4
+"""Robust standard deviations above the brain's median from which a place may hold contrast medium: white matter of T1
+is 1.3 above it at most, enhancing tumours are 1.5 to 8."""
 WIDE_HEART = 0.42
 """Width of the heart over that of the thorax from which it is narrowed."""
 CLEAR = 0.085
@@ -59,7 +63,7 @@ def remove(
     elif _comparable(strokes[0], finding, anatomy):
         place = _place(finding, intent, strokes, anatomy) & anatomy.side(intent.side)
         choices = [strokes]
-        if sequence == "T1":  # contrast medium is not estimated; with it a tumour is bright instead of dark
+        if contrast_unknown(image, sequence):
             choices.append(strokes_on(finding, "T1+C", intent.zone))
         drawn = _levelled(level, anatomy, choices, place, length)
     else:
@@ -84,14 +88,35 @@ def _comparable(stroke: Stroke, finding: Finding, anatomy: AnatomyMap) -> bool:
     return one_sided and stroke.shape in ("mass", "opacity")
 
 
+def contrast_unknown(image: SourceImage, sequence: str) -> bool:
+    """Return True for a T1 slice that may be with contrast medium, in which tumours are bright."""
+    return sequence == "T1" and image.contrast == UNKNOWN
+
+
+def enhances(level: Field, other: Field, mask: Mask, organ: Mask) -> bool:
+    """Return True if a place is brighter than the rest of the organ, and more unlike it than in the other image.
+
+    Args:
+        level, other: float32 (H, W), grey levels of two images.
+        mask, organ: bool (H, W).
+    """
+    rest = organ & ~mask
+
+    def above(image: Field) -> float:
+        usual = float(np.median(image[rest]))
+        spread = 1.4826 * float(np.median(np.abs(image[rest] - usual)))
+        return (float(np.median(image[mask])) - usual) / max(spread, 1.0)
+
+    return bool(rest.any()) and above(level) > max(ENHANCING, abs(above(other)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
-    """A finding in the small image: where it is, its excess over the reference, its sign, and how unlike it is."""
+    """A finding in the small image: where it is, its excess over the reference, and its sign."""
 
     mask: Mask
     excess: Field
     sign: float
-    unlike: float
 
 
 def _levelled(
@@ -99,7 +124,8 @@ def _levelled(
 ) -> Field:
     """Replace the place that is most unlike its mirror image, or its surroundings if the finding is small.
 
-    `choices` are the ways in which the finding may look; the one that is most unlike its surroundings is replaced.
+    `choices` are the ways in which the finding may look: two if contrast medium may have been given. Then what is dark
+    where the other side enhances is healthy, and what is bright must enhance.
     """
     shape = (level.shape[0], level.shape[1])
     small = reduced(np.clip(level, 0, 255).astype(np.uint8)).reshape(SIDE, SIDE).astype(np.float32)
@@ -108,9 +134,19 @@ def _levelled(
     small_one = chest and max(abs(stroke.size[1]) for stroke in choices[0]) < 0.08
     reference, both = _reference(smooth, anatomy, local=small_one)
     found = [one for strokes in choices if (one := _found(smooth, reference, both, anatomy, strokes, place))]
+    if len(choices) > 1:
+        found = [
+            one
+            for one in reversed(found)
+            if (
+                enhances(smooth, reference, one.mask, both)
+                if one.sign > 0
+                else not enhances(reference, smooth, one.mask, both)
+            )
+        ]
     if not found:
         raise CannotShow("no such finding was found: the place is like its surroundings and the other side")
-    first = max(found, key=lambda one: one.unlike)
+    first = found[0]
     mask = grow(first.mask, 0.04 * anatomy.yard)
     alpha = enlarged(ramp(1.3 * blur(mask.astype(np.float32), 0.02 * anatomy.yard)), shape)[..., None]
     if chest:  # ribs and vessels stay: only the levels change
@@ -157,13 +193,7 @@ def _found(
     first = int(masses.argmax())
     if peak < LEAST_EXCESS or stats[first, cv2.CC_STAT_AREA] < np.pi * (0.5 * thinnest) ** 2:
         return None
-    mask = np.asarray(labels == first, bool)
-    around = grow(mask, 0.12 * anatomy.yard) & ~grow(mask, 0.04 * anatomy.yard) & both
-    here, there = (float(np.median(side[mask]) - np.median(side[around])) for side in (smooth, reference))
-    unlike = sign * here - abs(
-        there
-    )  # negative where the finding is on the other side, which differs the other way
-    return None if unlike <= 0 and not chest else _Found(mask, excess, sign, unlike)
+    return _Found(np.asarray(labels == first, bool), excess, sign)
 
 
 def _reference(smooth: Field, anatomy: AnatomyMap, *, local: bool) -> tuple[Field, Mask]:

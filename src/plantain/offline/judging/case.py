@@ -23,6 +23,7 @@ class Case:
         intent: the intent read from the instruction.
         finding: the requested finding; image: the record of the original.
         added: True if the finding was added, not removed.
+        sequence: the recorded or estimated sequence of a slice.
         strokes: drawing steps of the finding on this image; empty if its shape is unknown.
         anatomy: map of the image without the finding.
         place: bool (256, 256), True where the finding may be.
@@ -33,6 +34,7 @@ class Case:
     finding: Finding
     image: SourceImage
     added: bool
+    sequence: str
     strokes: tuple[Stroke, ...]
     anatomy: AnatomyMap
     place: Mask
@@ -61,7 +63,18 @@ def case_of(
     anatomy = map_of(clean, replace(image, plane=plane))
     strokes = strokes_on(finding, sequence, intent.zone)
     place = _place(finding, image, intent.zone, strokes, anatomy)
-    return Case(intent, finding, image, added, strokes, anatomy, place, pair, change_of(pair, anatomy, place))
+    return Case(
+        intent,
+        finding,
+        image,
+        added,
+        sequence,
+        strokes,
+        anatomy,
+        place,
+        pair,
+        change_of(pair, anatomy, place),
+    )
 
 
 def unmapped(
@@ -77,7 +90,9 @@ def unmapped(
     known = finding or Finding("", image.modality, "", "", "")
     pair = pair_of(before, after, added=added, fundus=image.modality == "fundus")
     change = change_of(pair, anatomy, everywhere)
-    return Case(Intent(None, None), known, image, added, (), anatomy, everywhere, pair, change)
+    return Case(
+        Intent(None, None), known, image, added, image.sequence, (), anatomy, everywhere, pair, change
+    )
 
 
 def _place(

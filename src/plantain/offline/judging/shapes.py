@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from plantain.offline.anatomy.maps import SIDE, enlarged, grow
+from plantain.offline.drawing.removing import contrast_unknown
 from plantain.offline.judging.case import Case
 from plantain.offline.judging.change import Change, contact, halved, leaves
 from plantain.offline.judging.checks import Check, at_least, at_most
@@ -24,10 +25,10 @@ NEGLIGIBLE = 0.22
 def sign_checks(case: Case, change: Change) -> list[Check]:
     """Check that the changed area is brighter or darker as the finding requires; return [] if it has no sign.
 
-    Contrast medium is not recorded of most brain slices, and a tumour that was in the image may be of either sign: its
-    removal must make its place more like the surroundings instead.
+    Where contrast medium may have been given, the tumour of a removal may be bright or dark: its place must be more
+    like its surroundings without it.
     """
-    if case.image.modality == "brain_mri" and not case.added:
+    if not case.added and contrast_unknown(case.image, case.sequence):
         return [_unlike(case, change)]
     text = f"{change.brighter:.0%} of the changed area is brighter with the finding"
     shapes = {stroke.shape for stroke in case.strokes}
