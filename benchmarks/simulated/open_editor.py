@@ -79,7 +79,7 @@ def main(fd: int, device: str) -> None:
             self.method, self.precision, self.device = METHODS["instruct-pix2pix"], torch.float16, device
             self.tf32, self.ready = loading.tf32, dict[tuple[int, int], np.ndarray]()
 
-        def draw(self, job: Any, original: Any, region: object, steering: object) -> tuple:
+        def draw(self, job: Any, original: Any, region: object) -> tuple:
             size = original.size
             if size not in self.ready:
                 ready = [image(number, *size) for number in range(MANY)]

@@ -15,7 +15,7 @@ from plantain.pipeline.recipe import Recipe
 from plantain.pipeline.run import run_build
 from plantain.records import TaskState
 from plantain.roles import EditedImage, EditRequest, Reply
-from plantain.runs.open_run import stoppable
+from plantain.runs.open_run import cancellation
 from plantain.runs.progress import RunSummary
 
 
@@ -52,7 +52,7 @@ def slow_run(recipe: Recipe, run: Path) -> tuple[asyncio.Task[RunSummary], Slow]
     slow = Slow(method.editor)
     object.__setattr__(method, "editor", slow)
     work = run_build(recipe, run, method=method)
-    return asyncio.create_task(stoppable(work)), slow
+    return asyncio.create_task(work), slow
 
 
 def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
@@ -66,37 +66,29 @@ def check_whole(run: Path, recipe: Recipe, whole: Path) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_first_cancel_records_calls_in_flight_and_a_second_leaves_them_open(
+def test_first_stop_records_calls_in_flight_and_a_cancellation_leaves_them_open(
     times: int, recipe: Recipe, tmp_path: Path
 ) -> None:
-    async def cancelled() -> None:
+    async def stopped() -> None:
+        stop = asyncio.Event()
+        cancellation.set(stop)
         task, slow = slow_run(recipe, tmp_path / "run")
         await slow.reached.wait()
-        task.cancel()
+        stop.set()
         await asyncio.sleep(0)
         assert not task.done()  # the call in flight is waited for
         if times == 1:
             slow.go.set()
+            assert (await task).stopped == "interrupted"
         else:
             task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+            with pytest.raises(asyncio.CancelledError):
+                await task
 
-    asyncio.run(cancelled())
+    asyncio.run(stopped())
     with JournalReader.open(tmp_path / "run") as reader:
         assert bool(reader.open_calls()) == (times == 2)
         assert reader.counts()[TaskState.PENDING] > 0
-    check_whole(tmp_path / "run", recipe, tmp_path / "whole")
-
-
-def test_ending_the_loop_cancels_the_run(recipe: Recipe, tmp_path: Path) -> None:
-    """`asyncio.run` cancels all tasks that its caller left running."""
-
-    async def careless() -> None:
-        _, slow = slow_run(recipe, tmp_path / "run")
-        await slow.reached.wait()
-
-    asyncio.run(careless())
     check_whole(tmp_path / "run", recipe, tmp_path / "whole")
 
 
@@ -115,35 +107,36 @@ def test_plain_code_inside_a_loop_gets_results_and_errors() -> None:
     assert asyncio.run(cell()) == finished(seven) == 7
 
 
-def test_an_interrupted_cell_stops_the_run_gently(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jupyter's stop button raises KeyboardInterrupt in the thread that waits; here the first wait raises it."""
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupted_cell_stops_the_run_gently_and_then_at_once(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jupyter's stop button raises KeyboardInterrupt in the thread that waits; here the first waits raise it."""
     ended: list[str] = []
 
     async def work() -> None:
         try:
-            await asyncio.sleep(3600)
+            stop = cancellation.get()
+            assert stop is not None
+            await (stop.wait() if times == 1 else asyncio.sleep(3600))
         finally:
             ended.append("cleanly")
 
     import plantain.api.building as blocking
 
-    async def cancellable(task: asyncio.Future[None]) -> None:
-        await task
-
-    monkeypatch.setattr(blocking, "stoppable", cancellable)
-    interrupts = iter([KeyboardInterrupt()])
+    interrupts = iter([KeyboardInterrupt()] * times)
     real = blocking.ThreadPoolExecutor.submit
 
     def submit(pool: object, *args: object) -> object:
         future = real(pool, *args)  # type: ignore[arg-type]
         result = future.result
 
-        def interrupted_once() -> object:
+        def interrupted() -> object:
             for error in interrupts:
                 raise error
             return result()
 
-        future.result = interrupted_once  # type: ignore[method-assign, assignment]
+        future.result = interrupted  # type: ignore[method-assign, assignment]
         return future
 
     monkeypatch.setattr(blocking.ThreadPoolExecutor, "submit", submit)

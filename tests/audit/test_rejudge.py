@@ -9,11 +9,12 @@ import orjson
 import pytest
 
 from audit.stored_run import FINDINGS, RuleJudge, seen, stored_run
-from plantain.audit.rejudge import RejudgeRequest, run_rejudge, stored_attempts
+from plantain.audit.rejudge import RejudgeRequest, policy_of, run_rejudge, stored_attempts
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.journal.questions.tables import call_outcomes, table1
 from plantain.records import InputError, TaskState, Usage
+from plantain.rubrics import MED_BANANA
 from plantain.runs.terms import Terms
 
 
@@ -56,6 +57,13 @@ def test_new_fingerprint_is_a_new_column_and_the_old_verdicts_are_kept(tmp_path)
     assert changed.asked == 4
     mine = [(v.draw, v.verdict.qualified) for v in verdicts(run) if v.verdict.judge == "rule/one"]
     assert sorted(set(mine)) == [(10_000, True), (20_000, False)]
+
+
+@pytest.mark.parametrize(
+    "loop", [{"policy": "theirs", "threshold": "high"}, {"policy": None}, ["all-pass"], None]
+)
+def test_a_release_with_an_unknown_policy_is_decided_by_the_rubrics(loop):
+    assert policy_of({"loop": loop}, MED_BANANA) == (MED_BANANA.policy, MED_BANANA.threshold)
 
 
 def test_decisive_judge_decides_how_tasks_end(tmp_path):

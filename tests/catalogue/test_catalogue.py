@@ -103,19 +103,6 @@ def test_a_killed_writer_leaves_whole_batches(tmp_path: Path) -> None:
     again.close()
 
 
-def test_damaged_blobs_are_detected(tmp_path: Path) -> None:
-    with Catalogue.create(tmp_path / "c") as catalogue:
-        catalogue.add(record(1), b"x")
-        image = catalogue.get("i00001")
-        blob = next(path for path in (tmp_path / "c" / "blobs").rglob("*") if path.is_file())
-        blob.write_bytes(b"y")
-        with pytest.raises(InputError):
-            catalogue.read(image)
-        blob.unlink()
-        with pytest.raises(InputError):
-            catalogue.read(image)
-
-
 def test_open_refuses_another_folder_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no catalogue there"):
         Catalogue.open(tmp_path)

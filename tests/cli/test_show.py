@@ -143,12 +143,6 @@ def test_report_prints_table_one_and_the_path(run: Path, monkeypatch: pytest.Mon
     assert chest.split() == ["Chest", "X-ray", "Add", "4", "2", "1", "1", "67", "%", "9–97", "%", "1.50"]
 
 
-def test_report_json_has_paths_and_tables(run: Path, tmp_path: Path) -> None:
-    data = json_of("report", run, "--to", tmp_path / "new" / "r.html")
-    assert Path(data["report"]) == tmp_path / "new" / "r.html" and Path(data["report"]).exists()
-    assert data["composition"]["total"]["success"] == 5 and len(data["gallery"]["ids"]) == 9
-
-
 def test_report_of_a_missing_run_gives_one_line(tmp_path: Path) -> None:
     assert str(tmp_path / "nothing") in refused("report", tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []

@@ -126,7 +126,7 @@ class FakeJobs:
             metadata["output"] = {"responsesFile": f"{job.id.replace('batches', 'files')}-out"}
         answer = {"name": job.id, "done": self._ended(job), "metadata": metadata}
         if ended == "FAILED" and self._ended(job):
-            answer["error"] = {"code": 3, "message": "The request file has a line that is no request."}
+            answer["error"] = {"code": 3, "message": "The request file has an invalid line."}
         return answer
 
     # --- openai -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import threading
 from multiprocessing.connection import Connection
 
 from plantain.models.diffusers.devices import DeviceProcess
-from plantain.models.diffusers.jobs import Done, Order
+from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.quiet import quiet_libraries
 from plantain.models.diffusers.worker import serve
 
@@ -24,9 +24,9 @@ class DeviceThread(DeviceProcess):
 
         engine = Engine(self.device)
 
-        def run(order: Order) -> Done:
+        def run(job: Job) -> Done:
             with _TURN:
-                return engine.run(order)
+                return engine.run(job)
 
         ours, theirs = socket.socketpair()
         arguments = Connection(theirs.detach()), run

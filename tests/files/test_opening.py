@@ -136,10 +136,3 @@ def test_broken_toml_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
             read(path)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 500
-
-
-def test_pipes_devices_and_folders_are_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path / "none", Path("/dev/zero"), tmp_path):
-        with pytest.raises(InputError):
-            read_toml_table(path)

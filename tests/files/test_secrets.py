@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from fakes.caller import options_of
-from files.echoes import KEYS, corpus, shows
+from files.echoes import KEYS
 from plantain.files import secrets
 from plantain.files.secrets import (
     HIDDEN,
@@ -182,19 +182,6 @@ def only_these_keys() -> Iterator[None]:
     yield
     secrets._keys.clear()
     secrets._keys.update(before)
-
-
-def test_every_echo_is_found_by_the_search_and_none_after_redaction() -> None:
-    for key in KEYS:
-        hide(key)
-    left = []
-    texts = list(corpus())
-    for name, key, text in texts:
-        assert shows(text, key), f"the test cannot see {name}"
-        if shows(redacted(text), key) or shows(json.dumps(redacted_json([text])), key):
-            left.append(name)
-    assert len(texts) == 4 * 15 * 3
-    assert left == []
 
 
 def test_redaction_changes_json_only_at_the_key() -> None:

@@ -9,14 +9,6 @@ from scipy.linalg import sqrtm
 from plantain.metrics.distributions import frechet, frechet_gaussians, frechet_of_features
 
 
-def test_distance_of_diagonal_gaussians_is_the_closed_form():
-    # |dm|^2 + sum (s1 - s2)^2 for standard deviations s.
-    rng = np.random.default_rng(1)
-    m1, m2, s1, s2 = (rng.random(20) + 0.1 for _ in range(4))
-    expected = ((m1 - m2) ** 2).sum() + ((s1 - s2) ** 2).sum()
-    assert frechet_gaussians(m1, np.diag(s1**2), m2, np.diag(s2**2)) == pytest.approx(expected, abs=1e-10)
-
-
 def test_distance_of_correlated_sets_agrees_with_scipy():
     rng = np.random.default_rng(2)
     a = rng.normal(size=(200, 12)) @ rng.normal(size=(12, 12))

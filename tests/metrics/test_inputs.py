@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from plantain.metrics import cp_reference, masked_ssim, psnr, ssim
-from plantain.metrics.grounding import grounding
 from plantain.metrics.learned import LPIPS, Reward
 from plantain.metrics.similarity import ISim
 from plantain.pixels.arrays import Image, Mask
@@ -59,18 +58,6 @@ def test_no_value_leaves_its_range_and_masks_are_read_alike(case: tuple[Image, I
         assert region(before, after, roi.astype(np.uint8) * 255) == score, name
         if name != "cp_reference":  # as published, a mask file of 0 and 1 hides next to nothing
             assert region(before, after, roi.astype(np.uint8)) == score, name
-
-
-@given(st.data())
-def test_grounding_stays_in_its_ranges_and_reads_masks_alike(data: st.DataObject) -> None:
-    shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
-    attention = data.draw(arrays.arrays(np.float32, shape, elements=st.floats(-1e6, 1e6, width=32)))
-    roi = data.draw(arrays.arrays(np.bool_, shape))
-    found = grounding(attention, roi)
-    assert grounding(attention, roi.astype(np.uint8) * 255) == found
-    for score in (found.iou, found.chance):
-        assert score.value is None or 0.0 <= score.value <= 1.0
-    assert 0.0 <= found.selected <= 1.0
 
 
 GOOD = np.full((16, 16), 90, np.uint8)

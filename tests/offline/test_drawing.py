@@ -11,12 +11,13 @@ from offline.images import SIDE, TARGETS, TAXONOMY, image_for, prepared
 from plantain.offline.anatomy.maps import CannotShow
 from plantain.offline.drawing.adding import Rendering, add, map_of
 from plantain.offline.drawing.removing import remove
-from plantain.offline.judge import judge_encoded
+from plantain.offline.judge import measured
 from plantain.offline.language import Intent
 from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg
 from plantain.pixels.restore import dilate
 from plantain.records import Direction, Finding, Observations
+from plantain.roles import EncodedImage, JudgeRequest
 from plantain.rubrics import MED_BANANA
 
 ADD, REMOVE = Direction.ADD, Direction.REMOVE
@@ -69,23 +70,18 @@ def test_a_side_is_the_patients(finding: Finding, side: str) -> None:
 
 
 @pytest.mark.parametrize("finding", [f for f in DRAWN if f.support == "local"], ids=lambda f: f.name)
-def test_large_changes_more_than_small(finding: Finding) -> None:
+def test_large_changes_more_than_small_and_marked_more_than_subtle(finding: Finding) -> None:
     zone = {"zone": finding.zones[0]} if finding.zones else {}
     side = {"side": finding.sides[0]} if finding.sides else {}
-    areas = [
+    small, large = (
         np.mean([drawn(finding, seed, extent=extent, **zone, **side)[1].mask.sum() for seed in (1, 2, 3)])
         for extent in ("small", "large")
-    ]
-    assert areas[0] < areas[1]
-
-
-@pytest.mark.parametrize("finding", [f for f in DRAWN if f.support == "local"], ids=lambda f: f.name)
-def test_marked_is_stronger_than_subtle(finding: Finding) -> None:
-    strong = []
-    for conspicuity in ("subtle", "marked"):
-        pixels, rendering = drawn(finding, conspicuity=conspicuity)
-        strong.append(np.abs(change(pixels, rendering)).sum())
-    assert strong[0] < strong[1]
+    )
+    assert small < large
+    subtle, marked = (
+        np.abs(change(*drawn(finding, conspicuity=strength))).sum() for strength in ("subtle", "marked")
+    )
+    assert subtle < marked
 
 
 @pytest.mark.parametrize(
@@ -180,28 +176,21 @@ def test_judge_accepts_a_removal_but_not_the_tumours_mirror_image(
 
     shown = with_one(pixels, "right")
     after = with_one(shown, side) if side else pixels
-    observed = judge_encoded(
-        encode_jpeg(shown), encode_jpeg(after), "Remove the meningioma.", image, finding, REMOVE, MED_BANANA
-    )
+    files = (EncodedImage(encode_jpeg(one), "image/jpeg") for one in (shown, after))
+    observed = measured(JudgeRequest(image, *files, "Remove the meningioma.", finding, REMOVE, MED_BANANA, 0))
     assert isinstance(observed, Observations)
     result = observed.criteria["instruction_compliance"]
     assert result.passed is passed
 
 
-@pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma"])
-def test_a_removal_over_an_unknown_background_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["Fracture", "Pleural Effusion", "Glaucoma", "glioma", "AMD", "Cataract"])
+def test_a_removal_over_an_unknown_background_or_of_an_absent_finding_is_refused(name: str) -> None:
     finding = named(name)
-    _, rendering = drawn(finding)
-    image, _ = image_for(finding)
+    image, pixels = image_for(finding)
+    if name in ("Fracture", "Pleural Effusion", "Glaucoma"):
+        pixels = drawn(finding)[1].pixels
     with pytest.raises(CannotShow):
-        remove(rendering.pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))
-
-
-@pytest.mark.parametrize("name", ["glioma", "AMD", "Cataract"])
-def test_a_removal_of_an_absent_finding_is_refused(name: str) -> None:
-    image, pixels = image_for(named(name))
-    with pytest.raises(CannotShow):
-        remove(pixels, image, named(name), Intent(name, REMOVE), np.random.default_rng(1))
+        remove(pixels, image, finding, Intent(name, REMOVE), np.random.default_rng(1))
 
 
 def test_a_users_own_finding_is_drawn_by_its_data() -> None:

@@ -89,8 +89,3 @@ def test_an_unaligned_truth_leaves_the_accuracy_unscored(before: Pixels) -> None
     report = scored(before, with_disc(before, 60), turned)
     assert report.criteria["editing_accuracy"].passed is None
     assert "is not aligned" in report.criteria["editing_accuracy"].evidence
-
-
-def test_scores_are_deterministic(before: Pixels) -> None:
-    truth = with_disc(before, 60)
-    assert scored(before, with_disc(before, 40), truth) == scored(before, with_disc(before, 40), truth)

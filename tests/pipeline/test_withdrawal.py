@@ -270,14 +270,6 @@ def test_calls_of_unknown_cost_are_charged_once_by_the_estimate_of_the_budget(ca
     assert money()[1] == 0
 
 
-def test_a_run_remembers_which_releases_contain_an_image(tmp_path: Path) -> None:
-    for name, images in (("one", ["a", "b"]), ("two", ["b"])):
-        register(tmp_path, tmp_path / name, images)
-    assert releases_with(tmp_path, ["a"]) == [str(tmp_path / "one")]
-    assert releases_with(tmp_path, ["b"]) == [str(tmp_path / "one"), str(tmp_path / "two")]
-    assert releases_with(tmp_path, ["c"]) == []
-
-
 @pytest.mark.parametrize("damaged", [b"", b'{"path": "/x"', b"[]", b'{"path": "/x"}'])
 def test_a_damaged_register_is_one_line_and_stays_as_it_is(damaged: bytes, tmp_path: Path) -> None:
     register(tmp_path, tmp_path / "one", ["a"])

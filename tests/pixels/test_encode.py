@@ -77,12 +77,6 @@ def test_normalise_is_idempotent(seed: int, size: int, kind: str) -> None:
     assert decode(once).shape == (64, 64, 3)
 
 
-def test_normalise_strips_metadata() -> None:
-    data = save(Image.fromarray(SQUARE), "JPEG", comment=b"MRN 123456", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\0")
-    assert b"MRN" in data
-    assert b"MRN" not in normalise(data, side=64)
-
-
 def test_normalise_refuses_oblong_images_and_other_data() -> None:
     with pytest.raises(BadImage, match="64x63 pixels returned"):
         normalise(save(Image.fromarray(colour(64, 63)), "PNG"), side=64)

@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import skimage.data
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.ndimage import distance_transform_edt
 
 from plantain.findings import load_taxonomy
 from plantain.pixels.arrays import Pixels
@@ -17,7 +14,6 @@ from plantain.pixels.decode import decode
 from plantain.pixels.encode import encode_jpeg, encode_source
 from plantain.pixels.restore import (
     Restored,
-    dilate,
     match_tone,
     register,
     restore_outside,
@@ -101,26 +97,6 @@ def test_an_answer_that_cannot_be_restored_is_unchanged(original: Pixels, asked:
         assert done.why_not.startswith(why)
         assert np.array_equal(done.pixels, answered)
         assert done.share == 0.0 and done.mask.all()
-
-
-def blob(seed: int, size: int = 48) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    y, x = np.mgrid[:size, :size]
-    mask = np.zeros((size, size), bool)
-    for _ in range(int(rng.integers(1, 4))):
-        cy, cx, r = [*rng.uniform(0, size, 2).tolist(), rng.uniform(1, size / 3)]
-        mask |= (y - cy) ** 2 + (x - cx) ** 2 <= r * r
-    return mask
-
-
-@given(st.integers(0, 10_000), st.floats(0.5, 20))
-def test_dilate_is_euclidean(seed: int, radius: float) -> None:
-    mask = blob(seed)
-    if not mask.any() or mask.all():
-        return
-    away = distance_transform_edt(~mask)
-    clear = np.abs(away - radius) > 1e-3
-    assert np.array_equal(dilate(mask, radius)[clear], (away <= radius)[clear])
 
 
 SMALL = 512

@@ -117,16 +117,6 @@ def test_head_has_six_tasks_of_all_modalities_with_the_failed_one_last(paper_run
     assert {task.task.modality for task in tasks[:3]} == {"chest_xray", "brain_mri", "fundus"}
 
 
-def test_selection_is_seeded_and_ordered(paper_run: Path) -> None:
-    with JournalReader.open(paper_run) as reader:
-        first = select(reader, 4, seed=1)
-        assert first == select(reader, 4, seed=1)
-        assert list(first.ids) == sorted(first.ids) and not first.complete
-        assert select(reader, 60, seed=1).complete
-        # 10 tasks, one of them without an attempt
-        assert len(select(reader, 60, seed=1).ids) == 9
-
-
 def test_synthetic_source_is_named(paper_run: Path) -> None:
     with JournalReader.open(paper_run) as reader:
         remarks = {

@@ -199,16 +199,13 @@ def test_plan_reports_power_hours_and_the_smallest_design():
     assert "fewer than 4 readers cannot reach it" in text and "10 readers x 12 cases, 1.3 hours" in text
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
+def test_plan_refuses_in_one_line():
+    for words, line in (
         (
             ["--effect", "0.6"],
             "--base-rate 0.6: both rates must be between 0 and 1; with the effect it is 1.2",
         ),
         (["--effect", "0"], "--effect 0: give a difference other than 0"),
         (["--effect", "0.1", "--sd", "2", "--base-rate", "0.5"], "the variances come from one of them"),
-    ],
-)
-def test_plan_refuses_in_one_line(words: list[str], line: str):
-    assert line in refused("review", "plan", *words)
+    ):
+        assert line in refused("review", "plan", *words)

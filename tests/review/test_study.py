@@ -95,7 +95,7 @@ def test_orders_are_uniform_over_readers_and_never_show_a_case_twice_in_a_row(st
     assert reader_order(study, block, 7) == reader_order(study, block, 7)
 
 
-def test_answers_are_kept_once_and_with_their_history(study, tmp_path: Path):
+def test_answers_are_kept_once_and_the_newest_counts(study, tmp_path: Path):
     made = small_study(tmp_path / "s", ReaderTask.PAIR)
     ratings = Ratings.open(made)
     reader, token = ratings.invite()

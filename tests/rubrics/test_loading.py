@@ -163,7 +163,9 @@ def observed(*passed: bool | None, opinion: bool | None = None) -> Observations:
 def test_decide_every_combination(passed: tuple[bool, ...]) -> None:
     # weights of Med-Banana-50K, 4.1: compliance .40, structure .25, realism .20, fidelity .15
     score = sum(w for w, p in zip((0.40, 0.25, 0.20, 0.15), passed, strict=True) if p)
-    verdict = decide(observed(*passed), MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
+    # the judge's own opinion, here the opposite, does not count
+    report = observed(*passed, opinion=not all(passed))
+    verdict = decide(report, MED_BANANA, judge="j", policy="all-pass", threshold=0.7)
     assert verdict.score == pytest.approx(score)
     assert verdict.qualified_all_pass == all(passed) == verdict.qualified
     assert verdict.qualified_weighted == (round(score, 6) >= 0.7)
@@ -190,29 +192,11 @@ def test_decide_leaves_open_what_an_unscored_criterion_could_change(
     assert verdict.score is None and verdict.qualified is all_pass
 
 
-def test_decide_ignores_the_judges_own_opinion() -> None:
-    verdict = decide(
-        observed(False, False, False, False, opinion=True),
-        MED_BANANA,
-        judge="j",
-        policy="all-pass",
-        threshold=0.7,
-    )
-    assert not verdict.qualified and verdict.observations.opinion is True
-
-
 def test_majority_of_three_and_tie_of_two() -> None:
-    good, bad = observed(True, True, True, True), observed(False, True, True, True)
-    assert (
-        majority([("a", good), ("b", good), ("c", bad)], MED_BANANA, Direction.ADD)
-        .criteria[Criterion.INSTRUCTION_COMPLIANCE]
-        .passed
-    )
-    assert (
-        not majority([("a", good), ("b", bad)], MED_BANANA, Direction.ADD)
-        .criteria[Criterion.INSTRUCTION_COMPLIANCE]
-        .passed
-    )
+    good, bad = ("a", observed(True, True, True, True)), ("b", observed(False, True, True, True))
+    for panel, passed in (((good, good, bad), True), ((good, bad), False)):
+        joint = majority(panel, MED_BANANA, Direction.ADD)
+        assert joint.criteria[Criterion.INSTRUCTION_COMPLIANCE].passed is passed
 
 
 def reported(has: bool, other: bool, own: bool) -> Observations:

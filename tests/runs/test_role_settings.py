@@ -191,11 +191,6 @@ def test_wrong_settings_are_named_with_file_and_field(tmp_path: Path, text: str,
     assert "\n" not in str(problem.value)
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such settings file"):
-        load_terms(tmp_path / "absent.toml", ())
-
-
 @pytest.mark.parametrize("name", ["../../x", "http://x/y", "openai/../../etc", "/etc/passwd", "openai/"])
 def test_name_that_is_a_path_or_an_address_is_one_line(name: str) -> None:
     with pytest.raises(InputError, match="a path or an address; expected provider/model") as raised:

@@ -15,7 +15,7 @@ from plantain.pipeline.forecast import BuildPlan, forecast
 from plantain.pipeline.recipe import Recipe, checked, load_recipe
 from plantain.pipeline.run import run_build
 from plantain.records import InputError
-from plantain.runs.open_run import stoppable
+from plantain.runs.open_run import cancellation
 
 
 def run(recipe: Recipe | Path | str, run_dir: Path | str, *, limit: int | None = None) -> Run:
@@ -103,24 +103,29 @@ def finished(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _in_thread(begin: Callable[[], Coroutine[Any, Any, T]], pool: ThreadPoolExecutor) -> T:
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, asyncio.Task[T]]] = Future()
 
     async def work() -> T:
-        task = asyncio.create_task(stoppable(begin()))
-        started.set_result((asyncio.get_running_loop(), task))
+        stop = asyncio.Event()
+        cancellation.set(stop)
+        task = asyncio.create_task(begin())
+        started.set_result((asyncio.get_running_loop(), stop, task))
         return await task
 
     ended = pool.submit(asyncio.run, work())
-    interrupt: KeyboardInterrupt | None = None
+    interrupted = False
     while True:
         try:
-            return ended.result()
-        except asyncio.CancelledError:
-            if interrupt is None:
-                raise
-            raise interrupt from None
-        except KeyboardInterrupt as again:
-            interrupt = again
-            loop, task = started.result()
+            result = ended.result()
+        except KeyboardInterrupt:
+            loop, stop, task = started.result()
             with contextlib.suppress(RuntimeError):  # it has just ended by itself
-                loop.call_soon_threadsafe(task.cancel)
+                loop.call_soon_threadsafe(task.cancel if interrupted else stop.set)
+            interrupted = True
+            continue
+        except asyncio.CancelledError:
+            if not interrupted:
+                raise
+        if interrupted:
+            raise KeyboardInterrupt
+        return result

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -36,7 +35,7 @@ from plantain.records import (
     derive_seed,
 )
 from plantain.roles import Judge, JudgeRequest
-from plantain.rubrics import decide, recorded, rubric_named
+from plantain.rubrics import POLICIES, decide, recorded, rubric_named
 from plantain.runs.open_run import ImageCache, OpenRun
 from plantain.runs.progress import SILENT, ProgressObserver, RunSummary
 from plantain.runs.setup import RunSetup
@@ -320,10 +319,12 @@ def rubric_for(frozen: Mapping[str, JsonValue], request: RejudgeRequest) -> Rubr
 
 
 def policy_of(frozen: Mapping[str, JsonValue], rubric: Rubric) -> tuple[str, float]:
-    """Return (policy, threshold) from a run's frozen settings, else the rubric's."""
+    """Return (policy, threshold) from a run's frozen settings, else the rubric's; those of a release may be invalid."""
     loop = frozen.get("loop")
-    settings: Mapping[str, Any] = loop if isinstance(loop, dict) else {}
-    return settings.get("policy", rubric.policy), settings.get("threshold", rubric.threshold)
+    settings = loop if isinstance(loop, dict) else {}
+    policy, threshold = settings.get("policy"), settings.get("threshold")
+    chosen = policy if isinstance(policy, str) and policy in POLICIES else rubric.policy
+    return chosen, float(threshold) if isinstance(threshold, (int, float)) else rubric.threshold
 
 
 async def _numbered(journal: Journal, juries: Sequence[Jury], repeat: int) -> list[JuryInRun]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shlex
 from collections import Counter, deque
@@ -22,7 +23,7 @@ from plantain.catalogue.withdrawal import Withdrawn
 from plantain.files.opening import read_regular, replace_file
 from plantain.files.source_type import declared_synthetic
 from plantain.files.tables import csv_line, read_csv
-from plantain.pixels.decode import colour_note, declared_pixels
+from plantain.pixels.decode import colour_note, declared_size
 from plantain.pixels.likeness import likeness
 from plantain.records import InputError, Licence, SourceImage
 from plantain.sources.label_table import NO_LABEL
@@ -252,7 +253,7 @@ class _Workshop:
                 return PreparedFile(entry, image, None)
             if self._withdrawn.holds(image):
                 return Refused(entry.name, "was withdrawn from this catalogue")
-            if declared_pixels(data) > LARGE_PIXELS or len(data) > LARGE_BYTES:
+            if math.prod(declared_size(data)) > LARGE_PIXELS or len(data) > LARGE_BYTES:
                 return self._large.submit(prepare_file, entry, image, data, self._gate).result()
             return prepare_file(entry, image, data, self._gate)
         except InputError as error:

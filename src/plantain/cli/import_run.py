@@ -134,7 +134,8 @@ def _pairs(
         n = sum(summary.left_out.values())
         print(f"left out {counted(n, 'row')}; each with its reason: {summary.rejected}")
     for reason, n in summary.left_out.most_common(5):
-        print(f"  {counted(n, 'row')}: {reason}")
+        more = f" and {n - 1} more" if n > 1 else ""
+        print(f"  row {summary.first[reason]}{more}: {reason}")
     if summary.unknown.total() == summary.tasks and len(summary.unknown) == 1 and not summary.unknown[""]:
         near = re.search(r"\(nearest: (.*)\)$", next(iter(summary.unknown)))
         again = typed.get().replace(shlex.join(["--run", str(run)]), shlex.join(["--run", f"{run}-2"]))

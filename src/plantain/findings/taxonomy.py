@@ -40,7 +40,8 @@ class Taxonomy:
 
     def of(self, modality: str) -> tuple[Finding, ...]:
         """Return every finding of a modality, its normal class included. InputError if the modality is unknown."""
-        self._require(modality)
+        if modality not in self.titles:
+            raise InputError(f"modality {modality!r}: unknown; {suggest(modality, list(self.titles))}")
         return tuple(finding for finding in self.findings if finding.modality == modality)
 
     def targets(self, modality: str, *, optional: bool = False) -> tuple[Finding, ...]:
@@ -85,10 +86,6 @@ class Taxonomy:
             if matches:
                 return matches[0] if len(matches) == 1 else None
         return None
-
-    def _require(self, modality: str) -> None:
-        if modality not in self.titles:
-            raise InputError(f"modality {modality!r}: unknown; {suggest(modality, list(self.titles))}")
 
 
 @cache

@@ -11,7 +11,6 @@ import socket
 import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -128,22 +127,6 @@ def _no_run(run: Path) -> str:
     return f"{run} is not a run: it contains no {JOURNAL_NAME}{hint}"
 
 
-def backup(source: Path, to: Path) -> None:
-    """Copy the live database at `source` to the file `to` atomically."""
-    temporary = to.with_name(to.name + ".new")
-    temporary.unlink(missing_ok=True)
-    with (
-        contextlib.closing(sqlite3.connect(source)) as live,
-        contextlib.closing(sqlite3.connect(temporary)) as copy,
-    ):
-        live.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(to)
-    sync_folder(to.parent)
-
-
 @contextlib.contextmanager
 def temporary_changes(connection: sqlite3.Connection) -> Iterator[None]:
     """Allow a read-only connection to make temporary tables and views during the block; blocks may be nested.
@@ -181,18 +164,14 @@ class RunLock:
         self._descriptor: int | None = os.open(run / LOCK_NAME, flags, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            holder = {
-                "pid": os.getpid(),
-                "host": socket.gethostname(),
-                "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
+            holder = {"pid": os.getpid(), "host": socket.gethostname()}
             # In place, so that an existing run can be opened on a full disk.
             length = os.pwrite(self._descriptor, orjson.dumps(holder) + b"\n", 0)
             os.ftruncate(self._descriptor, length)
         except BlockingIOError as error:
-            content = os.pread(self._descriptor, 4096, 0)
             self.drop()
-            raise RunLocked(_who_holds(run, content)) from error
+            pid, host = last_holder(run) or ("unknown", "an unknown host")
+            raise RunLocked(f"{run}: process {pid} on {host} has been writing to this run") from error
         except OSError:
             self.drop()
             raise
@@ -228,14 +207,6 @@ def last_holder(run: Path) -> tuple[int, str] | None:
         return int(holder["pid"]), str(holder["host"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _who_holds(run: Path, content: bytes) -> str:
-    try:
-        holder = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        return f"{run}: another process is just opening this run"
-    return f"{run}: process {holder['pid']} on {holder['host']} has been writing to this run since {holder['started']}"
 
 
 def check_filesystem(run: Path) -> None:

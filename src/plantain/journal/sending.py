@@ -67,18 +67,7 @@ _NAMED = (
 _SENT = "FROM sent s JOIN destination d ON d.id = s.destination LEFT JOIN image i ON i.id = s.image"
 
 
-_SUMMED = (
-    "model",
-    "address",
-    "dataset",
-    "licence",
-    "agreement",
-    "images",
-    "files",
-    "requests",
-    "from",
-    "to",
-)
+_SUMMED = ("model", "address", "dataset", "licence", "agreement", "images", "files", "requests", "from", "to")
 
 
 def sent_by_address(reader: JournalReader) -> list[dict[str, object]]:

@@ -107,8 +107,10 @@ def frechet(a: Floats, b: Floats) -> Score:
 
     With n <= d the trace of the root is the sum of the singular values of the (n, n) product of the centred sets.
     """
-    if reason := _why_not(a, b):
-        return unscored(reason)
+    if a.shape[0] < 2:
+        return unscored("fewer than two images on a side")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return unscored("features are not finite")
     x, y = ((rows - rows.mean(axis=0)) / np.sqrt(rows.shape[0] - 1) for rows in (a, b))
     if a.shape[0] > a.shape[1]:
         return Score(frechet_gaussians(a.mean(axis=0), x.T @ x, b.mean(axis=0), y.T @ y))
@@ -144,9 +146,3 @@ def _exchanged(pairs: Sequence[Hashable], rng: np.random.Generator) -> Iterator[
     for sides in np.concatenate([np.zeros((len(bits), 1), np.intp), bits], axis=1):
         first = np.arange(n) + n * sides[source]
         yield np.concatenate([first, (first + n) % (2 * n)])
-
-
-def _why_not(a: Floats, b: Floats) -> str:
-    if a.shape[0] < 2:
-        return "fewer than two images on a side"
-    return "" if np.isfinite(a).all() and np.isfinite(b).all() else "features are not finite"

@@ -11,11 +11,10 @@ from plantain.metrics.metric import (
     Measured,
     MetricSample,
     NetworkMetric,
-    PerceptualNetwork,
-    RewardModel,
     check_images,
     check_rgb,
 )
+from plantain.metrics.networks import ImageRewardModel, LpipsNetwork
 from plantain.pixels.arrays import Image, Pixels
 from plantain.records import Score, unscored
 
@@ -35,7 +34,7 @@ def finite(value: float, network: str) -> Score:
     return Score(value) if math.isfinite(value) else unscored(f"{network} gave {value}")
 
 
-class LPIPS(NetworkMetric[PerceptualNetwork]):
+class LPIPS(NetworkMetric[LpipsNetwork]):
     """LPIPS, the learned perceptual distance (Zhang et al. 2018), between an output and the real image after.
 
     0 for equal images; unscored if the network gives NaN or infinity.
@@ -52,7 +51,7 @@ class LPIPS(NetworkMetric[PerceptualNetwork]):
         return finite(value, self.network.name), {"network": self.network.name}
 
 
-class Reward(NetworkMetric[RewardModel]):
+class Reward(NetworkMetric[ImageRewardModel]):
     """ImageReward (Xu et al. 2023) of an output for the prompt; higher is better, without a fixed range."""
 
     name, label, needs = "image_reward", "ImageReward", ("prompt",)

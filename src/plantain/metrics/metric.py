@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import EntryPoint
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ import numpy.typing as npt
 from plantain.files.installed import installed, load_entry
 from plantain.pixels.arrays import Floats, Image, Mask, Pixels
 from plantain.records import InputError, Score
+
+if TYPE_CHECKING:
+    from plantain.metrics.networks import ImageRewardModel, LpipsNetwork
 
 
 class MetricSample(Protocol):
@@ -201,26 +204,6 @@ class ImageTextEncoder(ImageEncoder, Protocol):
         ...
 
 
-class PerceptualNetwork(Protocol):
-    """A learned distance of two images, such as LPIPS."""
-
-    name: str
-
-    def distance(self, before: npt.NDArray[np.float32], after: npt.NDArray[np.float32]) -> float:
-        """Return the distance of two float32 images (1, 3, H, W) in [-1, 1]; 0 for equal ones."""
-        ...
-
-
-class RewardModel(Protocol):
-    """A learned score of how well an image fits a text."""
-
-    name: str
-
-    def reward(self, image: Image, text: str) -> float:
-        """Return the reward of a uint8 RGB image (H, W, 3); higher is better."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Networks:
     """The networks available to metrics; None for a missing one.
@@ -232,8 +215,8 @@ class Networks:
     """
 
     clip: ImageTextEncoder | None = None
-    perceptual: PerceptualNetwork | None = None
-    reward: RewardModel | None = None
+    perceptual: LpipsNetwork | None = None
+    reward: ImageRewardModel | None = None
     features: ImageEncoder | None = None
     encoder: ImageEncoder | None = None
     why_not: tuple[tuple[str, str], ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import statistics
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 
 from plantain.catalogue.store import Catalogue
@@ -72,9 +72,7 @@ class CallEstimate:
         return CallEstimate(self.low * low, self.expected * expected, self.high * high)
 
     def at_least(self, other: CallEstimate) -> CallEstimate:
-        return CallEstimate(
-            max(self.low, other.low), max(self.expected, other.expected), max(self.high, other.high)
-        )
+        return CallEstimate(*map(max, astuple(self), astuple(other)))
 
     def at_most(self, limit: float) -> CallEstimate:
         return CallEstimate(min(self.low, limit), min(self.expected, limit), min(self.high, limit))

@@ -16,7 +16,7 @@ import orjson
 from plantain.calls import CallSpec, TaskCalls
 from plantain.journal import CallResult, Journal, StoredVerdict
 from plantain.journal.rows import clean_text, dumps, from_json, to_json
-from plantain.pipeline.post_edit import EditCheck, RestoredEdit, object_to, restored, veto
+from plantain.pipeline.post_edit import EditCheck, object_to, restored, veto
 from plantain.pipeline.recipe import NONE, Method, restore_identity
 from plantain.pixels.decode import BadImage, pixel_sha256
 from plantain.pixels.encode import normalise
@@ -218,7 +218,9 @@ class Rounds:
             outcome = Outcome(OutcomeKind.MALFORMED, str(error))
             kept = replace(attempt, edit_outcome=outcome, raw=raw.sha256)
             return replace(draft, outcome=outcome, attempt=kept, blobs=(raw,))
-        restoration = self._restored(attempt, edited)
+        restoration = None
+        if self.method.restore != NONE:
+            restoration = restored(attempt, edited, self.original.data, self.finding)
         if restoration is not None and restoration.edited is not None:
             known = NormalForm(restoration.edited, "")
         normal = known.data
@@ -234,16 +236,11 @@ class Rounds:
         kept = replace(attempt, edit_outcome=OK, support=edited.support)
         return made.with_edit(kept, raw, image, mask)
 
-    def _restored(self, attempt: Attempt, edited: EditedImage) -> RestoredEdit | None:
-        """Return the restored answer; None where the recipe does not ask for it."""
-        if self.method.restore == NONE:
-            return None
-        return restored(attempt, edited, self.original.data, self.finding)
-
     async def judge(self, attempt: Attempt) -> Attempt:
         """Let the judge or panel judge the edit; return the attempt with its verdict or a reason in `judge_outcome`."""
         assert attempt.edited is not None
-        edited = await self._read(attempt.edited)
+        await asyncio.to_thread(self.images.read, attempt.edited)  # it must be there and intact
+        edited = self.images.image(attempt.edited)
         objections = dict[str, str]()
         for check in self.checks:
             if objection := await check.objection(attempt, self.image, edited.data):
@@ -320,11 +317,6 @@ class Rounds:
 
     def _seed(self, number: int, step: Step, draw: int = 0) -> int:
         return derive_seed(self.method.seed, self.task.id, self.generation, number, step.value, draw)
-
-    async def _read(self, sha256: str) -> EncodedImage:
-        """Return a stored image that is known to be there and intact."""
-        await asyncio.to_thread(self.images.read, sha256)
-        return self.images.image(sha256)
 
 
 def _history_row(attempt: Attempt) -> list[object]:

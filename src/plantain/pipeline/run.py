@@ -13,11 +13,10 @@ from plantain.catalogue.store import Catalogue
 from plantain.findings import Taxonomy, load_taxonomy, why_not_shown
 from plantain.journal import Journal, JournalReader, TaskRow
 from plantain.journal.connect import JOURNAL_NAME
-from plantain.journal.questions.accepted import META as ACCEPTED
 from plantain.journal.questions.tasks import pending_images
 from plantain.models.registry import check_name, known_model, presets, roles_at
 from plantain.pipeline.further import extend_plan, record_halt
-from plantain.pipeline.loop import Closing, Rounds, edit_until_qualified
+from plantain.pipeline.loop import Rounds, edit_until_qualified
 from plantain.pipeline.plan import (
     Shard,
     Share,
@@ -36,7 +35,7 @@ from plantain.pipeline.recipe import Method, Recipe, fingerprints, guarded, meth
 from plantain.privacy.permission import FREE_TO_LEAVE
 from plantain.privacy.rapid_text import open_reader
 from plantain.privacy.text import TextReader
-from plantain.records import EditTask, InputError, Licence, SourceImage, TaskKind, TaskState, task_id
+from plantain.records import InputError, Licence, SourceImage, TaskKind, TaskState, task_id
 from plantain.records.messages import suggest
 from plantain.runs.consent import check_consent, hosted_models
 from plantain.runs.open_run import ImageCache, OpenRun
@@ -121,7 +120,7 @@ async def run_build(
             carrier = Carrier(method, opened, catalogue, ready.taxonomy, checks, images)
             await opened.walk(chosen(journal.reader), carrier.carry, limit=limit)
             while only is None and not journal.reader.counts()[TaskState.PENDING]:
-                if not await _extended(recipe, ready, journal):
+                if not await extend_plan(recipe, ready.catalogue, ready.taxonomy, ready.share, journal):
                     break
                 await check_pending_consent(recipe, catalogue, journal)
                 opened.planned(journal.reader.counts(), lambda: any(True for _ in chosen(journal.reader)))
@@ -142,18 +141,7 @@ async def _plan(recipe: Recipe, ready: Ready, journal: Journal) -> None:
             await journal.add_tasks(tasks)
         await learn_from(catalogue, journal)
         await journal.set_meta("plan_digest", ready.plan)
-    await _extended(recipe, ready, journal)
-
-
-async def _extended(recipe: Recipe, ready: Ready, journal: Journal) -> int:
-    """Add the tasks that a build with turns or `accepted_per_finding` gets while it runs; return their number."""
-    if (
-        recipe.loop.turns == 1
-        and recipe.data.accepted_per_finding is None
-        and not journal.reader.meta(ACCEPTED)
-    ):
-        return 0
-    return await extend_plan(recipe, ready.catalogue, ready.taxonomy, ready.share, journal)
+    await extend_plan(recipe, ready.catalogue, ready.taxonomy, ready.share, journal)
 
 
 @dataclass(slots=True)
@@ -173,7 +161,7 @@ class Carrier:
         image = await self._image(row.task.image_id)
         finding = self.taxonomy.get(row.task.modality, row.task.finding)
         if obstacle := why_not_shown(finding, image):
-            await self._close(row, Closing(TaskState.NOT_APPLICABLE, 0, obstacle))
+            await self.opened.close_task(row.id, TaskState.NOT_APPLICABLE, 0, obstacle)
             return
         await asyncio.to_thread(self.images.read, image.prepared_sha256)
         rounds = Rounds(
@@ -187,10 +175,7 @@ class Carrier:
             images=self.images,
             checks=self.checks,
         )
-        await self._close(row, await edit_until_qualified(rounds))
-
-    async def _close(self, row: TaskRow, closing: Closing) -> None:
-        await self.opened.close_task(row.id, closing.state, closing.round, closing.reason)
+        await self.opened.close_task(row.id, *await edit_until_qualified(rounds))
 
     async def _image(self, image_id: str) -> SourceImage:
         """Return the task's image; it is copied from the catalogue into the run when a task first needs it."""
@@ -339,8 +324,10 @@ def hold_to_sources(catalogue: Catalogue, reader: JournalReader) -> None:
         if there is not None and image.source_sha256 and not same:
             raise InputError(_another(reader, there, f"{image.source_sha256}, frame {image.frame}"))
     for row in reader.tasks():
-        there = catalogue.find(row.task.image_id)
-        if there is not None and row.task.id != _id_of(row.task, there):
+        task, there = row.task, catalogue.find(row.task.image_id)
+        if there is None or task.kind is not TaskKind.EDIT:
+            continue
+        if task.id != task_id(there.source_sha256, there.frame, task.finding, task.direction):
             raise InputError(_another(reader, there, "another file"))
 
 
@@ -361,13 +348,6 @@ async def learn_from(catalogue: Catalogue, journal: Journal) -> None:
             data = await asyncio.to_thread(journal.reader.read_blob, image.prepared_sha256)
             blob = await asyncio.to_thread(journal.put_blob, data, "image/jpeg")
             await journal.add_images([(now, blob)])
-
-
-def _id_of(task: EditTask, image: SourceImage) -> str:
-    """The id that a build's task would have if it were made of this source."""
-    if task.kind is TaskKind.EDIT:
-        return task_id(image.source_sha256, image.frame, task.finding, task.direction)
-    return task.id
 
 
 def _another(reader: JournalReader, there: SourceImage, before: str) -> str:

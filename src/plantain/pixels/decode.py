@@ -171,12 +171,6 @@ def check_header(data: bytes, name: str) -> None:
     _open(data, one_line(name))
 
 
-def declared_pixels(data: bytes) -> int:
-    """Return the number of pixels that a file's header states; 0 if `declared_size` is (0, 0)."""
-    width, height = declared_size(data)
-    return width * height
-
-
 def declared_size(data: bytes) -> tuple[int, int]:
     """Return (width, height) in pixels from a file's header; (0, 0) for DICOM and for unusable files."""
     if data[128:132] == b"DICM":  # the preamble may look like a broken TIFF

@@ -21,7 +21,7 @@ from plantain.journal import BadBlob, BlobStore, JournalReader
 from plantain.journal.blobs import is_full
 from plantain.journal.cards import as_json as card_as_json
 from plantain.journal.cards import cards_by_path
-from plantain.journal.connect import JOURNAL_NAME, backup, new_folder
+from plantain.journal.connect import JOURNAL_NAME, new_folder
 from plantain.journal.questions.release import closed_images
 from plantain.journal.questions.tasks import corrected_edits, corrections_line
 from plantain.journal.verdicts import PERSON
@@ -143,7 +143,8 @@ def _export(
         contextlib.closing(Staging(part, Path(scratch), options.shard_bytes)) as staging,
     ):
         report("choosing the tasks of the release")
-        backup(run / JOURNAL_NAME, Path(scratch) / JOURNAL_NAME)
+        with contextlib.closing(sqlite3.connect(run / JOURNAL_NAME)) as live:
+            live.execute("VACUUM INTO ?", (str(Path(scratch) / JOURNAL_NAME),))
         blobs = BlobStore(run / "blobs")
         blobs.damaged = damaged
         with JournalReader.open(Path(scratch)) as reader:

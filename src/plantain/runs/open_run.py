@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from plantain.calls import Interrupted, LimitReached, ModelClient, RunHalted, TaskCalls
 from plantain.journal import BadBlob, DiskFull, Journal, JournalReader
@@ -163,7 +163,7 @@ async def time_cap(limits: Limits, opened: OpenRun) -> AsyncIterator[None]:
 async def interruptible(client: ModelClient, on_stopping: Callable[[], None]) -> AsyncIterator[None]:
     """Finish calls in flight at the first SIGINT or SIGTERM, and stop at once at the second.
 
-    Within `stoppable`, only a cancellation stops the run, and no signal handler is installed.
+    If `cancellation` has an event, that stops the run instead, and no signal handler is installed.
     """
     if (cancelled := cancellation.get()) is not None:
         watching = asyncio.create_task(_stop_when(cancelled, client))
@@ -212,38 +212,12 @@ def _leave(terminals: Iterable[int]) -> None:
 
 
 cancellation: ContextVar[asyncio.Event | None] = ContextVar("cancellation", default=None)
-"""Set when the caller of `stoppable` cancels the present run; a run without it listens to signals."""
+"""An event of the caller, set to stop the present run; a run without one listens to signals."""
 
 
 async def _stop_when(cancelled: asyncio.Event, client: ModelClient) -> None:
     await cancelled.wait()
     client.request_stop()
-
-
-async def stoppable(work: Coroutine[Any, Any, T]) -> T:
-    """Await and return the result of a run that installs no signal handlers.
-
-    Cancelled once, it finishes calls in flight and raises CancelledError; cancelled again, it stops at once, and calls
-    in flight stay open, as after a kill. In both cases the run can be resumed.
-    """
-    cancelled = asyncio.Event()
-    before = cancellation.set(cancelled)
-    try:
-        task = asyncio.create_task(work)
-    finally:
-        cancellation.reset(before)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        cancelled.set()
-        while not task.done():
-            try:
-                await asyncio.wait([task])
-            except asyncio.CancelledError:
-                task.cancel()
-        if not task.cancelled():
-            task.exception()  # retrieved: the caller receives only the cancellation
-        raise
 
 
 IN_MEMORY = 200

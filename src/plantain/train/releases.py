@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from plantain.catalogue.groups import Groups
 from plantain.catalogue.store import NAME as CATALOGUE
 from plantain.catalogue.store import Catalogue
-from plantain.files.opening import check_received, files_like, read_inside
+from plantain.files.opening import check_received, files_like
 from plantain.files.parquet import open_parquet, rows_of_table
 from plantain.journal import JsonValue
 from plantain.journal.blobs import BlobStore
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 TABLES = "data"
 """Folder of a release with one folder per table."""
 
-INDEX = "originals/originals.jsonl"
 TRAINING, TEST = "train", "test"
 
 _IMAGE = TypeAdapter(SourceImage)
@@ -42,7 +41,7 @@ _WHERE = (
 
 
 class StoredOriginals:
-    """Prepared source images by SHA-256, from a run, a catalogue, or a release with its accepted edits.
+    """Prepared source images by SHA-256, from a run, a catalogue, or a release's tables with its accepted edits.
 
     Raises:
         InputError: the folder is missing.
@@ -69,28 +68,23 @@ class StoredOriginals:
             raise InputError(f"{self.folder}: no original {sha256[:12]}… here; {_WHERE}")
         if self._blobs is not None:
             return decode(self._blobs.read(sha256))
-        place = self._places[sha256]
-        data = read_inside(self.folder, place) if isinstance(place, Path) else _cell(*place)
+        path, group, row = self._places[sha256]
+        data = bytes(_images_of(path, group)[row].as_py()["bytes"])
         if hashlib.sha256(data).hexdigest() != sha256:
-            where = place if isinstance(place, Path) else place[0]
-            raise InputError(f"{where}: the original {sha256[:12]}… is damaged")
+            raise InputError(f"{path}: the original {sha256[:12]}… is damaged")
         check_header(data, sha256)
         return decode(data)
 
     @cached_property
-    def _places(self) -> dict[str, Path | tuple[Path, int, int]]:
-        """Where each original of a release is: a file, or (table, row group, row in it)."""
-        places: dict[str, Path | tuple[Path, int, int]] = {}
+    def _places(self) -> dict[str, tuple[Path, int, int]]:
+        """Where each original of a release is: (table, row group, row in it)."""
+        places: dict[str, tuple[Path, int, int]] = {}
         tables = [self.folder / TABLES / name for name in ("success", "originals")]
         for path in (path for table in tables for path in files_like(table, "*.parquet")):
             with open_parquet(path) as table:
                 for group in range(table.num_row_groups):
                     names = table.read_row_group(group, columns=["sha256"])["sha256"].to_pylist()
                     places |= {str(name): (path, group, row) for row, name in enumerate(names)}
-        index = self.folder / INDEX
-        for line in index.read_bytes().splitlines() if index.is_file() else ():
-            row = orjson.loads(line)
-            places[str(row["sha256"])] = self.folder / str(row["path"])
         return places
 
 
@@ -183,10 +177,6 @@ def _rows(files: Sequence[Path], columns: list[str]) -> Iterator[Mapping[str, Js
 def _images_of(path: Path, group: int) -> pa.ChunkedArray:
     with open_parquet(path) as table:
         return table.read_row_group(group, columns=["image"])["image"]
-
-
-def _cell(path: Path, group: int, row: int) -> bytes:
-    return bytes(_images_of(path, group)[row].as_py()["bytes"])
 
 
 def _example(row: Mapping[str, JsonValue]) -> _Example:

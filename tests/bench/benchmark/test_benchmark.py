@@ -263,6 +263,7 @@ def png(array: np.ndarray, orientation: int = 1) -> bytes:
         (png(DISC // 255), "stored as 0 to 1", DISC // 255),
         (png(RINGS), "stored as 0 to 3", RINGS),
         (png(np.rot90(DISC), orientation=6), "", DISC),  # EXIF 2.32: the 0th row is the right side
+        (png(np.dstack([DISC, DISC, DISC, np.full_like(DISC, 255)])), "", DISC),
         (png(np.dstack([DISC, DISC, DISC, DISC // 2 + 100])), "its transparency is ignored", DISC),
     ],
 )

@@ -97,6 +97,7 @@ def test_preset_has_its_published_grid_unless_a_sweep_is_given(tmp_path: Path) -
         (image, text) for image in (1.55, 1.6, 1.65) for text in (7.5, 7.6)
     ]
     assert len(arm.grid) == 12
+    assert parse_sweep(["guidance=5", "guidance=7,5"]) == {"guidance": (5.0, 7.0)}
     swept = planned(replace(published, sweep=parse_sweep(["guidance=3"])))
     assert [dict(point.parameters) for point in swept.grid] == [{"guidance": 3.0}] * 2
     # Named as an editor, its own settings are run once.

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from plantain.metrics.statistics.clusters import clustered_rate
 from plantain.metrics.statistics.intervals import Sampling, wilson, wilson_share
-from plantain.metrics.statistics.means import METHOD, ClusteredMeans, sampling_of
+from plantain.metrics.statistics.means import ClusteredMeans, sampling_of
 
 
 def test_error_of_clusters_of_one_size_is_that_of_statsmodels():
@@ -51,15 +51,6 @@ def test_interval_between_two_ends_is_that_of_a_fractional_logit_in_statsmodels(
     rare = Sampling(0.02, 0.015, 19).interval(0, 1)  # where t would leave the range, it is cut off
     assert rare[0] == 0.0 and rare[1] == pytest.approx(
         expit(np.log(0.02 / 0.98) + 2.09302 * 0.015 / 0.0196), rel=1e-4
-    )
-
-
-def test_interval_of_many_sources_is_that_of_scipys_bootstrap():
-    x = np.random.default_rng(7).gamma(1.0, 0.1, 400)
-    theirs = stats.bootstrap((x,), np.mean, method="BCa", rng=np.random.default_rng(1)).confidence_interval
-    found = ClusteredMeans(range(400)).mean(x, low=0.0)
-    assert (found.low, found.high) == pytest.approx(
-        (theirs.low, theirs.high), abs=0.15 * (theirs.high - theirs.low)
     )
 
 
@@ -143,14 +134,6 @@ def test_the_smallest_detectable_difference_of_a_size():
     assert ClusteredMeans(range(4)).detectable(0.2) is None
 
 
-def test_samples_that_share_a_source_count_once():
-    base = np.random.default_rng(3).normal(0.0, 1.0, 80)
-    alone = ClusteredMeans(range(80)).mean(base)
-    together = ClusteredMeans(np.repeat(np.arange(80), 5).tolist()).mean(np.repeat(base, 5))
-    assert (together.low, together.high) == pytest.approx((alone.low, alone.high), abs=1e-12)
-    assert (together.n, together.clusters) == (400, 80)
-
-
 def test_a_source_with_many_samples_makes_the_interval_wide_and_one_with_half_leaves_none():
     rng = np.random.default_rng(9)
     base = rng.beta(4, 4, 40)
@@ -184,15 +167,6 @@ def test_single_trials_use_wilson_share() -> None:
     rate = clustered_rate({(1, 1): 81, (0, 1): 19})
     assert rate.method == "wilson" and rate.n == 100
     assert (rate.low, rate.high) == wilson_share(0.81, 100)
-
-
-def test_repeated_images_widen_the_interval() -> None:
-    # every image is all success or all failure: 400 trials carry the information of 100
-    rate = clustered_rate({(4, 4): 50, (0, 4): 50})
-    naive = wilson_share(0.5, 400)
-    assert rate.method == METHOD
-    assert rate.low is not None and rate.high is not None
-    assert (rate.high - rate.low) / (naive[1] - naive[0]) == pytest.approx(2.0, abs=0.25)  # sqrt(4)
 
 
 def test_interval_is_that_of_the_trials_one_by_one() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plantain.models.diffusers.engine import Engine
-from plantain.models.diffusers.jobs import Loading, Order, Steering
+from plantain.models.diffusers.jobs import Loading, Steering
 from plantain.models.diffusers.methods import METHODS
 from plantain.models.diffusers.remote import job_of
 from plantain.models.frames import FramedRequest
@@ -66,7 +66,7 @@ def run(engine: Engine, loading: Loading, spec: EditSpec, steering: Steering | N
     if "image_guidance" in METHODS[loading.method].takes:
         steering = replace(steering, image_guidance=1.6)
     request = framed(spec, loading.method)
-    done = engine.run(Order(loading, steering, job_of(request)))
+    done = engine.run(job_of(loading, steering, request))
     left = done.outcome if done.pixels is None else request.leave(done.pixels)
     failed = isinstance(left, Outcome)
     return Edit(None if failed else left, left if failed else OK, done.record)

@@ -18,7 +18,7 @@ import pytest
 from models.diffusers import waiting_device
 from plantain.models.diffusers.devices import DeviceProcess, Devices
 from plantain.models.diffusers.editor import DiffusersEditor
-from plantain.models.diffusers.jobs import Done, Order
+from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.plan import plan_editor
 from plantain.models.diffusers.provider import Settings
 from plantain.pixels.decode import decode
@@ -74,13 +74,13 @@ def test_waiting_requests_are_shared_among_devices_and_survive_a_killed_process(
     tiny_folder: Callable[[str], Path], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real processes, though without weights: drawing starts after all requests, as it does after a slow start."""
-    waiting, submit = list[Order](), Devices.submit
+    waiting, submit = list[Job](), Devices.submit
     sizes = [(65, 101), (101, 65), (65, 101), (90, 90), (65, 101), (65, 101), (65, 101), (65, 101)]
 
-    def counted(queue: Devices, order: Order) -> Future[Done]:
-        answer = submit(queue, order)
-        waiting.append(order)
-        (notes / f"queued {order.job.seed}").touch()
+    def counted(queue: Devices, job: Job) -> Future[Done]:
+        answer = submit(queue, job)
+        waiting.append(job)
+        (notes / f"queued {job.seed}").touch()
         if len(waiting) == len(sizes) + 1:
             (notes / "go").touch()
         return answer

@@ -126,7 +126,7 @@ class Cramped(Runner):
         self.method, self.precision = METHODS["instruct-pix2pix"], torch.float32
         self._engine = engine
 
-    def edit(self, job: Job, steering: Steering) -> Pixels | Outcome:
+    def edit(self, job: Job) -> Pixels | Outcome:
         if len(self._engine._runners) > 1 or job.seed == 3:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         if job.seed == 1:
@@ -168,7 +168,7 @@ def canvas(seed: int) -> np.ndarray:
 
 
 def edit(runner: imagic.ImagicRunner, seed: int, steering: Steering = STEERING) -> np.ndarray:
-    drawn = runner.edit(Job(canvas(seed), "Remove the mole", seed), steering)
+    drawn = runner.edit(Job(Loading(Path(), "imagic"), steering, canvas(seed), "Remove the mole", seed))
     assert isinstance(drawn, np.ndarray)
     return drawn
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from plantain.models.diffusers import quiet, worker
-from plantain.models.diffusers.jobs import Done, Order
+from plantain.models.diffusers.jobs import Done, Job
 from plantain.records import OK
 
 NOTES = "WAITING_DEVICE_NOTES"
@@ -28,20 +28,20 @@ class Engine:
     def __init__(self, device: str) -> None:
         self._device = device
 
-    def run(self, order: Order) -> Done:
-        notes, settings = Path(os.environ[NOTES]), order.steering.settings
-        (notes / f"drawn {order.job.seed}").touch()
+    def run(self, job: Job) -> Done:
+        notes, settings = Path(os.environ[NOTES]), job.steering.settings
+        (notes / f"drawn {job.seed}").touch()
         while not (notes / "go").exists():
             time.sleep(0.01)
         if settings["steps"] == ENDLESS:
             threading.Event().wait()
         record = {
-            "method": order.loading.method,
+            "method": job.loading.method,
             "settings": settings,
             "device": self._device,
             "precision": "none",
         }
-        return Done(order.job.canvas, OK, record)
+        return Done(job.canvas, OK, record)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def test_cancelled_job_halts_the_run_keeps_its_answers_and_is_resumed(
     ("form", "message"),
     [
         ("openai", "was not accepted: invalid_json_line"),
-        ("gemini", "failed: 3: The request file has a line that is no request."),
+        ("gemini", "failed: 3: The request file has an invalid line."),
     ],
 )
 def test_job_that_is_refused_halts_the_run_with_the_reason(

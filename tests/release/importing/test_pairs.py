@@ -249,7 +249,7 @@ def test_a_refused_licence_names_the_option_that_allows_it(pairs, tmp_path):
         (
             {"direction": "up"},
             {},
-            "no row could be imported: direction: 'up': add, remove or change; all 3",
+            "no row could be imported; row 2: direction: 'up': add, remove or change; all 3",
         ),
     ],
 )

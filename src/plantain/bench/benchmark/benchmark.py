@@ -78,13 +78,15 @@ def read_mask(data: bytes, name: str) -> StoredMask:
 
 
 def _luminance(data: bytes, shown: Pixels) -> tuple[Grey, bool]:
-    """Return the luminance of a valid file, and True if it has transparency."""
+    """Return the luminance of a valid file, and True if it is transparent anywhere."""
     image: Image.Image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
     if image.mode[0] in "IF":
         return shown[..., 0], False
-    seen_through = image.has_transparency_data
-    if seen_through:
-        image = image.convert("RGBA").convert("RGB")
+    seen_through = False
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        seen_through = int(np.asarray(image)[..., 3].min()) < 255
+        image = image.convert("RGB")
     return np.asarray(image.convert("L")), seen_through
 
 

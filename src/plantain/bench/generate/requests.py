@@ -243,7 +243,7 @@ def grown(recorded: Arm, wanted: Arm) -> Arm:
 
 
 def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
-    """Parse texts such as "guidance=7.5,7.6", one per parameter, into values by parameter.
+    """Parse texts such as "guidance=7.5,7.6" into the values of each parameter, each once.
 
     Raises:
         InputError: one line that repeats the text and names the expected form.
@@ -253,7 +253,8 @@ def parse_sweep(given: Sequence[str]) -> dict[str, tuple[float, ...]]:
         name, equals, listed = text.partition("=")
         if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise InputError(f"--sweep: {text!r} is not like guidance=7.5,7.6")
-        sweep[name] = tuple(dict.fromkeys(_number(value, text) for value in listed.split(",")))
+        values = [_number(value, text) for value in listed.split(",")]
+        sweep[name] = tuple(dict.fromkeys([*sweep.get(name, ()), *values]))
     return sweep
 
 

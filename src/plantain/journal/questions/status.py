@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -259,26 +258,15 @@ def reasons(reader: JournalReader, most: int = 4) -> list[str]:
     """Return the `most` frequent reasons of tasks without a result, one line each, and one line for all others."""
     rows = why_not_done(reader)
     lines = [f"  {n} {state.replace('_', ' ')}: {one_line(reason)}" for state, reason, n in rows[:most]]
-    if len(rows) > most:
-        rest = Counter[str]()
-        for state, _, n in rows[most:]:
-            rest[state.replace("_", " ")] += n
-        counts = " and ".join(f"{n} {state}" for state, n in rest.items())
-        lines.append(f"  {counts} for more reasons, which the report lists")
+    if rest := sum(n for _, _, n in rows[most:]):
+        lines.append(f"  {counted(rest, 'task')} for more reasons, which the report lists")
     return lines
 
 
 def _listed(reader: JournalReader, row: TaskRow) -> ListedTask:
     task = row.task
-    return ListedTask(
-        row.id,
-        row.state.value,
-        task.modality,
-        task.finding,
-        task.direction.value,
-        row.round,
-        _why(reader, row),
-    )
+    about = (task.modality, task.finding, task.direction.value, row.round)
+    return ListedTask(row.id, row.state.value, *about, _why(reader, row))
 
 
 def _why(reader: JournalReader, row: TaskRow) -> str:

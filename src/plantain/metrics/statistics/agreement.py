@@ -81,13 +81,9 @@ def cohen_kappa(
         return float(cohens_kappa(table, return_results=False))
 
     observed = float(np.trace(total)) / len(first) if first else None
-    return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, _statsmodels_fault())
-
-
-def _statsmodels_fault() -> str:
-    """Return why kappa cannot be computed; "" if it can."""
     missing = importlib.util.find_spec("statsmodels") is None
-    return f"needs statsmodels: {install_line('stats')}" if missing else ""
+    fault = f"needs statsmodels: {install_line('stats')}" if missing else ""
+    return _with_interval(kappa, code, total.sum(axis=0) + total.sum(axis=1), observed, fault)
 
 
 def krippendorff_alpha(

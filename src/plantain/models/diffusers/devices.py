@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import ClassVar
 
-from plantain.models.diffusers.jobs import Done, Order
+from plantain.models.diffusers.jobs import Done, Job
 from plantain.models.diffusers.quiet import OFFLINE
 from plantain.pixels.decode import one_line
 from plantain.records import InputError, Outcome, OutcomeKind
@@ -43,12 +43,12 @@ class DeviceProcess:
         self._connection: Connection | None = None
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the worker
 
-    def run(self, order: Order) -> Done:
+    def run(self, job: Job) -> Done:
         """Make an edit and return its result; a transport failure if the process died."""
         try:
             if self._connection is None:
                 self._connection = self._start()
-            self._connection.send(order)
+            self._connection.send(job)
             done: Done = self._connection.recv()
         except (EOFError, OSError):
             return Done(None, self._bury(), {"device": self.device})
@@ -109,7 +109,7 @@ class Devices:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self._changing, self._closed = threading.Lock(), False
-        self._waiting: SimpleQueue[tuple[Order, Future[Done]] | None] = SimpleQueue()
+        self._waiting: SimpleQueue[tuple[Job, Future[Done]] | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, args=(DeviceProcess(name),), name=name, daemon=True)
             for name in self.names
@@ -117,12 +117,12 @@ class Devices:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, order: Order) -> Future[Done]:
+    def submit(self, job: Job) -> Future[Done]:
         """Queue an edit; return the future of its result."""
         answer: Future[Done] = Future()
         with self._changing:
             assert not self._closed, "submitted to closed devices"
-            self._waiting.put((order, answer))
+            self._waiting.put((job, answer))
         return answer
 
     def close(self) -> None:
@@ -140,9 +140,9 @@ class Devices:
     def _serve(self, process: DeviceProcess) -> None:
         try:
             while waiting := self._waiting.get():
-                order, answer = waiting
+                job, answer = waiting
                 if answer.set_running_or_notify_cancel():
-                    answer.set_result(process.run(order))
+                    answer.set_result(process.run(job))
         finally:
             process.close()
 

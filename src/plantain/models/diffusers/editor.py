@@ -9,7 +9,7 @@ import orjson
 
 from plantain.engines.contract import engine_in_place
 from plantain.models.diffusers.devices import Devices, device_names, release, share
-from plantain.models.diffusers.jobs import Order, Steering
+from plantain.models.diffusers.jobs import Steering
 from plantain.models.diffusers.plan import EditorPlan
 from plantain.models.diffusers.remote import Edited, edit_here, job_of
 from plantain.models.frames import FramedRequest, framed_request
@@ -61,10 +61,10 @@ class DiffusersEditor:
         if devices is None:
             devices = await asyncio.to_thread(self._open)
         try:
-            job = await asyncio.to_thread(job_of, framed)
+            job = await asyncio.to_thread(job_of, self.plan.loading, steering, framed)
         except BadImage as error:
             return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
-        done = await asyncio.wrap_future(devices.submit(Order(self.plan.loading, steering, job)))
+        done = await asyncio.wrap_future(devices.submit(job))
         if done.pixels is None:
             return Edited(done.outcome, done.record)
         return Edited(await asyncio.to_thread(framed.leave, done.pixels), done.record)

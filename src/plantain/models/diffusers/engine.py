@@ -6,7 +6,7 @@ import torch
 from diffusers import DiffusionPipeline
 from safetensors import SafetensorError
 
-from plantain.models.diffusers.jobs import Done, Loading, Order
+from plantain.models.diffusers.jobs import Done, Job, Loading
 from plantain.models.diffusers.pipelines.runner import Runner, runner_for
 from plantain.pixels.decode import one_line
 from plantain.records import OK, InputError, Outcome, OutcomeKind
@@ -33,24 +33,24 @@ class Engine:
         self.device = device
         self._runners: dict[Loading, Runner] = {}
 
-    def run(self, order: Order) -> Done:
+    def run(self, job: Job) -> Done:
         """Make an edit; return its result, or the outcome of a failure."""
-        fault = self.load(order.loading)
+        fault = self.load(job.loading)
         while fault is None:
             try:
-                return self._draw(self._runners[order.loading], order)
+                return self._draw(self._runners[job.loading], job)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
                 shortage = _first_line(error)
             self._free_memory()  # outside the except block: the error refers to tensors of the computation
-            if not self._close_idle(order.loading):
+            if not self._close_idle(job.loading):
                 why = (
                     f"one edit does not fit into the memory of {self.device} ({shortage}); set "
                     'providers.diffusers.offload = "model", a smaller side, or dtype = "bfloat16"'
                 )
                 fault = Outcome(OutcomeKind.TRANSPORT, why, fatal=True)
-        return Done(None, fault, {"method": order.loading.method, "device": self.device})
+        return Done(None, fault, {"method": job.loading.method, "device": self.device})
 
     def load(self, loading: Loading) -> Outcome | None:
         """Load a pipeline onto the device if it is not there; return None, or a fatal outcome if that fails."""
@@ -86,22 +86,22 @@ class Engine:
         self._free_memory()
         return True
 
-    def _draw(self, runner: Runner, order: Order) -> Done:
+    def _draw(self, runner: Runner, job: Job) -> Done:
         try:
-            drawn = runner.edit(order.job, order.steering)
+            drawn = runner.edit(job)
         except CANNOT_DRAW as error:
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
             drawn = Outcome(OutcomeKind.MALFORMED, _first_line(error))
         record = {
             "method": runner.method.name,
-            "instruction": order.job.instruction,
-            "seed": order.job.seed,
-            "settings": order.steering.settings,
+            "instruction": job.instruction,
+            "seed": job.seed,
+            "settings": job.steering.settings,
             **({"region": "given"} if runner.method.region else {}),
             "device": self.device,
             "precision": str(runner.precision).removeprefix("torch."),
-            **({"running": ran} if (ran := order.loading.running) else {}),
+            **({"running": ran} if (ran := job.loading.running) else {}),
         }
         return Done(None, drawn, record) if isinstance(drawn, Outcome) else Done(drawn, OK, record)
 

@@ -76,6 +76,7 @@ class Job:
     """One edit on a device.
 
     Attributes:
+        loading, steering: the pipeline and the settings of its call.
         canvas: the original on the model's canvas, uint8 (H, W, 3).
         instruction: the text passed to the model.
         seed: seed of this edit's random generator.
@@ -83,20 +84,13 @@ class Job:
         region: bool (H, W) of the canvas, for methods that require a region.
     """
 
+    loading: Loading
+    steering: Steering
     canvas: Pixels = field(repr=False)
     instruction: str
     seed: int
     side: int | None = None
     region: Mask | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One edit for a device: the pipeline, the settings of its call, and the job."""
-
-    loading: Loading
-    steering: Steering
-    job: Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from plantain.models.diffusers.devices import device_names
-from plantain.models.diffusers.jobs import Job, Loading, Order, Steering
+from plantain.models.diffusers.jobs import Job, Loading, Steering
 from plantain.models.frames import FramedRequest
 from plantain.pixels.decode import BadImage
 from plantain.records import Outcome, OutcomeKind
@@ -28,9 +28,10 @@ class Edited:
     normal: NormalForm | None = None
 
 
-def job_of(framed: FramedRequest) -> Job:
+def job_of(loading: Loading, steering: Steering, framed: FramedRequest) -> Job:
     """Convert a framed request to a job for a device. Raise BadImage if its original cannot be decoded."""
-    return Job(framed.canvas(), framed.instruction, framed.seed, framed.side, framed.canvas_region())
+    region = framed.canvas_region()
+    return Job(loading, steering, framed.canvas(), framed.instruction, framed.seed, framed.side, region)
 
 
 def edit_here(
@@ -44,11 +45,11 @@ def edit_here(
         normal: True to return the normal form as well.
     """
     try:
-        job = job_of(framed)
+        job = job_of(loading, steering, framed)
     except BadImage as error:
         return Edited(Outcome(OutcomeKind.MALFORMED, str(error)), {})
     try:
-        done = _engine(device_here(device)).run(Order(loading, steering, job))
+        done = _engine(device_here(device)).run(job)
     except RuntimeError:  # as in a device's own process: nothing can be trusted there any more
         traceback.print_exc()
         os._exit(1)

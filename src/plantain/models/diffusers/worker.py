@@ -1,4 +1,4 @@
-"""The process of one device: python -m plantain.models.diffusers.worker FD DEVICE. Orders come in, results go out.
+"""The process of one device: python -m plantain.models.diffusers.worker FD DEVICE. Jobs come in, results go out.
 
 Torch stays out of the process that runs the build: its work delays no other call, and when it is killed or crashes,
 one edit is lost and reported as lost.
@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from plantain.models.diffusers.jobs import Done, Order
+from plantain.models.diffusers.jobs import Done, Job
 
 _PR_SET_PDEATHSIG = 1
 
 
-def serve(connection: Connection, run: Callable[[Order], Done]) -> None:
-    """Receive orders over a connection and send back each one's result, until the other side closes."""
+def serve(connection: Connection, run: Callable[[Job], Done]) -> None:
+    """Receive jobs over a connection and send back each one's result, until the other side closes."""
     try:
         while True:
             connection.send(run(connection.recv()))
@@ -27,7 +27,7 @@ def serve(connection: Connection, run: Callable[[Order], Done]) -> None:
 
 
 def main(fd: int, device: str) -> None:
-    """Serve orders on a device over the socket with this file descriptor, until the other side closes."""
+    """Serve jobs on a device over the socket with this file descriptor, until the other side closes."""
     for number in (signal.SIGINT, signal.SIGHUP):  # they stop the parent, which ends this process
         signal.signal(number, signal.SIG_IGN)
     if sys.platform == "linux":

@@ -101,7 +101,7 @@ class PairsSummary:
         published: number of rows with a published verdict, by verdict.
         unknown: number of rows of each finding that the taxonomy does not contain, with its nearest finding or "".
         guessed: number of rows whose direction was inferred from the instruction, by direction.
-        left_out: number of rows not imported, by reason.
+        left_out: number of rows not imported, by reason; first: the first row of each reason.
         unused: columns that no role uses.
         rejected: the file that lists the rows not imported; None if all were.
     """
@@ -115,6 +115,7 @@ class PairsSummary:
     resized: int = 0
     published: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
+    first: dict[str, int] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
     guessed: Counter[str] = field(default_factory=Counter)
     unused: list[str] = field(default_factory=list)
@@ -123,6 +124,7 @@ class PairsSummary:
     def leave_out(self, row: RejectedRow, file: Path) -> None:
         """Count a row that could not be imported, and add it to the file."""
         self.left_out[row.reason] += 1
+        self.first.setdefault(row.reason, row.row)
         with file.open("a", encoding="utf-8") as listed:
             if self.rejected is None:
                 listed.write(csv_line(("row", "id", "reason")))
@@ -167,8 +169,10 @@ def import_pairs(
                 raise InputError(f"{path}: has no rows")
             listed = run.with_name(f"{run.name}.{REJECTED}")
             (part / REJECTED).replace(listed)
-            first = next(iter(summary.left_out))
-            raise InputError(f"{path}: no row could be imported: {first}; all {summary.rows} are in {listed}")
+            why, row = next(iter(summary.first.items()))
+            raise InputError(
+                f"{path}: no row could be imported; row {row}: {why}; all {summary.rows} are in {listed}"
+            )
     return summary
 
 

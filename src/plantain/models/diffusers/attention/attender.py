@@ -113,8 +113,8 @@ class Attender:
         scale = int(pipe.vae_scale_factor)
         latent = frame.canvas_height // scale, frame.canvas_width // scale
         with CrossAttentionRecorder(pipe.unet, latent, chunks=_chunks(runner, steering)) as recorder:
-            job = Job(frame.enter(pixels), words, seed, side=plan.options.side)
-            drawn = runner.edit(job, steering)
+            job = Job(plan.loading, steering, frame.enter(pixels), words, seed, side=plan.options.side)
+            drawn = runner.edit(job)
         edited = None if isinstance(drawn, Outcome) else frame.leave(drawn)
         chosen = recorder.maps()[0, tokens[-1]]  # of a concept the last token, as in MedEBench, 4
         layers = len(recorder.layers)

@@ -14,7 +14,7 @@ from diffusers import (
 from PIL import Image
 from transformers import AutoTokenizer
 
-from plantain.models.diffusers.jobs import Job, Loading, Steering
+from plantain.models.diffusers.jobs import Job, Loading
 from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 
 DIPTYCH = (
@@ -29,13 +29,10 @@ class KontextRunner(Runner):
 
     pipeline_class = FluxKontextPipeline
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
         return self.call(
             job,
-            steering,
             image=original,
             prompt=job.instruction,
             width=width,
@@ -50,9 +47,7 @@ class ICEditRunner(Runner):
 
     pipeline_class = FluxFillPipeline
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
         mask = Image.new("L", (2 * width, height), 0)
         mask.paste(255, (width, 0, 2 * width, height))
@@ -61,7 +56,6 @@ class ICEditRunner(Runner):
         diptych.paste(original, (width, 0))
         drawn, blacked = self.call(
             job,
-            steering,
             prompt=DIPTYCH.replace("{instruction}", job.instruction),
             image=diptych,
             mask_image=mask,
@@ -83,15 +77,12 @@ class Flux2Runner(Runner):
         tokenizer = AutoTokenizer.from_pretrained(loading.folder / "tokenizer", local_files_only=True)
         return super().load(loading, tokenizer=tokenizer, **parts)
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
         config = self.pipe.text_encoder.config
         layers = getattr(config, "text_config", config).num_hidden_layers
         return self.call(
             job,
-            steering,
             image=original,
             prompt=job.instruction,
             width=width,

@@ -37,17 +37,15 @@ class ImagicRunner(Runner):
         self.noising = DDPMScheduler.from_config(pipe.scheduler.config)
         return pipe
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         generator = generator_of(job)
         with torch.no_grad():
             wanted, empty = self.pipe.encode_prompt(job.instruction, self.device, 1, True)
             latents = self._latents(original)
-        own = self._learn_embedding(wanted, latents, steering, generator)
+        own = self._learn_embedding(wanted, latents, job.steering, generator)
         with self._weights_restored():
-            self._learn_image(own, latents, steering, generator)
-            alpha = ALPHA if steering.alpha is None else steering.alpha
+            self._learn_image(own, latents, job.steering, generator)
+            alpha = ALPHA if job.steering.alpha is None else job.steering.alpha
             with torch.no_grad():
                 done = self.pipe(
                     prompt_embeds=alpha * wanted + (1.0 - alpha) * own.to(wanted.dtype),
@@ -56,7 +54,7 @@ class ImagicRunner(Runner):
                     height=original.height,
                     generator=generator,
                     output_type="np",
-                    **self.arguments(steering),
+                    **self.arguments(job.steering),
                 )
         return done.images[0], bool(done.nsfw_content_detected and done.nsfw_content_detected[0])
 

@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from plantain.models.diffusers.jobs import Job, Loading, Steering
+from plantain.models.diffusers.jobs import Job, Loading
 from plantain.models.diffusers.pipelines.runner import Drawing, Runner
 
 NO_PROMPT = " "
@@ -98,14 +98,11 @@ class QwenRunner(Runner):
         pipe.text_encoder.register_forward_pre_hook(name_image_tokens, with_kwargs=True)
         return pipe
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
         with reference_area(job.side):
             return self.call(
                 job,
-                steering,
                 image=self.shown(original),
                 prompt=job.instruction,
                 negative_prompt=NO_PROMPT,

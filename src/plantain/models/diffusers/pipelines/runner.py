@@ -167,7 +167,7 @@ class Runner(ABC):
             **parts,
         )
 
-    def edit(self, job: Job, steering: Steering) -> Pixels | Outcome:
+    def edit(self, job: Job) -> Pixels | Outcome:
         """Edit one image; return the canvas, uint8 (H, W, 3), or an outcome."""
         original, region = Image.fromarray(job.canvas, "RGB"), None
         if self.method.region and job.region is not None:
@@ -175,19 +175,17 @@ class Runner(ABC):
         if self.device.startswith("cuda"):  # before each edit: torch's switch is shared by all pipelines
             torch.backends.cuda.matmul.allow_tf32 = self.tf32
         with torch.inference_mode(self.inference):
-            drawn, blacked = self.draw(job, original, region, steering)
+            drawn, blacked = self.draw(job, original, region)
         return read_drawn(drawn, blacked, job.canvas)
 
     @abstractmethod
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         """Return the drawn image; `region` is a mask, for methods that require one."""
 
-    def call(self, job: Job, steering: Steering, **arguments: Any) -> Drawing:
+    def call(self, job: Job, **arguments: Any) -> Drawing:
         """Call the pipeline with the edit's own generator; return its image and the safety checker's flag."""
         done = self.pipe(
-            generator=generator_of(job), output_type="np", **self.arguments(steering), **arguments
+            generator=generator_of(job), output_type="np", **self.arguments(job.steering), **arguments
         )
         flags = getattr(done, "nsfw_content_detected", None)
         return done.images[0], bool(flags and flags[0])

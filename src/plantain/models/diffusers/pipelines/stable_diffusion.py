@@ -38,10 +38,8 @@ class InstructPix2PixRunner(Runner):
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInstructPix2PixPipeline
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
-        return self.call(job, steering, prompt=job.instruction, image=original)
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
+        return self.call(job, prompt=job.instruction, image=original)
 
 
 class InstructDiffusionPipeline(StableDiffusionInstructPix2PixPipeline):  # type: ignore[misc]  # diffusers is untyped
@@ -79,11 +77,9 @@ class SdxlInstructPix2PixRunner(InstructPix2PixRunner):
     pipeline_class = StableDiffusionXLInstructPix2PixPipeline
     parts = NO_WATERMARK
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
-        return self.call(job, steering, prompt=job.instruction, image=original, width=width, height=height)
+        return self.call(job, prompt=job.instruction, image=original, width=width, height=height)
 
 
 class InpaintRunner(Runner):
@@ -95,13 +91,10 @@ class InpaintRunner(Runner):
 
     pipeline_class: ClassVar[type[DiffusionPipeline]] = StableDiffusionInpaintPipeline
 
-    def draw(
-        self, job: Job, original: Image.Image, region: Image.Image | None, steering: Steering
-    ) -> Drawing:
+    def draw(self, job: Job, original: Image.Image, region: Image.Image | None) -> Drawing:
         width, height = original.size
         return self.call(
             job,
-            steering,
             prompt=job.instruction,
             image=original,
             mask_image=region,
