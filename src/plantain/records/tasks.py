@@ -59,7 +59,7 @@ class Outcome:
         kind: ok, not_applicable, rate_limited, transport, refused, no_image, malformed or cancelled; it selects the
             retry policy.
         reason: why it is not ok, in one line; "" if ok.
-        retry_after: seconds until the provider permits a retry, for `rate_limited`; None if it did not state them.
+        retry_after: seconds until the provider permits a retry (`rate_limited`, `transport`); None if not stated.
         fatal: True if the fault concerns the whole run, not this task (bad key, exhausted quota, retired model): the
             run stops instead of failing every task in turn.
         unbilled: True if the provider answered with an error or was never reached, so that nothing was billed.

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image as the bytes of a JPEG or PNG file, with its media type: "image/jpeg" or "image/png"."""
+    """An image as the bytes of its file and their media type: JPEG or PNG, e.g. "image/png"; an edit may be another."""
 
     data: bytes = field(repr=False)
     media_type: str

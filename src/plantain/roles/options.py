@@ -196,8 +196,8 @@ class ProviderOptions(ProviderSettings):
         max_output_tokens: maximum tokens of one answer, including thinking and images; a budget reserves them.
         image_size: size of an edited image, in the provider's terms, e.g. "1K"; "" for its default.
         media_resolution: resolution at which a writer or judge reads images, e.g. "low"; "" for the default.
-        prompts: folder, relative to the TOML file's, whose templates replace plantain's by file name; a resumed run must
-            have the same texts.
+        prompts: folder, relative to the TOML file's, whose templates replace plantain's, by file name; a resumed run
+            must have the same texts.
     """
 
     base_url: Free[str] = ""

@@ -256,7 +256,7 @@ class SourceKind:
         summary: one line for `plantain ingest --list`.
         open: function that makes the reader; raises InputError if path or options do not fit.
         dataset: name of the dataset if this kind reads only one; "" otherwise.
-        label_table: True if labels may come from a table PATH/labels.csv, also after a first ingest.
+        label_table: True if labels may come from a table, PATH/labels.csv by default, also after a first ingest.
         settings: its settings by name, given as `--set name=value`; other names and values are errors.
     """
 
