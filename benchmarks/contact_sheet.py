@@ -50,11 +50,10 @@ def drawings(finding: Finding, images: list[AuditImage], each: int) -> Iterator[
 
 def accepted(edit: CleanEdit) -> bool | None:
     """Return the offline judge's verdict."""
-    files = (
-        EncodedImage(one, "image/jpeg") for one in (encode_source(edit.original), encode_jpeg(edit.edited))
-    )
+    before = EncodedImage(encode_source(edit.original), "image/jpeg")
+    after = EncodedImage(encode_jpeg(edit.edited), "image/jpeg")
     seen = measured(
-        JudgeRequest(edit.image, *files, edit.instruction, edit.finding, edit.direction, MED_BANANA, 0)
+        JudgeRequest(edit.image, before, after, edit.instruction, edit.finding, edit.direction, MED_BANANA, 0)
     )
     if not isinstance(seen, Observations):
         return None

@@ -96,8 +96,8 @@ def prepared(path: Path, group: str, *, chest: bool) -> AuditImage:
 def judged(
     original: bytes, edited: bytes, words: str, image: SourceImage, finding: Finding, direction: Direction
 ) -> bool | None:
-    files = (EncodedImage(one, "image/jpeg") for one in (original, edited))
-    seen = measured(JudgeRequest(image, *files, words, finding, direction, MED_BANANA, 0))
+    before, after = (EncodedImage(one, "image/jpeg") for one in (original, edited))
+    seen = measured(JudgeRequest(image, before, after, words, finding, direction, MED_BANANA, 0))
     if not isinstance(seen, Observations):
         return None
     passed = [result.passed for result in seen.criteria.values()]

@@ -131,6 +131,17 @@ def test_unusable_editor_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "message"), [({"metrics": ["psnrr"]}, "psnr"), ({"judges": ["ofline/x"]}, "offline")]
+)
+def test_unknown_metric_or_judge_is_refused_before_the_editor_is_called(
+    benchmark: plantain.Benchmark, tmp_path: Path, wanted: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        plantain.evaluate(untouched, benchmark, run_dir=tmp_path / "run", **wanted)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_function_sees_uint8_rgb(benchmark: plantain.Benchmark, tmp_path: Path) -> None:
     seen: list[tuple[str, tuple[int, ...], str]] = []
 
